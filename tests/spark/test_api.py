@@ -296,7 +296,7 @@ def test_explain_says_what_runs_and_why(events):
 
 def test_late_rows_heartbeats_counters_and_columns(spark, tmp_path):
     late = OutputTag("late")
-    # Each batch is judged by the watermark that the batches before made: 12, then 14 by a heartbeat.
+    # Rows of a batch are late under the watermark that the batches before made: 12, then 14 by a heartbeat.
     feed = Feed(tmp_path / "in", f"{EVENTS}, beat boolean").add(
         [("a", 1, 1, False), ("a", 12, 2, None)],
         [("-", 14, 0, True)],

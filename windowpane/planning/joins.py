@@ -23,8 +23,8 @@ from windowpane.windowing.joins import (
     TimeOf,
     WindowMatch,
     check_join,
-    goes_by_clock,
-    goes_by_event_time,
+    uses_clock,
+    uses_event_time,
 )
 from windowpane.windowing.spec import Refine
 from windowpane.windowing.tags import OutputTag
@@ -133,7 +133,7 @@ class JoinPlan:
     def uses_processing_time(self) -> bool:
         """Whether the join waits for the clock of the machine."""
         trigger = self.request.trigger
-        return goes_by_clock(self.request.match) or (trigger is not None and trigger.uses_processing_time)
+        return uses_clock(self.request.match) or (trigger is not None and trigger.uses_processing_time)
 
     def explain(self, program: JoinProgram, engine: Mapping[str, str], buckets: str) -> str:
         """Return the plan as text.
@@ -167,7 +167,7 @@ class JoinPlan:
 
     def _times(self) -> dict[str, str]:
         """Return which time rows meet by."""
-        if not goes_by_event_time(self.request.match):
+        if not uses_event_time(self.request.match):
             is_by_arrival = isinstance(self.request.match, ArrivalMatch)
             which = "the clock of the machine" if not is_by_arrival else "order of arrival, right rows of a batch first"
             return {"time": f"{which}; no row is late"}

@@ -182,14 +182,14 @@ class ArrivalMatch:
 Match = WindowMatch | IntervalMatch | AsOfMatch | ArrivalMatch
 
 
-def goes_by_event_time(match: Match) -> bool:
+def uses_event_time(match: Match) -> bool:
     """Whether rows meet by their event time; else by the clock, or as they arrive."""
     if isinstance(match, WindowMatch):
         return match.assigner.is_event_time
     return not isinstance(match, ArrivalMatch)
 
 
-def goes_by_clock(match: Match) -> bool:
+def uses_clock(match: Match) -> bool:
     """Whether rows meet by the clock of the machine."""
     if not isinstance(match, WindowMatch) or isinstance(match.assigner, GlobalWindows):
         return False

@@ -1,6 +1,6 @@
 """Bytes -> keys: ``decode_key`` of whole columns whose type is known.
 
-All rows are read up to the same place of the type, then all go on with what follows there. Bytes that are not what ``writing``
+All rows are read up to the same place of the type, then all continue from there. Bytes that are not what ``writing``
 makes for the type are left to ``decode_key``, row by row: it knows every value, and raises the error for it.
 """
 
@@ -153,7 +153,7 @@ def _numbers(content: _Bytes, at: Integers, word: str) -> tuple[npt.NDArray[Any]
 
 
 def _behind(content: _Bytes, at: Integers, expected: bytes) -> Integers:
-    """Return the places behind bytes that must stand at ``at``."""
+    """Return the places after bytes that must be at ``at``."""
     if (_gathered(content, at, len(expected)) != np.frombuffer(expected, np.uint8)).any():
         raise _UnlikeError
     return at + len(expected)

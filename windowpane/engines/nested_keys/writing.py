@@ -59,7 +59,7 @@ def encoded_keys(name: str, column: pa.ChunkedArray) -> pa.Array:
 
 
 def _written(name: str, values: pa.Array, before: bytes) -> list[Any]:
-    """Return ``before`` and the bytes of each value in parts, columns and what stands in every row: they are joined once."""
+    """Return ``before`` and the bytes of each value in parts, columns and bytes of every row: they are joined once."""
     kind = values.type
     head = b"" if values.null_count else before
     nested = _structs if pa.types.is_struct(kind) else _arrays if is_array(kind) else None

@@ -43,14 +43,14 @@ class PageSizes:
 
 FAR = PageSizes(
     Size("rows of an OVER page changed a few at a time", 256, (2, 4)),
-    Size("rows of an OVER page that came in long stretches", 512, (2, 6)),
+    Size("rows of an OVER page that arrived in long stretches", 512, (2, 6)),
     Size("rows of an OVER page with changes all over", 4096, (3, 8)),
     Size("rows from one change of an OVER page to the next", 128, (1, 4)),
 )
 """Sizes where each page is a call to Spark's state store."""
 NEAR = PageSizes(
     Size("rows of a near OVER page changed a few at a time", 128, (2, 4)),
-    Size("rows of a near OVER page that came in long stretches", 192, (2, 6)),
+    Size("rows of a near OVER page that arrived in long stretches", 192, (2, 6)),
     Size("rows of a near OVER page with changes all over", 1024, (3, 8)),
     Size("rows from one change of a near OVER page to the next", 32, (1, 4)),
 )

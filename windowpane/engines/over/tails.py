@@ -1,8 +1,8 @@
 """The tails of partitions: the rows that a window that emits on close still needs, in shards.
 
-State, by name in the bucket's blob store: ``<name>.i``, the index (how many rows each shard holds, how many of them wait to come
-out, its size), and ``<name>.<shard>``, an Arrow table with the rows of the partitions whose hash falls into it; the rows of a
-partition stand in their order. Who may mutate: this class, at ``write``. Recovery: read back.
+State, by name in the bucket's blob store: ``<name>.i``, the index (how many rows each shard holds, how many of them wait to be
+emitted, its size), and ``<name>.<shard>``, an Arrow table with the rows of the partitions whose hash falls into it; the rows of a
+partition are in their order. Who may mutate: this class, at ``write``. Recovery: read back.
 
 A batch reads and writes the shards of its partitions only. There are twice as many shards when they get large on average. In
 version 2 of the index rows lay by another hash: all shards become one when it is read, and are parted again at the next write.

@@ -68,7 +68,7 @@ class OverUpdateEngine:
         self.eviction = Eviction.of(program, self.window.calls)
 
     def _page_form(self) -> PageForm:
-        """Return the form of pages: hashes of partitions, and their columns, stand there once for all rows of a partition."""
+        """Return the form of pages: hashes of partitions, and their columns, are written once for all rows of a partition."""
         keys, whole = self.sort_keys, pa.schema([pa.field(SORT_KEY, pa.binary()), *self.stored])
         if not keys.stored and not keys.has_texts:
             return PageForm(self.stored)

@@ -258,12 +258,12 @@ class _Batch:
         held = of_held_table(pa.concat_tables(pages).combine_chunks()) if pages else None
         if held is not None and self._raw_rows is not None:
             self._raw_rows -= single_pieces(self._spec, *held)
-        comes_first = self._program.upstream is not Upstream.SOURCE
-        if held is not None and not comes_first:
+        rows_first = self._program.upstream is not Upstream.SOURCE
+        if held is not None and not rows_first:
             held = self._advanced(*held)
         if arrived is not None and len(numbers):
             held = self._joined(held, arrived, numbers)
-        if held is not None and comes_first:
+        if held is not None and rows_first:
             held = self._advanced(*held)
         if held is not None:
             pieces = self._coarser(*held)

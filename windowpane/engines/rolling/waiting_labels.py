@@ -140,8 +140,8 @@ class _Batch:
     def _moments(self, held: pa.Table) -> Integers:
         """Return the watermark at which each label is emitted, and each row is forgotten."""
         times = held[TIME].to_numpy()
-        comes = times if self._program.is_inclusive else times - 1
-        moments: Integers = np.where(_labels(held), comes, times + self._program.spec.reach + self._patience)
+        emitted_at = times if self._program.is_inclusive else times - 1
+        moments: Integers = np.where(_labels(held), emitted_at, times + self._program.spec.reach + self._patience)
         return moments
 
     def _summary(self, table: pa.Table) -> PageSummary:

@@ -60,10 +60,10 @@ def _words(content: npt.NDArray[np.uint8], starts: Integers, length: int, prefix
     padded = -(-whole // 8) * 8
     if not padded:
         return np.empty((0, len(starts)), np.uint64)
-    stand_together = len(starts) and int(starts[-1]) - int(starts[0]) == (len(starts) - 1) * length
+    are_neighbours = len(starts) and int(starts[-1]) - int(starts[0]) == (len(starts) - 1) * length
     if not length:
         texts = np.empty((len(starts), 0), np.uint8)
-    elif stand_together:
+    elif are_neighbours:
         texts = content[starts[0] : starts[-1] + length].reshape(len(starts), length)
     else:
         texts = np.lib.stride_tricks.sliding_window_view(content, length)[starts]

@@ -63,8 +63,8 @@ class WrittenFrames:
         folded = widths.copy()
         if len(self.spans) == 1 and len(widths):
             ((lo, hi),) = self.spans
-            goes_on = np.append(False, (lo[1:] == lo[:-1]) & (hi[1:] >= hi[:-1]))
-            folded[goes_on] = np.diff(hi, prepend=0)[goes_on]
+            continues = np.append(False, (lo[1:] == lo[:-1]) & (hi[1:] >= hi[:-1]))
+            folded[continues] = np.diff(hi, prepend=0)[continues]
         return int(widths.sum()) <= _GAIN.value * int(folded.sum())
 
     def blocks(self) -> Iterator[tuple[int, Segments]]:

@@ -4,7 +4,7 @@
 
 A column of fixed width is one byte that places NULL and its code in 8 bytes (16 for long decimals); text is escaped and ends with
 two zero bytes, so no key is the beginning of another. Partitions need no order, only a place: if all their columns are of fixed
-width they stand there as they are, else as a 128-bit hash. The last byte keeps numpy from cutting off zeros. A key
+width the key holds these, else a 128-bit hash. The last byte keeps numpy from cutting off zeros. A key
 compares within all keys of one spec and schema, whatever the batch.
 """
 
@@ -37,7 +37,7 @@ class SortKeys:
     """The sort keys of the rows of one window."""
 
     def __init__(self, spec: OverSpec, columns: pa.Schema, with_order: bool = True) -> None:
-        """Make keys for rows with ``columns``; without the order, they say which row it is and not where it stands."""
+        """Make keys for rows with ``columns``; without the order, they identify a row and not its place."""
         self._partition = [OrderColumn(name, nulls_first=False) for name in spec.partition_by]
         self._hashed = not all(has_codes(columns.field(name).type) for name in spec.partition_by)
         self._ordered = [*(spec.order_by if with_order else ()), *(OrderColumn(name, nulls_first=False) for name in spec.key)]

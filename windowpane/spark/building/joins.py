@@ -38,7 +38,7 @@ from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_s
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Expression, Name, Side
-from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, goes_by_event_time
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, uses_event_time
 
 _SIDES: tuple[Side, Side] = ("left", "right")
 _WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
@@ -120,7 +120,7 @@ def _check_sources(sources: Mapping[Side, Source], request: JoinRequest) -> None
     static = [side for side, source in sources.items() if not source.is_streaming]
     if len(static) == 1:
         raise MixedBoundednessError(static[0])
-    if goes_by_event_time(request.match):
+    if uses_event_time(request.match):
         _check_clocks(sources, request.match, static=bool(static))
 
 

@@ -126,7 +126,7 @@ class RollingSpec:
     def forgotten(self, time: Instants) -> Instants:
         """Return the watermark at which rows of a time are forgotten: a tick has passed since no window could see their tile.
 
-        Where each row comes out, no window as of the oldest row that is not dropped: its features are of all rows before it.
+        Where each row is emitted, no window as of the oldest row that is not dropped: its features are of all rows before it.
         Where ticks are corrected, no window as of a tick before that row, nor of the tick before that.
         """
         return self.tick_from(time // self._tile * self._tile + self._tile - 1 + self._needed)

@@ -42,8 +42,8 @@ class WatermarkGenerator:
         """Take a row; the columns that the strategy names are read from it."""
         time: int | None = timestamp
         if self.strategy.punctuation is not None:
-            said = row[self.strategy.punctuation]
-            time = (timestamp if said else None) if isinstance(said, bool) else said
+            mark = row[self.strategy.punctuation]
+            time = (timestamp if mark else None) if isinstance(mark, bool) else mark
         if time is None:
             return
         source = None if self.strategy.source is None else _text(row[self.strategy.source])
