@@ -455,7 +455,7 @@ class StoreError(WindowpaneError):
     """A store cannot be reached, or refuses what is written to it."""
 
     def __init__(self, store: str, reason: str) -> None:
-        """Name the store, and say what it said."""
+        """Name the store, and repeat its error."""
         super().__init__(f"store {store}: {reason}")
         self.store, self.reason = store, reason
 

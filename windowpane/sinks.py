@@ -160,7 +160,7 @@ class RedisHashes:
     ttl: Duration | None = None
 
     def __post_init__(self) -> None:
-        """Check what was said."""
+        """Check the arguments."""
         if not self._names:
             raise InvalidSpecError("RedisHashes without a key: the key says which hash a row is.")
         if self.ttl is not None and self._live_milliseconds < 1:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException, PySparkRuntimeError
 
 from windowpane.errors import ChangedPlanError, FailedBatchError, UserFunctionError
-from windowpane.spark.queries.failures import Briefly, FailedJobError, InterruptedBatchError
+from windowpane.spark.queries.failures import FailedJobError, InterruptedBatchError, ShortFailures
 from windowpane.spark.queries.reasons import reason
 
 RAISED = """An exception was thrown from the Python worker:
@@ -45,7 +45,7 @@ def written(error: Exception) -> str:
         raise error
 
     try:
-        Briefly(write)(None, 7)
+        ShortFailures(write)(None, 7)
     except Exception:
         return traceback.format_exc()
     raise AssertionError("the sink was to fail")
@@ -69,7 +69,7 @@ def test_what_a_worker_raised_comes_first_and_whole(text: str, lines: list[str])
 def test_the_cause_is_the_error_of_the_worker() -> None:
     for text, kind in ((RAISED, UserFunctionError), (CHANGED, ChangedPlanError)):
         with pytest.raises(FailedBatchError) as caught:
-            Briefly(partial(_raise, Failed(text)))(None, 7)
+            ShortFailures(partial(_raise, Failed(text)))(None, 7)
         assert isinstance(caught.value.__cause__, kind)
 
 

@@ -125,7 +125,7 @@ class InProcess:
             each
             for inlet in self.result
             for task, parts in self._arriving(inlet, batch, made, exchange)
-            for each in staged.Leave(inlet.rows, parts)(iter(task))
+            for each in staged.PackResult(inlet.rows, parts)(iter(task))
         ]
         return pa.Table.from_batches(blobs, pa.schema([("blob", pa.binary())]))
 

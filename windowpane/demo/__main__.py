@@ -3,7 +3,7 @@
 ``--live`` shows one day of it instead, without Spark.
 """
 
-# ruff: noqa: E402 (what is missing is said before it is imported)
+# ruff: noqa: E402 (a missing package is named before it is imported)
 import shutil
 import sys
 from pathlib import Path

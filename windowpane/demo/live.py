@@ -156,8 +156,8 @@ class Board:
 
     def counted(self) -> dict[str, int]:
         """Return how many results were early, on time and refined."""
-        said = [result["timing"] for hour in self.hours.values() for result in hour.results]
-        return {timing: said.count(timing) for timing in _COLOURS}
+        timings = [result["timing"] for hour in self.hours.values() for result in hour.results]
+        return {timing: timings.count(timing) for timing in _COLOURS}
 
 
 def drawn(board: Board) -> Group:
@@ -178,8 +178,8 @@ def _cell(hour: Hour) -> Text:
         return blocks
     last = hour.results[-1]
     timing, delay = last["timing"], last["mean_delay"]
-    said = f" {last['flights'] + last['cancelled']} {timing}" + ("" if delay is None else f", {round(delay):+d} min")
-    return blocks.append(said, _COLOURS[timing])
+    text = f" {last['flights'] + last['cancelled']} {timing}" + ("" if delay is None else f", {round(delay):+d} min")
+    return blocks.append(text, _COLOURS[timing])
 
 
 def _clock(instant: int) -> str:

@@ -24,21 +24,21 @@ RESULT = "firing bigint, timing string, flights bigint, cancelled bigint, mean_d
 
 
 class Timing(wp.ProcessWindowFunction):
-    """Numbers the results of an hour, and says of each whether it is early, on time or refined.
+    """Numbers the results of an hour, and adds to each whether it is early, on time or refined.
 
-    When the watermark jumps past several quarters of an hour, each of them fires, on the same flights; only the first says
-    something new, and only that one is passed on.
+    When the watermark jumps past several quarters of an hour, each of them fires, on the same flights; only the first has
+    new values, and only that one is emitted.
     """
 
     def process(self, key: str, context: wp.ProcessContext, elements: Sequence[Any]) -> Iterator[dict[str, Any]]:
-        """Take the hour's aggregates and return them as a result, unless the last one said the same."""
+        """Take the hour's aggregates and return them as a result, unless the last one was the same."""
         (hour,) = elements
-        said = context.window_state("said")
-        firing, was, seen = said.get() or (0, EARLY, 0)
+        last = context.window_state("last")
+        firing, was, seen = last.get() or (0, EARLY, 0)
         timing = self._timing(context, was)
         if hour["scheduled"] == seen and timing != ON_TIME:
             return
-        said.update((firing + 1, timing, hour["scheduled"]))
+        last.update((firing + 1, timing, hour["scheduled"]))
         yield {
             "firing": firing + 1,
             "timing": timing,
@@ -50,7 +50,7 @@ class Timing(wp.ProcessWindowFunction):
 
     def clear(self, context: wp.ProcessContext) -> None:
         """Forget the hour."""
-        context.window_state("said").clear()
+        context.window_state("last").clear()
 
     def _timing(self, context: wp.ProcessContext, was: str) -> str:
         if context.current_watermark < context.window.max_timestamp:

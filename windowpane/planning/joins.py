@@ -71,7 +71,7 @@ class JoinRequest:
     updates: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Refuse parts that do not go together, once all are said.
+        """Refuse parts that do not fit together, once all are known.
 
         Raises:
             UnsupportedJoinError: a join that the kind of match has not, or parts of a window that only co_group has.
@@ -108,7 +108,7 @@ class JoinPlan:
         request: the arguments of the fluent API.
         event_times: the event-time columns of the left and the right side.
         is_streaming: whether the inputs are streams.
-        watermarks: what is said of the watermarks of the left and the right side.
+        watermarks: the watermarks of the left and the right side, as text.
     """
 
     request: JoinRequest

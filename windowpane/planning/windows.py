@@ -31,7 +31,7 @@ class FunctionPlan:
     """The function of a plan: built-in aggregates by output name, or a function spec of the user's.
 
     Args:
-        kind: the word the user said.
+        kind: the user's word.
         spec: the user's function; ``None`` with ``aggregates``.
         aggregates: (output name, aggregate) for built-in aggregates.
         process: a full function behind built-in aggregates.
@@ -89,7 +89,7 @@ class WindowPlan:
 
     @property
     def effective_trigger(self) -> Trigger:
-        """The trigger that runs: the one set, or the assigner's default, with what is said of panes."""
+        """The trigger that runs: the one set, or the assigner's default, with the settings of panes."""
         trigger = self.trigger or self.assigner.default_trigger()
         return self.panes.trigger(trigger, self.assigner, self.evictor, self.settings.allowed_lateness)
 

@@ -88,10 +88,10 @@ class SourceRows:
             return ""
         reason = self.way_through_spark()
         if self.source.made.sample is not None:
-            said = "files read by Arrow, where they are encoded" if reason is None else f"files read by Spark: {reason}"
-            return f"\n  rows            {said}"
-        said = "encoded where they are made" if reason is None else f"to Spark and back: {reason}"
-        return f"\n  rows            made in Python, {said}"
+            text = "files read by Arrow, where they are encoded" if reason is None else f"files read by Spark: {reason}"
+            return f"\n  rows            {text}"
+        text = "encoded where they are made" if reason is None else f"to Spark and back: {reason}"
+        return f"\n  rows            made in Python, {text}"
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ class BuiltProgram:
         """Return the rows of the last operator, as they travel by ``wire``; those between operators travel as blobs."""
         rows = None
         for number, operator in enumerate(self.operators, start=1):
-            rows = operate(
+            rows = run_on_buckets(
                 operator.reads.encoded(rows),
                 partial(engine_of(operator.program), operator.program),
                 dataclasses.replace(wire if number == len(self.operators) else Wire(), counters=self.counters),
@@ -226,7 +226,7 @@ class BuiltProgram:
         return Source(output.of(*self._wired), name=name, upstream=self)
 
 
-def operate(
+def run_on_buckets(
     encoded: Any,
     make_engine: Callable[[], Engine],
     wire: Wire,

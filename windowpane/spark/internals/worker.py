@@ -48,17 +48,17 @@ def prepare_worker() -> None:
     freeze_imported()
 
 
-def hush_driver_worker() -> None:
+def silence_driver_worker() -> None:
     """Keep PySpark's driver worker from printing what it does, the whole user function among it, to the user's console.
 
     The module prints by ``print``, and has no setting for it; what it printed before it has read the function stays.
     """
     main = sys.modules["__main__"]
     if getattr(getattr(main, "__spec__", None), "name", None) == _DRIVER_WORKER:
-        vars(main)["print"] = _say_nothing
+        vars(main)["print"] = _print_nothing
 
 
-def _say_nothing(*words: object, **options: object) -> None:
+def _print_nothing(*words: object, **options: object) -> None:
     pass
 
 

@@ -215,14 +215,14 @@ class BatchQuery:
         """Wait until nothing of a query that was stopped is taken any more; the store must not be locked here."""
 
     def _started(self) -> Any:
-        writer = self._rows(self._spark).writeStream.foreachBatch(self._handed())
+        writer = self._rows(self._spark).writeStream.foreachBatch(self._batch_function())
         writer = writer.option("checkpointLocation", _address(self._checkpoint)).queryName(self._name)
         with settings(self._spark, _POLLING):
             return writer.start()
 
-    def _handed(self) -> Take:
+    def _batch_function(self) -> Take:
         """Return what Spark hands batches to."""
-        return _loosely(self)
+        return _weakly_held(self)
 
     def batch(self, rows: Any, number: int) -> str | None:
         """Take a batch; what is raised is kept for ``finish``, and its message returned."""
@@ -292,7 +292,7 @@ def collected(rows: Any) -> pa.Table:
     Raises:
         SqlRunError: a task failed.
     """
-    with _our_words():
+    with _as_sql_errors():
         return rows.toArrow()
 
 
@@ -302,7 +302,7 @@ def write_parquet(rows: Any, folder: Path) -> None:
     Raises:
         SqlRunError: a task failed.
     """
-    with _our_words():
+    with _as_sql_errors():
         rows.write.mode("overwrite").parquet(_address(folder))
 
 
@@ -340,19 +340,19 @@ def run_only(rows: Any) -> None:
     Raises:
         SqlRunError: a task failed.
     """
-    with _our_words():
+    with _as_sql_errors():
         rows.write.format("noop").mode("overwrite").save()
 
 
 @contextmanager
-def _our_words() -> Iterator[None]:
+def _as_sql_errors() -> Iterator[None]:
     try:
         yield
     except SPARK_ERRORS as error:
         raise SqlRunError(reason(error)) from None
 
 
-def _loosely(query: BatchQuery) -> Callable[[Any, int], None]:
+def _weakly_held(query: BatchQuery) -> Callable[[Any, int], None]:
     """Return what hands batches to a query: Spark's gateway holds it and what it raises for ever, and must not hold the query."""
     reference = weakref.ref(query)
 

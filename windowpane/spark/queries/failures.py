@@ -36,7 +36,7 @@ class FailedJobError(Exception):
 
 
 @dataclass(frozen=True)
-class Briefly:
+class ShortFailures:
     """A function of a batch whose failures on Spark's side have short texts.
 
     Args:

@@ -117,7 +117,7 @@ class FollowedQuery(BatchQuery):
                 warn()
         raise AssertionError("the last start returns, or raises")
 
-    def _handed(self) -> Take:
+    def _batch_function(self) -> Take:
         return self._take
 
 

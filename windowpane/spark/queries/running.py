@@ -20,7 +20,7 @@ from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.queries.checkpoints import query_id, refuse_a_second_query
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
-from windowpane.spark.queries.failures import Briefly
+from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
@@ -57,13 +57,13 @@ def start(
     batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
     blobs, spark = built.blobs, built.source.dataframe.sparkSession
     if checkpoint is not None:
-        refuse_an_ended_stream(spark, checkpoint, built, Briefly(batches).__call__)
+        refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
     query = start_writing(blobs, batches, location, trigger, query_name)
     if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
     if flush_at_end:
         query.awaitTermination()
-        end_stream(spark, location, built, Briefly(batches).__call__)
+        end_stream(spark, location, built, ShortFailures(batches).__call__)
     return query
 
 
@@ -82,7 +82,7 @@ def start_writing(
         InvalidSpecError: the trigger is none of Spark's.
     """
     _check_trigger(trigger)
-    writer = rows.writeStream.outputMode("append").options(**options).foreachBatch(Briefly(write).__call__)
+    writer = rows.writeStream.outputMode("append").options(**options).foreachBatch(ShortFailures(write).__call__)
     if checkpoint is not None:
         refuse_a_second_query(rows.sparkSession, checkpoint)
         writer = writer.option("checkpointLocation", checkpoint)

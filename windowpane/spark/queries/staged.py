@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from windowpane.engines.common.tagged import tag, tagged
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
-from windowpane.spark.building.program import operate
+from windowpane.spark.building.program import run_on_buckets
 from windowpane.spark.queries.settings import choose_settings
 from windowpane.spark.sources.arrow_rows import mapped
 from windowpane.spark.stages import encode
@@ -119,14 +119,16 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
             for entry in places(entries, made, inlet)
         ]
         blobs = (
-            operate(_union(arriving), stage.make_engine, Wire(), time_mode="None")
+            run_on_buckets(_union(arriving), stage.make_engine, Wire(), time_mode="None")
             if stage.keeps
             else _once(arriving, stage, partitions)
         )
         relation = F.when(F.col("output") == MAIN, stage_name).otherwise(CLOCK).alias("relation")
         made.append(Entry(blobs.filter(F.col("output") != COUNTER_ROW).select(relation, "blob")))
     leaving = [
-        _mapped(entry.rows, Leave(inlet.rows, entry.parts), RESULT) for inlet in result for entry in places(entries, made, inlet)
+        _mapped(entry.rows, PackResult(inlet.rows, entry.parts), RESULT)
+        for inlet in result
+        for entry in places(entries, made, inlet)
     ]
     return _union(leaving)
 
@@ -140,7 +142,9 @@ def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> lis
 
 def _once(arriving: Sequence[Any], stage: Stage, partitions: int) -> Any:
     """Return what the engine of a stage without state makes of each batch."""
-    return _mapped(_union(arriving).repartition(partitions, encode.BUCKET), Once(stage.make_engine), "output int, blob binary")
+    return _mapped(
+        _union(arriving).repartition(partitions, encode.BUCKET), RunWithoutState(stage.make_engine), "output int, blob binary"
+    )
 
 
 def _mapped(rows: Any, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Any:
@@ -166,7 +170,7 @@ class Spread:
         ids = bucket_ids(state_partitions(self.partitions))
         for relation, table in self.parts(batches):
             if relation == CLOCK:
-                yield _batch(ids, [(number, _told(table, number)) for number in range(len(ids))])
+                yield _batch(ids, [(number, _tagged_clock(table, number)) for number in range(len(ids))])
             for made in self.rows(relation, table):
                 if made.num_rows:
                     yield _batch(ids, list(self._by_bucket(made, len(ids))))
@@ -178,7 +182,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Once:
+class RunWithoutState:
     """Runs an engine on each bucket of a batch, and keeps nothing of it."""
 
     make_engine: Callable[[], Engine]
@@ -197,7 +201,7 @@ class Once:
 
 
 @dataclass(frozen=True)
-class Leave:
+class PackResult:
     """Packs what is made of parts as it is."""
 
     rows: Rows
@@ -211,7 +215,7 @@ class Leave:
                     yield pa.RecordBatch.from_arrays([pa.array([pack(made)], pa.binary())], ["blob"])
 
 
-def _told(clock: pa.Table, bucket: int) -> pa.Table:
+def _tagged_clock(clock: pa.Table, bucket: int) -> pa.Table:
     """Return the clock for one bucket, which learns its number by it."""
     return tagged(clock, clock=tag(clock, "clock") or "next", bucket=str(bucket))
 

@@ -169,8 +169,8 @@ def _naming_the_file(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        said = ValueError(f"{error} (with {SWITCH}=false, Spark reads the files)")
-        raise UnreadableFileError(path, "parquet", said) from error
+        failure = ValueError(f"{error} (with {SWITCH}=false, Spark reads the files)")
+        raise UnreadableFileError(path, "parquet", failure) from error
 
 
 def _names(file: ParquetFile, schema: pa.Schema) -> dict[str, str | None]:

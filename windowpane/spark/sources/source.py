@@ -76,7 +76,7 @@ class Source:
 
         Raises:
             UnknownColumnError: it has no such event time or heartbeat.
-            InvalidSpecError: something else was given than names, or no watermark can be made as it was said.
+            InvalidSpecError: something else was given than names, or the watermark cannot be made.
             InvalidDurationError: the watermark is neither a strategy nor a duration.
         """
         _check_names(event_time, heartbeat)
@@ -110,7 +110,7 @@ class Source:
 
         Raises:
             UnknownColumnError: it has no such event time or heartbeat, or not the columns that the watermark is made from.
-            InvalidSpecError: the event time is no timestamp, or no watermark can be made as it was said.
+            InvalidSpecError: the event time is no timestamp, or the watermark cannot be made.
         """
         dataframe, strategy = self.dataframe, self.watermark
         self.require([] if self.event_time is None else [self.event_time], "event_time")
@@ -133,10 +133,10 @@ class Source:
 
     def _punctuated(self, column: str) -> Any:
         """Return the DataFrame with a watermark of what a column says; the one that Spark watches does not stay."""
-        said = F.col(quoted(column))
+        complete_until = F.col(quoted(column))
         if isinstance(self.dataframe.schema[column].dataType, T.BooleanType):
-            said = F.when(said, F.col(quoted(str(self.event_time))))
-        return self.dataframe.withColumn(_PUNCTUATION, said).withWatermark(_PUNCTUATION, "0 seconds").drop(_PUNCTUATION)
+            complete_until = F.when(complete_until, F.col(quoted(str(self.event_time))))
+        return self.dataframe.withColumn(_PUNCTUATION, complete_until).withWatermark(_PUNCTUATION, "0 seconds").drop(_PUNCTUATION)
 
     @property
     def is_streaming(self) -> bool:

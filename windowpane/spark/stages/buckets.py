@@ -52,8 +52,8 @@ def state_partitions(fallback: int) -> int:
     pinned, context = pinned_partitions(), TaskContext.get()
     if pinned is not None:
         return pinned
-    said = None if context is None else context.getLocalProperty(_SESSION)
-    return fallback if said is None else int(said)
+    setting = None if context is None else context.getLocalProperty(_SESSION)
+    return fallback if setting is None else int(setting)
 
 
 def pinned_partitions() -> int | None:

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import WindowpaneError
 from windowpane.spark.internals.arrow_frames import frame_of
-from windowpane.spark.internals.worker import hush_driver_worker, prepare_worker
+from windowpane.spark.internals.worker import prepare_worker, silence_driver_worker
 from windowpane.spark.queries.layout import Layout
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.stages.between_operators import output_passed
@@ -73,7 +73,7 @@ class BucketProcessor(StatefulProcessor):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        hush_driver_worker()
+        silence_driver_worker()
 
     def init(self, handle: Any) -> None:
         """Open the state; called once a state partition and batch, and once on the driver."""

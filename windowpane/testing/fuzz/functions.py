@@ -66,7 +66,7 @@ class _ReducedAsText(ProcessWindowFunction):
 
 
 class _FoldedAsText(ProcessWindowFunction):
-    """Emits a folded tuple in order: which of several merged sessions comes first in it is not said."""
+    """Emits a folded tuple in order: the order of several merged sessions in it is not defined."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Rows:
         return [{"value": str(folded and sorted(folded))} for folded in elements]

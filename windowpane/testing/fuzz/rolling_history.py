@@ -42,7 +42,7 @@ def history_differences(seed: int, program: RollingProgram, steps: list[Step]) -
         if (late, counters) != (wanted_late, wanted_counters):
             yield f"cut {cut}, step {number}: {late, counters}, the reference has {wanted_late, wanted_counters}"
     if not _has_late_rows(steps, cut):
-        text = _law(program, past, steps, cut, found)
+        text = _from_one_run(program, past, steps, cut, found)
         if text is not None:
             yield f"cut {cut}: one live run: {text}"
 
@@ -58,7 +58,7 @@ def _has_late_rows(steps: list[Step], cut: int) -> bool:
     return any(cut <= row[TIME] <= step.watermark for step in steps for row in step.rows)
 
 
-def _law(program: RollingProgram, past: list[Row], steps: list[Step], cut: int, found: list[Row]) -> str | None:
+def _from_one_run(program: RollingProgram, past: list[Row], steps: list[Step], cut: int, found: list[Row]) -> str | None:
     """Return in what a history and live rows differ from one live run over both."""
     run = Run(program)
     run.step(Step(MIN, past))

@@ -172,7 +172,7 @@ class _Race:
         for number, batch in enumerate(stream):
             clock = Clock(batch.watermark, batch.processing_time)
             self._watermark = max(self._watermark, batch.watermark)
-            combine = self._combine if self._draw.random() < 0.5 and not self._tells_late_by_order(batch) else None
+            combine = self._combine if self._draw.random() < 0.5 and not self._is_late_by_order(batch) else None
             by_time = combine is not None and self._program.engine == TimedPanesEngine.name
             before = [bucket.snapshot() for bucket in (self._reference, self._bucket)]
             expected = self._reference.run(partial(_taken, batch.parts, by_time), clock)
@@ -200,7 +200,7 @@ class _Race:
                 return _differences(self._program, expected, got)
         return ["an error that only all rows together make"]
 
-    def _tells_late_by_order(self, batch: Batch) -> bool:
+    def _is_late_by_order(self, batch: Batch) -> bool:
         """Whether a row may be late or not, as another of its session comes before it or not."""
         times = (time for part in batch.parts for time in part[TIME].drop_null().to_pylist())
         return self._program.spec.merges and any(time <= batch.watermark for time in times)

@@ -159,14 +159,14 @@ def random_trigger(draw: Random, assigner: assigners.WindowAssigner) -> triggers
 
 
 def random_panes(draw: Random) -> PaneSettings:
-    """Return what is said of panes, under any of Flink's triggers."""
+    """Return settings of panes, under any of Flink's triggers."""
     modes: list[AccumulationMode | None] = [None, "accumulating", "discarding", "retracting", "retracting"]
     accumulation = draw.choice(modes)
     return PaneSettings(accumulation, shows_info=draw.random() < 0.5)
 
 
 def random_composable_panes(draw: Random) -> PaneSettings:
-    """Return what is said of panes, under a composable trigger."""
+    """Return settings of panes, under a composable trigger."""
     behaviors: list[PaneBehavior] = ["fire_always", "fire_if_non_empty"]
     modes: list[AccumulationMode] = ["accumulating", "discarding", "retracting"]
     on_time, closing = draw.choice(behaviors), draw.choice(behaviors)

@@ -158,22 +158,22 @@ class _Replay:
         except WindowpaneError as error:
             return self._failed(record, error)
         except Exception as error:
-            return Outcome(Kind.CRASHED, place, record.text, "", _said(expected), f"{type(error).__name__}: {error}")
+            return Outcome(Kind.CRASHED, place, record.text, "", _expected_text(expected), f"{type(error).__name__}: {error}")
 
     def _failed(self, record: Sql, error: WindowpaneError) -> Outcome:
         expected = record.expected
         if isinstance(error, UnexpectedError):
-            return Outcome(Kind.CRASHED, record.place, record.text, "", _said(expected), str(error))
+            return Outcome(Kind.CRASHED, record.place, record.text, "", _expected_text(expected), str(error))
         reason = self._taint.reason(record.text) if isinstance(error, SqlNameError) else None
         if reason is not None:
             return Outcome(Kind.REFUSED, record.place, record.text, f"hangs on: {reason}")
         if isinstance(expected, ExpectedError):
             if self._match_errors and not _matches(expected, str(error)):
-                return Outcome(Kind.WRONG, record.place, record.text, "", _said(expected), str(error))
+                return Outcome(Kind.WRONG, record.place, record.text, "", _expected_text(expected), str(error))
             return Outcome(Kind.PASSED, record.place)
         if isinstance(error, UnsupportedValueError) or (isinstance(error, SqlError) and not isinstance(error, SqlRunError)):
             return Outcome(Kind.REFUSED, record.place, record.text, _reason(error))
-        return Outcome(Kind.WRONG, record.place, record.text, "", _said(expected), f"{type(error).__name__}: {error}")
+        return Outcome(Kind.WRONG, record.place, record.text, "", _expected_text(expected), f"{type(error).__name__}: {error}")
 
     def _compared(self, record: Sql, results: list[Result]) -> Outcome:
         place, text, expected = record.place, record.text, record.expected
@@ -181,11 +181,13 @@ class _Replay:
         if isinstance(expected, ExpectedError):
             if expected.pattern is not None and _NOT_OURS.search(expected.pattern) and not self._match_errors:
                 return Outcome(Kind.REFUSED, place, text, f"runs here, and is refused elsewhere: {expected.pattern}")
-            return Outcome(Kind.WRONG, place, text, "", _said(expected), "\n".join(_shown(result, self._settings)) or result.tag)
+            return Outcome(
+                Kind.WRONG, place, text, "", _expected_text(expected), "\n".join(_shown(result, self._settings)) or result.tag
+            )
         if isinstance(expected, ExpectedCount):
             found = _count(result)
             right = expected.count is None or expected.count == found
-            return Outcome(Kind.PASSED if right else Kind.WRONG, place, text, "", _said(expected), f"{found} rows")
+            return Outcome(Kind.PASSED if right else Kind.WRONG, place, text, "", _expected_text(expected), f"{found} rows")
         if _NOT_COMPARED.match(text):
             return Outcome(Kind.REFUSED, place, text, "plans and lists of the catalog are not compared")
         got = lines_of(result.text_rows(), result.types, expected, self._settings)
@@ -235,7 +237,7 @@ def _shown(result: Result, settings: Settings) -> list[str]:
     return [line.text for line in lines_of(result.text_rows(), result.types, ExpectedRows(()), settings)]
 
 
-def _said(expected: ExpectedCount | ExpectedError | ExpectedRows) -> str:
+def _expected_text(expected: ExpectedCount | ExpectedError | ExpectedRows) -> str:
     match expected:
         case ExpectedCount(None):
             return "ok"

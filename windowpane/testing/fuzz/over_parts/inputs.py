@@ -215,7 +215,7 @@ class _Source:
     def _change(self) -> list[tuple[str, Row]]:
         kind = self._rng.choice(["insert", "insert", "insert", "update", "update", "delete", "replace", "cancel"])
         if self._shape.strays and self._live and self._rng.random() < 0.3:
-            return self._stray()
+            return self._impossible()
         if kind in ("insert", "cancel") or not self._live:
             [(_, row)] = self._insert(0)
             if kind == "cancel":
@@ -231,8 +231,8 @@ class _Source:
         words = (DELETE, INSERT) if kind == "replace" else (UPDATE_PREIMAGE, UPDATE_POSTIMAGE)
         return list(zip(words, (old, new), strict=True))
 
-    def _stray(self) -> list[tuple[str, Row]]:
-        """Return a change that cannot be; a row that comes twice comes to the same place."""
+    def _impossible(self) -> list[tuple[str, Row]]:
+        """Return an impossible change; a row that is inserted twice has the same place in the order."""
         old = self._rng.choice(list(self._live.values()))
         kind = self._rng.choice(["absent", "elsewhere", "again", "postimage", "preimage"])
         if kind in ("absent", "elsewhere"):
