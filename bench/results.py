@@ -139,8 +139,8 @@ def _processor() -> str:
 
 def _java() -> str:
     java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else Path("java")
-    told = subprocess.run([str(java), "-version"], capture_output=True, text=True)
-    return told.stderr.splitlines()[0] if told.stderr else "unknown"
+    printed = subprocess.run([str(java), "-version"], capture_output=True, text=True)
+    return printed.stderr.splitlines()[0] if printed.stderr else "unknown"
 
 
 def _version(name: str) -> str:

@@ -28,7 +28,7 @@ def shared_workers(spark: Any) -> Iterator[None]:
         return
     environment = spark.sparkContext.environment
     before = dict(environment)
-    environment.update({name: "1" for told, name in _TRACEBACKS.items() if setting(spark, told) == "true"})
+    environment.update({name: "1" for of_session, name in _TRACEBACKS.items() if setting(spark, of_session) == "true"})
     try:
         yield
     finally:

@@ -39,11 +39,11 @@ class LatestTime:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Encode the rows of one partition."""
         latest = _Latest(self.time)
-        told = None
+        reported = None
         for blobs in self.encoder(latest.seen(batches)):
-            told = latest.value
-            yield blobs.append_column(_LATEST, pa.array([told] * blobs.num_rows, TIMESTAMP))
-        if latest.value is not None and latest.value != told:
+            reported = latest.value
+            yield blobs.append_column(_LATEST, pa.array([reported] * blobs.num_rows, TIMESTAMP))
+        if latest.value is not None and latest.value != reported:
             yield self._heartbeat(latest.value)
 
     def _heartbeat(self, latest: int) -> pa.RecordBatch:

@@ -158,8 +158,8 @@ class Source:
         """Whether what a batch leaves behind says how far the watermark of the next one may come; static rows have none.
 
         Where Spark's policy is ``max``, a stream that is ahead of this one raises the watermark. Where executors can be lost, a
-        task may run again on one that was not told, and send whole what it had folded before: the same rows, but Spark (4.3, for
-        one) sees that they look otherwise, and gives the batch up.
+        task may run again on one that does not have the bound, and send whole what it had folded before. The rows are the same,
+        but Spark (4.3, for one) sees that they look otherwise, and gives the batch up.
         """
         if not self.is_streaming:
             return True

@@ -35,7 +35,7 @@ SCHEMA = "bucket int, blob binary"
 _FLUSH_ROWS = 200_000
 _FOLD_ROWS = 1 << 18
 _FLUSH_BYTES = 64 << 20
-_TELLING_ROWS = 1 << 16
+_DECIDING_ROWS = 1 << 16
 """So many first rows show whether those of a task fold; Spark's batches are smaller."""
 _RADIX_SORTED = 2**16
 """numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones."""
@@ -87,21 +87,21 @@ class Encoder:
         mark, bound = self._mark(), self._bound()
         combiner = None if bound is None else self.combiner
         reports: list[Moves] = []
-        position, pending, whole, folding, told = 0, _Pending(), _Pending(), None, 0
+        position, pending, whole, folding, decided_by = 0, _Pending(), _Pending(), None, 0
         for batch in batches:
             rows = self._prepared(pa.Table.from_batches([batch]), partition, position, mark)
             position += batch.num_rows
             if self.follows_watermark:
                 rows = _without_reports(rows, reports)
             if folding is None and rows.num_rows:
-                folding, told = self._folding(rows, combiner), rows.num_rows
+                folding, decided_by = self._folding(rows, combiner), rows.num_rows
             if combiner is not None and bound is not None:
                 rows, late = combiner.parted(rows, bound)
                 whole.add(late)
             if rows.num_rows:
                 pending.add(combiner(rows) if combiner is not None and folding is Folding.PIECEWISE else rows)
-            if combiner is not None and folding is Folding.TOGETHER and told < _TELLING_ROWS <= pending.rows:
-                told = pending.rows
+            if combiner is not None and folding is Folding.TOGETHER and decided_by < _DECIDING_ROWS <= pending.rows:
+                decided_by = pending.rows
                 folding = Folding.NOT if combiner.folding(together(pending.tables)) is Folding.NOT else folding
             if pending.is_full(folding):
                 yield from self._flush(pending.taken(), ids, folding)

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = _parser().parse_args(arguments)
     first = SystemRandom().randrange(2**32) if given.seed is None else given.seed
-    line = partial(print, flush=True)  # a run that is cut short has told what it found
+    line = partial(print, flush=True)  # a run that is cut short has printed what it found
     line(f"seeds {first} to {first + given.programs - 1}")
     run, kind = KINDS[given.kind], given.kind
     if kind == "over":
