@@ -100,6 +100,16 @@ SHAPES = {
         {"n": ("count",), "s": ("sum", "price"), "m": ("max", "price")},
         "n * 104729 + s * 31 + m + crc32(name)",
     ),
+    "half of the rows, by a filter": replace(
+        _shape(
+            "name",
+            (NAME, "price", f"['click', 'view', 'buy', NULL][CAST(1 + {SOME} % 4 AS INTEGER)] AS kind"),
+            "name string, price bigint, kind string",
+            {"n": ("count",), "s": ("sum", "price"), "m": ("max", "price")},
+            "n * 104729 + s * 31 + m + crc32(name)",
+        ),
+        where="kind IN ('click', 'buy')",
+    ),
     "all rows of one key": _shape(
         "name",
         ("'the only one' AS name", "price"),

@@ -45,6 +45,7 @@ class UserCase:
         batches: how many files of 1 M rows there are.
         late: whether one row in a hundred is an hour late, which native Spark drops and windowpane has as an output.
         early: whether every batch shows the windows that it changed: Spark's update mode, windowpane's ``EachBatch``.
+        where: which rows count, a condition in Spark SQL; empty for all.
     """
 
     keys: tuple[str, ...]
@@ -58,6 +59,7 @@ class UserCase:
     batches: int = field(default=36)
     late: bool = False
     early: bool = False
+    where: str = ""
 
     def time_in(self, file: int) -> str:
         """Return the event time of a file's rows, in SQL.

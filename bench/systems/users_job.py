@@ -24,7 +24,8 @@ def rows(spark: SparkSession, task: Task) -> DataFrame:
     case, folder = case_of(task), Path(task.work) / "input"
     write_rows(case, task, folder)
     files = spark.readStream.option("maxFilesPerTrigger", task.batch_files).schema(f"{case.schema}, ts timestamp")
-    return files.parquet(str(folder))
+    stream = files.parquet(str(folder))
+    return stream.where(case.where) if case.where else stream
 
 
 def run(task: Task, results: Any, mode: str = "append") -> None:

@@ -88,8 +88,8 @@ class SourceRows:
             return ""
         reason = self.way_through_spark()
         if self.source.made.sample is not None:
-            text = "files read by Arrow, where they are encoded" if reason is None else f"files read by Spark: {reason}"
-            return f"\n  rows            {text}"
+            text = f"files read{self.source.made.filtered} by Arrow, where they are encoded"
+            return f"\n  rows            {text if reason is None else f'files read by Spark: {reason}'}"
         text = "encoded where they are made" if reason is None else f"to Spark and back: {reason}"
         return f"\n  rows            made in Python, {text}"
 

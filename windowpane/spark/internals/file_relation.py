@@ -1,4 +1,4 @@
-"""What a streaming DataFrame reads, where it is nothing but the columns of a folder of files, by Spark's own plan.
+"""What a streaming DataFrame reads, where it is columns of a folder of files and a condition on them, by Spark's own plan.
 
 PySpark has no public way to read that. The plan of a classic session is read through Py4J; whatever is not as expected, another
 form of the plan in another Spark or a Spark Connect client, is answered by ``None``, and Spark reads the files.
@@ -6,17 +6,24 @@ form of the plan in another Spark or a Spark Connect client, is answered by ``No
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.sql import types as T
 
+from windowpane.spark.internals.file_conditions import UnknownConditionError, condition_of
+from windowpane.spark.internals.plan_trees import Tree, tree_of
 from windowpane.spark.internals.session import is_classic
+from windowpane.windowing.expressions import Expression, Operation
 
 _RELATION = "StreamingRelation"
 _RENAMED = "SubqueryAlias"
 _SELECTED = "Project"
-_COLUMN = ".AttributeReference"
+_FILTERED = "Filter"
 
 
 @dataclass(frozen=True)
@@ -28,41 +35,84 @@ class FileRelation:
         path: the folder or pattern.
         options: of the source, by lower-case name, without the path.
         is_local: whether the path is on the local file system.
+        schema: the columns of the files, as the user declared them.
+        columns: the column of the files that each column of the DataFrame is.
+        condition: on columns of the files; rows for which it does not hold are left out. ``None`` where all are read.
     """
 
     format: str
     path: str
     options: dict[str, str]
     is_local: bool
+    schema: T.StructType
+    columns: Mapping[str, str]
+    condition: Expression | None
 
 
 def file_relation(dataframe: Any) -> FileRelation | None:
-    """Return the files that a streaming DataFrame reads, ``None`` if it does more than select columns of them."""
+    """Return the files that a streaming DataFrame reads, ``None`` if it does more than select columns and rows of them."""
     if not is_classic(dataframe.sparkSession):
         return None
     try:
         return _relation(dataframe)
-    except (Py4JError, AttributeError, TypeError):
+    except (Py4JError, AttributeError, TypeError, KeyError, ValueError, UnknownConditionError, RecursionError):
         return None
 
 
 def _relation(dataframe: Any) -> FileRelation | None:
-    plan = dataframe._jdf.queryExecution().analyzed()
-    while plan.nodeName() == _RENAMED or (plan.nodeName() == _SELECTED and _only_columns(plan)):
-        plan = plan.child()
-    if plan.nodeName() != _RELATION:
+    plan = below = dataframe._jdf.queryExecution().analyzed()
+    while below.nodeName() in (_RENAMED, _SELECTED, _FILTERED):
+        below = below.child()
+    if below.nodeName() != _RELATION:
         return None
-    source = plan.dataSource()
+    source = below.dataSource()
     options = _dictionary(source.options())
     path = options.pop("path", None)
     if path is None or source.paths().size() or not source.userSpecifiedSchema().isDefined():
         return None
-    return FileRelation(str(source.className()).lower(), path, options, _is_local(dataframe.sparkSession, path))
+    schema = T.StructType.fromJson(json.loads(source.userSpecifiedSchema().get().json()))
+    columns, condition = _selected(tree_of(json.loads(plan.toJSON())))
+    is_local = _is_local(dataframe.sparkSession, path)
+    return FileRelation(str(source.className()).lower(), path, options, is_local, schema, columns, condition)
 
 
-def _only_columns(project: Any) -> bool:
-    columns = project.projectList()
-    return all(columns.apply(place).getClass().getName().endswith(_COLUMN) for place in range(columns.size()))
+def _selected(plan: Tree) -> tuple[dict[str, str], Expression | None]:
+    """Return the columns that a plan selects of a relation, and the condition on rows.
+
+    Raises:
+        UnknownConditionError: Arrow may find that the condition holds for other rows.
+        ValueError: it computes a column, or gives two the same name.
+    """
+    steps = [plan]
+    while steps[-1].children:
+        steps.append(steps[-1].children[0])
+    selected = [tree_of(each) for each in steps.pop().fields["output"]]
+    numbered = {_number(column): str(column.fields["name"]) for column in selected if not column.fields["metadata"]}
+    conditions: list[Expression] = []
+    for step in reversed(steps):
+        if step.kind == _FILTERED:
+            conditions.append(condition_of(tree_of(step.fields["condition"]), numbered))
+        elif step.kind == _SELECTED:
+            selected = [tree_of(each) for each in step.fields["projectList"]]
+            numbered |= {_number(each): numbered[_number(_column(each))] for each in selected}
+    columns = {str(each.fields["name"]): numbered[_number(each)] for each in selected}
+    if len(columns) < len(selected):
+        raise ValueError("two columns have one name")
+    if not conditions:
+        return columns, None
+    return columns, reduce(lambda first, then: Operation("&", (first, then)), conditions)
+
+
+def _column(selected: Tree) -> Tree:
+    """Return the column that is selected, under its own name or another."""
+    found = selected.children[0] if selected.kind == "Alias" else selected
+    if found.kind != "AttributeReference":
+        raise ValueError(f"{found.kind} is computed")
+    return found
+
+
+def _number(column: Tree) -> int:
+    return int(column.fields["exprId"]["id"])
 
 
 def _dictionary(options: Any) -> dict[str, str]:

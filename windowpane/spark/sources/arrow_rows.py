@@ -66,6 +66,11 @@ class ArrowRows:
             return None
         return self.function.refusal(self.sample, columns)
 
+    @property
+    def filtered(self) -> str:
+        """What ``explain`` says of rows of files that are left out, " and filtered"; nothing where there are none."""
+        return " and filtered" if isinstance(self.function, ParquetColumns) and self.function.filter is not None else ""
+
     def _only(self, columns: Sequence[str], coded: frozenset[str]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function, of files reading only ``columns``, and some texts coded."""
         if not isinstance(self.function, ParquetColumns):

@@ -1,8 +1,9 @@
 """Parquet files of a stream read by Arrow where Spark would read them, with the same rows.
 
-``spark.readStream.schema(...).parquet(folder)`` on a file system that workers see needs nothing of Spark but the list of the
-files that were read, and which task reads what part of them (``parquet_reader``). Whatever Arrow might read otherwise than Spark,
-a type, an option, a partitioned folder, is left to Spark; ``explain()`` says why.
+``spark.readStream.schema(...).parquet(folder)``, columns selected of it and simple filters (``file_conditions``) included, on a
+file system that workers see needs nothing of Spark but the list of the files that were read, and which task reads what part of
+them (``parquet_reader``). Whatever Arrow might read otherwise than Spark, a type, an option, a partitioned folder, is left to
+Spark; ``explain()`` says why.
 
 A checkpoint does not hold who read the files: a restart may go from one to the other.
 """
@@ -17,10 +18,11 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from windowpane.errors import UnsupportedTypeError
-from windowpane.spark.internals.file_relation import file_relation
+from windowpane.spark.internals.file_relation import FileRelation, file_relation
 from windowpane.spark.queries.settings import setting
-from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, local_path, places
+from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, RowFilter, local_path, places
 from windowpane.spark.stages.types import arrow_schema
+from windowpane.windowing.expressions import names_in
 
 _OPTIONS = frozenset(
     {
@@ -63,11 +65,21 @@ def parquet_stream(dataframe: Any) -> tuple[Any, ParquetColumns, str] | None:
         return None
     if any(field.metadata for field in dataframe.schema.fields):
         return None
-    sample = _sample(local_path(relation.path))
-    schema = _readable(dataframe.schema)
-    if sample is None or schema is None:
+    sample, reader = _sample(local_path(relation.path)), _reader(dataframe.schema, relation)
+    if sample is None or reader is None:
         return None
-    return places(spark, relation.path, relation.options), ParquetColumns(schema), sample
+    return places(spark, relation.path, relation.options), reader, sample
+
+
+def _reader(columns: T.StructType, relation: FileRelation) -> ParquetColumns | None:
+    """Return what reads the columns and the rows of a DataFrame, ``None`` where Arrow has no type for one."""
+    schema = _readable(columns)
+    if schema is None or relation.condition is None:
+        return None if schema is None else ParquetColumns(schema, sources=relation.columns)
+    tested = _readable(T.StructType([relation.schema[name] for name in dict.fromkeys(names_in(relation.condition))]))
+    if tested is None:
+        return None
+    return ParquetColumns(schema, sources=relation.columns, filter=RowFilter(relation.condition, tested))
 
 
 def _readable(schema: T.StructType) -> pa.Schema | None:

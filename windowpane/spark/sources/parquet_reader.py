@@ -11,17 +11,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from windowpane.errors import UnreadableFileError
+from windowpane.kernels.conditions import holds
 from windowpane.kernels.keys.coded_texts import CODED, is_coded
 from windowpane.spark.stages.types import TIMESTAMP, TIMESTAMP_NTZ
+from windowpane.windowing.expressions import Expression, Name
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, ParquetFile
@@ -51,20 +53,41 @@ def places(spark: Any, path: str, options: Mapping[str, str]) -> Any:
 
 
 @dataclass(frozen=True)
+class RowFilter:
+    """Which rows of a file are read.
+
+    Args:
+        condition: holds for these rows.
+        schema: the columns that it reads.
+    """
+
+    condition: Expression
+    schema: pa.Schema
+
+    def mask(self, columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> pa.Array:
+        """Return whether each of so many rows is read, given the columns of ``schema``."""
+        return holds(self.condition, lambda column: columns[self.schema.get_field_index(cast(Name, column).name)], rows)
+
+
+@dataclass(frozen=True)
 class ParquetColumns:
     """Reads columns of Parquet files, given places in them.
 
     Args:
         schema: the columns.
         coded: those whose texts are read as ``kernels.keys.coded_texts`` has them where a file holds them so.
+        sources: the names that columns have in the files, where these are others.
+        filter: which rows are read, ``None`` for all.
     """
 
     schema: pa.Schema
     coded: frozenset[str] = frozenset()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    filter: RowFilter | None = None
 
     def narrowed(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> ParquetColumns:
         """Return a reader of some of the columns, of ``coded`` texts among them."""
-        return ParquetColumns(pa.schema([self.schema.field(name) for name in columns]), coded)
+        return replace(self, schema=pa.schema([self.schema.field(name) for name in columns]), coded=coded)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Read the row groups of one partition; the next is read while one is encoded.
@@ -89,14 +112,14 @@ class ParquetColumns:
                 path = unquote(encoded)  # Spark writes a URI
                 if file is None or file.path != path:
                     with _naming_the_file(path):
-                        file = _File.opened(path, self.schema, self.coded)
+                        file = _File.opened(path, self)
                 for group in file.groups_at.get(row, ()):
                     yield partial(file.read, group)
 
     def refusal(self, sample: str, columns: Sequence[str]) -> str | None:
         """Return why Spark reads files like ``sample`` otherwise, ``None`` if it does not."""
         try:
-            _names(_parquet(sample), self.narrowed(columns).schema)
+            _checked(_parquet(sample), self.narrowed(columns))
         except (pa.ArrowException, OSError, ValueError) as error:
             return f"in {sample}, {error}"
         return None
@@ -109,19 +132,19 @@ class _File:
     Args:
         path: as Hadoop writes it.
         file: it, opened.
-        schema: the columns to read.
-        names: the name in the file of each, ``None`` if it has none.
-        coded: the columns that are read as coded texts.
+        wanted: what is read of it; ``coded`` are the columns that it holds so.
+        names: the name in the file of each column, ``None`` if it has none.
+        tested: the same of the columns that the filter reads.
     """
 
     path: str
     file: ParquetFile
-    schema: pa.Schema
+    wanted: ParquetColumns
     names: Mapping[str, str | None]
-    coded: frozenset[str]
+    tested: Mapping[str, str | None]
 
     @classmethod
-    def opened(cls, path: str, schema: pa.Schema, coded: frozenset[str]) -> _File:
+    def opened(cls, path: str, wanted: ParquetColumns) -> _File:
         """Open a file.
 
         Raises:
@@ -130,11 +153,11 @@ class _File:
         file = _parquet(local_path(path))
         if "=" in path.rpartition("/")[0]:
             raise ValueError("a folder with '=' in its name holds values of a column, which Spark reads")
-        names = _names(file, schema)
-        coded = frozenset(name for name in coded if _are_coded(file, names[name]))
+        names, tested = _checked(file, wanted)
+        coded = frozenset(name for name in wanted.coded if _are_coded(file, names[name]))
         if coded:
             file = _parquet(local_path(path), [name for name in map(names.get, coded) if name is not None], file.metadata)
-        return cls(path, file, schema, names, coded)
+        return cls(path, file, replace(wanted, coded=coded), names, tested)
 
     @cached_property
     def groups_at(self) -> Mapping[int, Sequence[int]]:
@@ -149,13 +172,25 @@ class _File:
         return found
 
     def read(self, group: int) -> pa.Table:
-        """Read a row group."""
+        """Read a row group: first what the filter reads, the other columns where it holds for any row."""
+        wanted, schema = self.wanted, self.wanted.schema
+        kinds = [CODED if each.name in wanted.coded else each.type for each in schema]
         with _naming_the_file(self.path):
-            table = self.file.read_row_group(group, [name for name in self.names.values() if name is not None])
             rows = self.file.metadata.row_group(group).num_rows
-            kinds = [CODED if field.name in self.coded else field.type for field in self.schema]
-            columns = [_column(table, self.names[name], kind, rows) for name, kind in zip(self.schema.names, kinds, strict=True)]
-            return pa.table(columns, self.schema.names)
+            if wanted.filter is None:
+                return pa.table(self._columns([group], self.names, kinds, rows), schema.names)
+            tested = self._columns([group], self.tested, wanted.filter.schema.types, rows)
+            kept = wanted.filter.mask(tested, rows)
+            if not kept.true_count:
+                return pa.table(self._columns([], self.names, kinds, 0), schema.names)
+            return pa.table(self._columns([group], self.names, kinds, rows), schema.names).filter(kept)
+
+    def _columns(
+        self, groups: list[int], names: Mapping[str, str | None], kinds: Sequence[pa.DataType], rows: int
+    ) -> list[pa.ChunkedArray | pa.Array]:
+        """Return columns of row groups, which have so many rows."""
+        table = self.file.read_row_groups(groups, [name for name in names.values() if name is not None])
+        return [_column(table, name, kind, rows) for name, kind in zip(names.values(), kinds, strict=True)]
 
 
 def local_path(path: str) -> str:
@@ -173,24 +208,32 @@ def _naming_the_file(path: str) -> Iterator[None]:
         raise UnreadableFileError(path, "parquet", failure) from error
 
 
-def _names(file: ParquetFile, schema: pa.Schema) -> dict[str, str | None]:
-    """Return the name in the file of each column, ``None`` if it has none.
+def _checked(file: ParquetFile, wanted: ParquetColumns) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """Return the names in the file of the columns that are wanted, and of those that the filter reads.
 
     Raises:
-        ValueError: Spark would read a column otherwise than Arrow.
+        ValueError: Spark would read the file otherwise than Arrow.
     """
-    found: dict[str, str | None] = {}
     refused = _refused_file(file)
     if refused is not None:
         raise ValueError(refused)
-    for field in schema:
-        alike = [name for name in file.schema_arrow.names if name.lower() == field.name.lower()]
-        if len(alike) > 1:
-            raise ValueError(f"the columns {alike} differ in case only")
-        if alike and _way(_file_type(file, alike[0]), field.type) is None:
-            raise ValueError(f"column {alike[0]!r} is {_file_type(file, alike[0])} there, {field.type} in the schema")
-        found[field.name] = alike[0] if alike else None
-    return found
+    names = {each.name: _name(file, wanted.sources.get(each.name, each.name), each.type) for each in wanted.schema}
+    tested = () if wanted.filter is None else wanted.filter.schema
+    return names, {each.name: _name(file, each.name, each.type) for each in tested}
+
+
+def _name(file: ParquetFile, column: str, kind: pa.DataType) -> str | None:
+    """Return the name in the file of a column, ``None`` if it has none.
+
+    Raises:
+        ValueError: Spark would read it otherwise than Arrow.
+    """
+    alike = [name for name in file.schema_arrow.names if name.lower() == column.lower()]
+    if len(alike) > 1:
+        raise ValueError(f"the columns {alike} differ in case only")
+    if alike and _way(_file_type(file, alike[0]), kind) is None:
+        raise ValueError(f"column {alike[0]!r} is {_file_type(file, alike[0])} there, {kind} in the schema")
+    return alike[0] if alike else None
 
 
 def _column(table: pa.Table, name: str | None, kind: pa.DataType, rows: int) -> pa.ChunkedArray | pa.Array:
