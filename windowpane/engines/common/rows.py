@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.errors import OutputSchemaError, UnrepresentableValueError
+from windowpane.kernels.python_values import python_values as kernel_values
 from windowpane.state.codec import encode_key
 
 
@@ -21,7 +22,7 @@ def python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
         UnrepresentableValueError: a value Python has no type for (a timestamp after the year 9999), by name.
     """
     try:
-        return column.to_pylist()  # type: ignore[no-any-return]
+        return kernel_values(column)
     except (OverflowError, ValueError) as error:
         raise UnrepresentableValueError(name, _culprit(column), error) from error
 
