@@ -17,71 +17,12 @@ from pyspark.sql import types as T
 
 import windowpane as wp
 from tests.spark.helpers import failure, run
-from windowpane.spark.internals.file_relation import file_relation
-from windowpane.spark.sources.parquet_files import parquet_stream
+from tests.spark.parquet_streams import BY_ARROW, SCHEMA, how, results, stream, windowed, written
+from windowpane.spark.internals.file_relation import FileRelation, file_relation
 from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, local_path
 from windowpane.spark.stages.types import arrow_schema
 
-pytestmark = pytest.mark.spark
-
-SCHEMA = "k string, v bigint, t timestamp"
-BY_ARROW = "files read by Arrow, where they are encoded"
-
-
-def written(
-    folder: Path, number: int, columns: dict[str, pa.Array] | None = None, name: str | None = None, place: int | None = None
-) -> Path:
-    """Write a file of forty rows; files follow one another in time, but for one that has another ``place`` there."""
-    folder.mkdir(exist_ok=True, parents=True)
-    seconds = np.arange(40) % 7 + 10 * (number if place is None else place)
-    made = columns or {
-        "v": pa.array(np.arange(40)),
-        "k": pa.array([f"key {each % 5}" if each % 5 else None for each in range(40)]),
-        "unused": pa.array([{"a": each} for each in range(40)]),
-        "t": pa.array(seconds * 1_000_000).cast(pa.timestamp("us", "UTC")),
-    }
-    path = folder / (name or f"{number:03}.parquet")
-    pq.write_table(pa.table(made), path, row_group_size=9)
-    os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
-    return path
-
-
-def stream(spark, folder: Path, schema: str = SCHEMA, **options):
-    return spark.readStream.options(maxFilesPerTrigger=1, **options).schema(schema).parquet(str(folder))
-
-
-def windowed(rows):
-    keyed = wp.stream(rows, event_time="t", watermark="1 second").key_by("k")
-    return keyed.window(wp.TumblingEventTimeWindows.of("5 seconds")).aggregate(n=wp.count(), s=wp.sum("v"))
-
-
-def results(result, tmp_path: Path, checkpoint: str = "checkpoint") -> list[tuple]:
-    """Run a query over what is there and return its rows so far, sorted."""
-    out = tmp_path / "out"
-    writer = result.df.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / checkpoint))
-    query = writer.option("path", str(out)).trigger(availableNow=True).start()
-    query.awaitTermination()
-    spark = result.df.sparkSession
-    return sorted(map(tuple, spark.read.parquet(str(out)).collect()), key=repr)
-
-
-def how(result) -> str:
-    return next((line.split(maxsplit=1)[1] for line in result.explain().splitlines() if line.startswith("  rows  ")), "")
-
-
-@pytest.fixture(autouse=True)
-def by_arrow(spark):
-    """Let Arrow read, as it does where nothing is set."""
-    before = spark.conf.get(SWITCH)
-    spark.conf.unset(SWITCH)
-    yield lambda: spark.conf.unset(SWITCH)
-    spark.conf.set(SWITCH, before)
-
-
-@pytest.fixture
-def by_spark(spark):
-    """Return what leaves files to Spark."""
-    return lambda: spark.conf.set(SWITCH, "false")
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("by_arrow")]
 
 
 def test_windows_over_files_that_arrow_reads_are_those_of_spark(spark, tmp_path, by_spark):
@@ -330,116 +271,36 @@ def test_selected_columns_are_files_still(spark, tmp_path):
     rows = stream(spark, tmp_path / "in").select("t", "k", "v").alias("q")
     assert how(windowed(rows)) == BY_ARROW
     relation = file_relation(rows)
-    assert relation is not None
+    assert isinstance(relation, FileRelation)
     assert (relation.format, relation.options, relation.is_local) == ("parquet", {"maxfilespertrigger": "1"}, True)
     assert (relation.columns, relation.condition) == ({"t": "t", "k": "k", "v": "v"}, None)
-
-
-def test_columns_of_other_names_and_filters_are_read_by_arrow_with_the_rows_of_spark(spark, tmp_path, by_spark):
-    for number in range(4):
-        written(tmp_path / "in", number)
-    late = wp.OutputTag("late")
-    found = {}
-    for reader in ("arrow", "spark"):
-        if reader == "spark":
-            by_spark()
-        rows = stream(spark, tmp_path / "in", "key string, k string, v bigint, t timestamp").where("v > 2 and k is not null")
-        rows = rows.select(F.col("k").alias("key"), "t", F.col("v").alias("amount")).where(~F.col("key").isin("key 1", "key 9"))
-        keyed = wp.stream(rows.withWatermark("t", "1 second"), event_time="t").key_by("key")
-        fives = keyed.window(wp.TumblingEventTimeWindows.of("5 seconds")).side_output_late_data(late)
-        result = fives.aggregate(n=wp.count(), least=wp.min("amount"), keys=wp.count_distinct("key"))
-        assert how(result) == ("files read and filtered by Arrow, where they are encoded" if reader == "arrow" else "")
-        got = run(result, "main", "late", checkpoint=tmp_path / reader)
-        assert sum(each["numInputRows"] for each in got.progress) == 4 * 40
-        found[reader] = (got.rows(), got.rows("late"))
-    assert found["arrow"] == found["spark"]
-    assert {row[0] for row in found["arrow"][0]} == {"key 2", "key 3", "key 4"}
-
-
-CONDITIONS = """
-    v = 3 | v <> 3 | 3 < v | v >= small | small in (1, 5, null) | not small in (1, null) | v between 2 and 3 | not (v <=> null)
-    v = 2147483648 | small = 3L | v is null | s is not null and not (s = 'b' or s = '') | s >= 'ž' | s <=> c | s in ('a', 'ab')
-    yes | not yes | yes = false | yes <=> null | day < date'2026-01-01' | day = '2026-01-01' | price = 3 | price <= 1.25
-    price in (1.25, -3.00) | price between -1 and 1.5 | day between '2000-01-01' and '2026-01-01' | v > 1.5 | v = null
-    wide = 3 | wide > 3L | at >= timestamp_ntz'2024-03-31 02:00:00'
-    absent is null | absent = 'a' or yes
-""".replace("\n", "|").split("|")
-
-
-@pytest.mark.parametrize("condition", [each.strip() for each in CONDITIONS if each.strip()])
-def test_conditions_hold_for_the_rows_for_which_spark_finds_them_true(spark, tmp_path, condition):
-    values = {
-        "v": pa.array([1, 2, 3, 2**31, None] * 10),
-        "small": pa.array([5, None, 3, 1, -1] * 10, pa.int8()),
-        "s": pa.array(["a", "b", "", "ab", "žluťoučký", "\U0001f600", "\uffff", None, "A", "a "] * 5),
-        "c": pa.array(["a", "b", None, "ab", "x"] * 10).dictionary_encode(),
-        "yes": pa.array([True, False, None, None, True] * 10),
-        "day": pa.array([dt.date(2026, 1, 1), dt.date(1999, 12, 31), None, dt.date(2030, 2, 3), dt.date(1901, 1, 1)] * 10),
-        "price": pa.array([Decimal("1.25"), None, Decimal("3.00"), Decimal("-3.00"), Decimal("0.00")] * 10, pa.decimal128(18, 2)),
-        "wide": pa.array([Decimal(3), Decimal(10) ** 37, None, Decimal(4), Decimal(-1)] * 10, pa.decimal128(38, 0)),
-        "at": pa.array([0, 1_711_850_400_000_001, None, 1, 2] * 10).cast(pa.timestamp("us")),
-    }
-    path = tmp_path / "one.parquet"
-    pq.write_table(pa.table(values), path, row_group_size=7)
-    ddl = "v bigint, small tinyint, s string, c string, yes boolean, day date, price decimal(18,2), wide decimal(38,0)"
-    ddl = f"{ddl}, at timestamp_ntz, absent string"
-    taken = parquet_stream(spark.readStream.schema(ddl).parquet(str(tmp_path)).where(condition))
-    assert taken is not None
-    for coded in (frozenset[str](), frozenset({"s"})):
-        reader = taken[1].narrowed(["v", "s", "absent", "price"], coded)
-        found = pa.concat_tables(reader(iter([pa.record_batch({"path": [f"file:{path}"], "row": [0]})])))
-        expected = spark.read.schema(ddl).parquet(str(path)).where(condition).select(*found.column_names).toArrow()
-        assert found.to_pylist() == expected.to_pylist()
-
-
-LEFT_TO_SPARK = """
-    x > 1 | x = x | v > x | t >= '2026-01-01' | s like 'a%' | upper(s) = 'A' | v + 1 = 2 | s = 1
-    x is null and v = x | cast(v as double) = 1
-    s collate utf8_lcase = 'a' | day > date'1500-01-01' | cast(v as int) = 1 | rand() < 0.5 | n.a = 1
-""".replace("\n", "|").split("|")
-
-
-@pytest.mark.parametrize("condition", [each.strip() for each in LEFT_TO_SPARK if each.strip()])
-def test_conditions_whose_result_might_be_another_in_arrow_are_left_to_spark(spark, tmp_path, condition):
-    ddl = "v bigint, s string, x double, t timestamp, day date, n struct<a: int>"
-    written(tmp_path, 0, {"v": pa.array([1])})
-    files = spark.readStream.schema(ddl).parquet(str(tmp_path)).where(condition)
-    assert parquet_stream(files) is None
-
-
-def test_a_row_group_without_a_row_for_which_the_filter_holds_is_read_no_further(spark, tmp_path):
-    # The column that is not tested has pages that cannot be read in the first group.
-    path = tmp_path / "one.parquet"
-    table = pa.table({"v": [1, 2, 3, 4], "s": ["a" * 100, "b" * 100, "c", "d"]})
-    pq.write_table(table, path, row_group_size=2, compression="none", use_dictionary=False)
-    written_bytes = path.read_bytes()
-    assert written_bytes.count(b"a" * 100) >= 1
-    first = pq.ParquetFile(path).metadata.row_group(0).column(1)
-    begins, size = first.data_page_offset, first.total_compressed_size
-    path.write_bytes(written_bytes[:begins] + b"\xff" * size + written_bytes[begins + size :])
-    for condition, rows in (("v > 2", [3, 4]), ("v > 4", [])):
-        taken = parquet_stream(spark.readStream.schema("v bigint, s string").parquet(str(tmp_path)).where(condition))
-        assert taken is not None
-        found = pa.concat_tables(taken[1](iter([pa.record_batch({"path": [f"file:{path}"], "row": [0]})])))
-        assert found["v"].to_pylist() == rows
 
 
 def test_what_spark_may_read_otherwise_is_left_to_it(spark, tmp_path):
     files = tmp_path / "in"
     written(files, 0)
     left = {
-        "a filter by what Arrow compares otherwise": stream(spark, files).where("sqrt(v) > 1.5"),
-        "a computed column": stream(spark, files).withColumn("v", F.col("v") + 1),
-        "an option": stream(spark, files, mergeSchema="true"),
-        "static rows": spark.read.schema(SCHEMA).parquet(str(files)),
+        "Arrow may find other rows where (SQRT(CAST(v AS DOUBLE)) > CAST(1.5BD AS DOUBLE))": stream(spark, files).where(
+            "sqrt(v) > 1.5"
+        ),
+        "column 'v' is computed": stream(spark, files).withColumn("v", F.col("v") + 1),
+        "the option mergeschema may say how": stream(spark, files, mergeSchema="true"),
     }
-    assert {name: how(windowed(rows)) for name, rows in left.items()} == dict.fromkeys(left, "")
+    assert [how(windowed(rows)) for rows in left.values()] == [f"files read by Spark: {reason}" for reason in left]
+    assert how(windowed(spark.read.schema(SCHEMA).parquet(str(files)))) == ""
     written(tmp_path / "parts" / "day=1", 0)
     (tmp_path / "empty").mkdir()
-    assert how(windowed(stream(spark, tmp_path / "parts", f"{SCHEMA}, day int"))) == ""
-    assert how(windowed(stream(spark, tmp_path / "empty"))) == ""
+    for rows in (stream(spark, tmp_path / "parts", f"{SCHEMA}, day int"), stream(spark, tmp_path / "empty")):
+        assert how(windowed(rows)) == "files read by Spark: the folder has no file yet, or folders of values of a column"
+    parted_by_day = stream(spark, tmp_path / "parts" / "day=1")
+    assert how(windowed(parted_by_day)).endswith("day=1 holds values of a column")
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        assert how(windowed(stream(spark, files))) == "files read by Spark: spark.sql.files.ignoreCorruptFiles is set"
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
     other = windowed(stream(spark, files, "k string, v decimal(20,0), t timestamp"))
-    assert "files read by Spark" in how(other)
+    assert how(other).startswith("files read by Spark: in ")
     assert "column 'v' is int64 there, decimal128(20, 0) in the schema" in how(other)
 
 

@@ -83,9 +83,10 @@ class SourceRows:
 
     @property
     def explanation(self) -> str:
-        """The line of ``explain`` about rows that are made in Python; empty for a plain DataFrame."""
+        """The line of ``explain`` about files, and rows that are made in Python; empty for other DataFrames."""
         if self.source.made is None:
-            return ""
+            left = self.source.left
+            return "" if left is None else f"\n  rows            files read by Spark: {left.reason}"
         reason = self.way_through_spark()
         if self.source.made.sample is not None:
             text = f"files read{self.source.made.filtered} by Arrow, where they are encoded"

@@ -1,13 +1,14 @@
 """What a streaming DataFrame reads, where it is columns of a folder of files and a condition on them, by Spark's own plan.
 
 PySpark has no public way to read that. The plan of a classic session is read through Py4J; whatever is not as expected, another
-form of the plan in another Spark or a Spark Connect client, is answered by ``None``, and Spark reads the files.
+form of the plan in another Spark or a Spark Connect client, is answered by ``None``, and Spark reads the files. So it does where
+it computes columns or conditions that only it knows; that is answered by the reason (``LeftToSpark``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -24,6 +25,17 @@ _RELATION = "StreamingRelation"
 _RENAMED = "SubqueryAlias"
 _SELECTED = "Project"
 _FILTERED = "Filter"
+
+
+@dataclass(frozen=True)
+class LeftToSpark:
+    """Files that Spark reads.
+
+    Args:
+        reason: why it does, for ``explain()``.
+    """
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -49,19 +61,21 @@ class FileRelation:
     condition: Expression | None
 
 
-def file_relation(dataframe: Any) -> FileRelation | None:
+def file_relation(dataframe: Any) -> FileRelation | LeftToSpark | None:
     """Return the files that a streaming DataFrame reads, ``None`` if it does more than select columns and rows of them."""
     if not is_classic(dataframe.sparkSession):
         return None
     try:
         return _relation(dataframe)
-    except (Py4JError, AttributeError, TypeError, KeyError, ValueError, UnknownConditionError, RecursionError):
+    except (Py4JError, AttributeError, TypeError, KeyError, ValueError, RecursionError):
         return None
 
 
-def _relation(dataframe: Any) -> FileRelation | None:
+def _relation(dataframe: Any) -> FileRelation | LeftToSpark | None:
     plan = below = dataframe._jdf.queryExecution().analyzed()
+    steps = []
     while below.nodeName() in (_RENAMED, _SELECTED, _FILTERED):
+        steps.append(below)
         below = below.child()
     if below.nodeName() != _RELATION:
         return None
@@ -71,17 +85,23 @@ def _relation(dataframe: Any) -> FileRelation | None:
     if path is None or source.paths().size() or not source.userSpecifiedSchema().isDefined():
         return None
     schema = T.StructType.fromJson(json.loads(source.userSpecifiedSchema().get().json()))
-    columns, condition = _selected(tree_of(json.loads(plan.toJSON())))
+    selected = _selected(tree_of(json.loads(plan.toJSON())), steps)
+    if isinstance(selected, LeftToSpark):
+        return selected
+    columns, condition = selected
     is_local = _is_local(dataframe.sparkSession, path)
     return FileRelation(str(source.className()).lower(), path, options, is_local, schema, columns, condition)
 
 
-def _selected(plan: Tree) -> tuple[dict[str, str], Expression | None]:
+def _selected(plan: Tree, nodes: Sequence[Any]) -> tuple[dict[str, str], Expression | None] | LeftToSpark:
     """Return the columns that a plan selects of a relation, and the condition on rows.
 
+    Args:
+        plan: the plan.
+        nodes: Spark's own nodes above the relation, from the top down, for what is said of them.
+
     Raises:
-        UnknownConditionError: Arrow may find that the condition holds for other rows.
-        ValueError: it computes a column, or gives two the same name.
+        ValueError: two columns have one name.
     """
     steps = [plan]
     while steps[-1].children:
@@ -89,12 +109,18 @@ def _selected(plan: Tree) -> tuple[dict[str, str], Expression | None]:
     selected = [tree_of(each) for each in steps.pop().fields["output"]]
     numbered = {_number(column): str(column.fields["name"]) for column in selected if not column.fields["metadata"]}
     conditions: list[Expression] = []
-    for step in reversed(steps):
+    for step, node in zip(reversed(steps), reversed(nodes), strict=True):
         if step.kind == _FILTERED:
-            conditions.append(condition_of(tree_of(step.fields["condition"]), numbered))
+            try:
+                conditions.append(condition_of(tree_of(step.fields["condition"]), numbered))
+            except UnknownConditionError:
+                return LeftToSpark(f"Arrow may find other rows where {node.condition().sql()}")
         elif step.kind == _SELECTED:
             selected = [tree_of(each) for each in step.fields["projectList"]]
-            numbered |= {_number(each): numbered[_number(_column(each))] for each in selected}
+            computed = [str(each.fields["name"]) for each in selected if _column(each) is None]
+            if computed:
+                return LeftToSpark(f"column {computed[0]!r} is computed")
+            numbered |= {_number(each): numbered[_number(column)] for each in selected if (column := _column(each))}
     columns = {str(each.fields["name"]): numbered[_number(each)] for each in selected}
     if len(columns) < len(selected):
         raise ValueError("two columns have one name")
@@ -103,12 +129,10 @@ def _selected(plan: Tree) -> tuple[dict[str, str], Expression | None]:
     return columns, reduce(lambda first, then: Operation("&", (first, then)), conditions)
 
 
-def _column(selected: Tree) -> Tree:
-    """Return the column that is selected, under its own name or another."""
+def _column(selected: Tree) -> Tree | None:
+    """Return the column that is selected, under its own name or another; ``None`` for one that Spark computes."""
     found = selected.children[0] if selected.kind == "Alias" else selected
-    if found.kind != "AttributeReference":
-        raise ValueError(f"{found.kind} is computed")
-    return found
+    return found if found.kind == "AttributeReference" else None
 
 
 def _number(column: Tree) -> int:

@@ -17,9 +17,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import ArrowResultError
+from windowpane.spark.internals.file_relation import LeftToSpark
 from windowpane.spark.queries.settings import MANY_ROWS
 from windowpane.spark.sources.latest_time import Batches, LatestTime, encoded
-from windowpane.spark.sources.parquet_files import parquet_stream
+from windowpane.spark.sources.parquet_files import ParquetStream, parquet_stream
 from windowpane.spark.sources.parquet_reader import ParquetColumns
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.project import quoted
@@ -93,19 +94,18 @@ class ArrowRows:
         return encoded(self.origin, function.__call__, watermark)
 
 
-def read_in_arrow(dataframe: Any) -> ArrowRows | None:
-    """Return the rows of a DataFrame of Parquet files as Arrow reads them, ``None`` where they are Spark's to read."""
+def read_in_arrow(dataframe: Any) -> ArrowRows | LeftToSpark | None:
+    """Return the rows of a stream of Parquet files as Arrow reads them, or why it does not; ``None`` for other DataFrames."""
     found = parquet_stream(dataframe)
-    if found is None:
-        return None
-    paths, reader, sample = found
-    return ArrowRows(paths, reader, dataframe.schema, sample)
+    if not isinstance(found, ParquetStream):
+        return found
+    return ArrowRows(found.places, found.reader, dataframe.schema, found.sample)
 
 
 def read_columns(dataframe: Any, columns: Sequence[str]) -> Any:
     """Return some columns of a DataFrame, read by Arrow where files of Spark's can be."""
     made = read_in_arrow(dataframe)
-    if made is None or made.refusal(columns) is not None or not isinstance(made.function, ParquetColumns):
+    if not isinstance(made, ArrowRows) or made.refusal(columns) is not None or not isinstance(made.function, ParquetColumns):
         return dataframe.select(*[F.col(quoted(name)) for name in columns])
     schema = T.StructType([made.schema[name] for name in columns])
     return ArrowRows(made.origin, made.function.narrowed(columns), schema, made.sample)

@@ -3,22 +3,22 @@
 ``spark.readStream.schema(...).parquet(folder)``, columns selected of it and simple filters (``file_conditions``) included, on a
 file system that workers see needs nothing of Spark but the list of the files that were read, and which task reads what part of
 them (``parquet_reader``). Whatever Arrow might read otherwise than Spark, a type, an option, a partitioned folder, is left to
-Spark; ``explain()`` says why.
+Spark; ``explain()`` says why (``LeftToSpark``).
 
 A checkpoint does not hold who read the files: a restart may go from one to the other.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import types as T
 
 from windowpane.errors import UnsupportedTypeError
-from windowpane.spark.internals.file_relation import FileRelation, file_relation
+from windowpane.spark.internals.file_relation import FileRelation, LeftToSpark, file_relation
 from windowpane.spark.queries.settings import setting
 from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, RowFilter, local_path, places
 from windowpane.spark.stages.types import arrow_schema
@@ -51,42 +51,72 @@ _SETTINGS = (
 """Settings of the session that say how Parquet is read: where one is set, Spark reads it."""
 
 
-def parquet_stream(dataframe: Any) -> tuple[Any, ParquetColumns, str] | None:
-    """Return the places in the files that a DataFrame reads, their reader and a sample; ``None`` where Spark is to read them."""
+@dataclass(frozen=True)
+class ParquetStream:
+    """A stream of Parquet files that Arrow reads.
+
+    Args:
+        places: the places in the files, as a DataFrame.
+        reader: reads the rows there.
+        sample: one of the files.
+    """
+
+    places: Any
+    reader: ParquetColumns
+    sample: str
+
+
+def parquet_stream(dataframe: Any) -> ParquetStream | LeftToSpark | None:
+    """Return the Parquet files that a DataFrame is a stream of; ``None`` if it is none, or all files are left to Spark."""
     if not getattr(dataframe, "isStreaming", False):
         return None
     spark = dataframe.sparkSession
     if setting(spark, SWITCH, "true").lower() != "true":
         return None
     relation = file_relation(dataframe)
-    if relation is None or relation.format != "parquet" or not relation.is_local or "=" in relation.path:
+    if isinstance(relation, FileRelation) and relation.format != "parquet":
         return None
-    if not relation.options.keys() <= _OPTIONS or any(spark.conf.get(name, None) is not None for name in _SETTINGS):
-        return None
-    if any(field.metadata for field in dataframe.schema.fields):
-        return None
-    sample, reader = _sample(local_path(relation.path)), _reader(dataframe.schema, relation)
-    if sample is None or reader is None:
-        return None
-    return places(spark, relation.path, relation.options), reader, sample
-
-
-def _reader(columns: T.StructType, relation: FileRelation) -> ParquetColumns | None:
-    """Return what reads the columns and the rows of a DataFrame, ``None`` where Arrow has no type for one."""
-    schema = _readable(columns)
-    if schema is None or relation.condition is None:
-        return None if schema is None else ParquetColumns(schema, sources=relation.columns)
-    tested = _readable(T.StructType([relation.schema[name] for name in dict.fromkeys(names_in(relation.condition))]))
-    if tested is None:
-        return None
-    return ParquetColumns(schema, sources=relation.columns, filter=RowFilter(relation.condition, tested))
-
-
-def _readable(schema: T.StructType) -> pa.Schema | None:
+    if not isinstance(relation, FileRelation):
+        return relation
+    reason = _reason(spark, dataframe.schema, relation)
+    if reason is not None:
+        return LeftToSpark(reason)
+    sample = _sample(local_path(relation.path))
+    if sample is None:
+        return LeftToSpark("the folder has no file yet, or folders of values of a column")
     try:
-        return arrow_schema(schema, "files")
-    except UnsupportedTypeError:
-        return None
+        reader = _reader(dataframe.schema, relation)
+    except UnsupportedTypeError as error:
+        return LeftToSpark(str(error))
+    return ParquetStream(places(spark, relation.path, relation.options), reader, sample)
+
+
+def _reason(spark: Any, schema: T.StructType, relation: FileRelation) -> str | None:
+    """Return why Spark might read the files otherwise, whatever is in them; ``None`` if it does not."""
+    if not relation.is_local:
+        return f"{relation.path} is on another file system, where wp.read_in_arrow reads"
+    if "=" in relation.path:
+        return f"{relation.path} holds values of a column"
+    options = sorted(relation.options.keys() - _OPTIONS)
+    if options:
+        return f"the option {options[0]} may say how"
+    settings = [name for name in _SETTINGS if spark.conf.get(name, None) is not None]
+    if settings:
+        return f"{settings[0]} is set"
+    described = [field.name for field in schema.fields if field.metadata]
+    return f"column {described[0]!r} has metadata" if described else None
+
+
+def _reader(columns: T.StructType, relation: FileRelation) -> ParquetColumns:
+    """Return what reads the columns and the rows of a DataFrame.
+
+    Raises:
+        UnsupportedTypeError: Arrow has no type for a column.
+    """
+    tested = () if relation.condition is None else dict.fromkeys(names_in(relation.condition))
+    schema = arrow_schema(T.StructType([relation.schema[name] for name in tested]), "files")
+    kept = None if relation.condition is None else RowFilter(relation.condition, schema)
+    return ParquetColumns(arrow_schema(columns, "files"), sources=relation.columns, filter=kept)
 
 
 def _sample(path: str) -> str | None:

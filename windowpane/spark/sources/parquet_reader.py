@@ -173,24 +173,29 @@ class _File:
 
     def read(self, group: int) -> pa.Table:
         """Read a row group: first what the filter reads, the other columns where it holds for any row."""
-        wanted, schema = self.wanted, self.wanted.schema
-        kinds = [CODED if each.name in wanted.coded else each.type for each in schema]
+        wanted, rows = self.wanted, self.file.metadata.row_group(group).num_rows
+        kinds = [CODED if each.name in wanted.coded else each.type for each in wanted.schema]
         with _naming_the_file(self.path):
-            rows = self.file.metadata.row_group(group).num_rows
             if wanted.filter is None:
-                return pa.table(self._columns([group], self.names, kinds, rows), schema.names)
-            tested = self._columns([group], self.tested, wanted.filter.schema.types, rows)
-            kept = wanted.filter.mask(tested, rows)
+                return self._columns(self._held([group], self.names), self.names, kinds, rows)
+            tested = self._held([group], self.tested)
+            kept = wanted.filter.mask(self._columns(tested, self.tested, wanted.filter.schema.types, rows).columns, rows)
             if not kept.true_count:
-                return pa.table(self._columns([], self.names, kinds, 0), schema.names)
-            return pa.table(self._columns([group], self.names, kinds, rows), schema.names).filter(kept)
+                return self._columns(self._held([], self.names), self.names, kinds, 0)
+            more = self._held([group], {name: held for name, held in self.names.items() if held not in tested.column_names})
+            held = pa.table([*tested.columns, *more.columns], [*tested.column_names, *more.column_names])
+            found = self._columns(held, self.names, kinds, rows)
+            return found if kept.true_count == rows else found.filter(kept)
 
-    def _columns(
-        self, groups: list[int], names: Mapping[str, str | None], kinds: Sequence[pa.DataType], rows: int
-    ) -> list[pa.ChunkedArray | pa.Array]:
-        """Return columns of row groups, which have so many rows."""
-        table = self.file.read_row_groups(groups, [name for name in names.values() if name is not None])
-        return [_column(table, name, kind, rows) for name, kind in zip(names.values(), kinds, strict=True)]
+    def _held(self, groups: list[int], names: Mapping[str, str | None]) -> pa.Table:
+        """Return columns of row groups as the file holds them, without those that it does not have."""
+        return self.file.read_row_groups(groups, list(dict.fromkeys(name for name in names.values() if name is not None)))
+
+    @staticmethod
+    def _columns(held: pa.Table, names: Mapping[str, str | None], kinds: Sequence[pa.DataType], rows: int) -> pa.Table:
+        """Return so many rows of columns, of what a file holds, as their types are wanted."""
+        columns = [_column(held, name, kind, rows) for name, kind in zip(names.values(), kinds, strict=True)]
+        return pa.table(columns, list(names))
 
 
 def local_path(path: str) -> str:

@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import hidden
+from windowpane.spark.internals.file_relation import LeftToSpark
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
 from windowpane.spark.queries.settings import is_local, watermark_policy
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
@@ -57,6 +58,7 @@ class Source:
         name: name of the counters in the query's progress.
         upstream: the earlier window the rows come from, ``None`` for a source.
         made: how the rows of ``dataframe`` are made in Python, ``None`` where they are Spark's.
+        left: why Spark reads files that Arrow might, ``None`` where there are none.
     """
 
     dataframe: Any
@@ -66,6 +68,7 @@ class Source:
     name: str = NAME
     upstream: BuiltProgram | None = None
     made: ArrowRows | None = None
+    left: LeftToSpark | None = None
 
     @classmethod
     def of(cls, rows: Any, event_time: str | None, watermark: Any, heartbeat: str | None, name: str) -> Source:
@@ -85,9 +88,11 @@ class Source:
             rows, milliseconds = given
             watermark = f"{milliseconds} milliseconds"
         strategy = None if watermark is None else Watermarks.of(watermark)
-        made = rows if isinstance(rows, ArrowRows) else read_in_arrow(rows)
+        found = rows if isinstance(rows, ArrowRows) else read_in_arrow(rows)
+        made = found if isinstance(found, ArrowRows) else None
+        left = found if isinstance(found, LeftToSpark) else None
         dataframe = rows.df if isinstance(rows, ArrowRows) else rows
-        source = cls(dataframe, event_time, strategy, heartbeat, name, made=made)
+        source = cls(dataframe, event_time, strategy, heartbeat, name, made=made, left=left)
         if hasattr(source.dataframe, "columns"):
             source = dataclasses.replace(source, name=_free_name(source))
             source.rows  # noqa: B018 (it is checked)
