@@ -361,6 +361,18 @@ def test_tails_that_lie_by_the_hash_of_an_earlier_version_go_on() -> None:
     assert len([name for name in names[0] if name.startswith("t.")]) == 9
 
 
+def test_rows_that_wait_are_counted_singly_when_a_shard_is_parted() -> None:
+    program = a_program(OverCall("lead", ("v",)), mode=Emit.CLOSE, time_column="t", append_only=True)
+    engine, store = columnar_engine(program), MemoryBlobStore()
+    entries = [(f"key {n % 20}", n, n, n) for n in range(60)]
+    with given_sizes({SHARD_ROWS: 8}):
+        engine.run(store, [rows(entries)], Clock(MIN, 0))
+        output = engine.run(store, [], Clock(100, 0))
+    names = store.keys()
+    assert len([name for name in names if name.startswith("t.")]) > 2, names
+    assert (len(emitted(output)), output.counters.open_windows) == (40, 20)  # the last row of a key waits for the one behind it
+
+
 def _write_tails_as_version_2(store: MemoryBlobStore) -> None:
     """Give the rows of each shard to the next one, as another hash would."""
     kind = "over-tails-index"

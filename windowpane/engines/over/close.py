@@ -25,11 +25,11 @@ from windowpane.engines.over.arrivals import Arrivals
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
 from windowpane.engines.over.releasing import in_arrival_order, in_window_order
 from windowpane.engines.over.sort_buffer import SortBuffer
-from windowpane.engines.over.tails import Tails
+from windowpane.engines.over.tails import EMITTED, Tails
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import MissingOrderError
-from windowpane.hidden_columns import FIRING_WATERMARK, TIME, hidden
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
 from windowpane.kernels.over.rows import SortedRows
@@ -39,8 +39,6 @@ from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.times import MAX, MIN
-
-_EMITTED = hidden("emitted")
 
 
 class OverCloseEngine:
@@ -53,7 +51,7 @@ class OverCloseEngine:
         self.program = program
         self.window = OverWindow(program.spec, program.columns)
         self.arriving = pa.schema([*program.columns, pa.field(TIME, pa.int64())])
-        self.kept = pa.schema([*self.arriving, *self.window.carries, pa.field(_EMITTED, pa.bool_())])
+        self.kept = pa.schema([*self.arriving, *self.window.carries, pa.field(EMITTED, pa.bool_())])
         changes = [] if program.append_only else [pa.field(CHANGE_TYPE, pa.string())]
         self.waiting = pa.schema([*self.arriving, *changes])
         self.waits = is_closed_by_watermark(self.window.calls)
@@ -114,7 +112,7 @@ class OverCloser:
         numbers = numbers[order]
         starts_segment = np.append(True, numbers[1:] != numbers[:-1]) if len(numbers) else np.zeros(0, np.bool_)
         seeded = (order < held.num_rows)[starts_segment] & (len(self._window.carries) > 0)
-        emitted = table[_EMITTED].fill_null(False).combine_chunks().to_numpy(zero_copy_only=False)
+        emitted = table[EMITTED].fill_null(False).combine_chunks().to_numpy(zero_copy_only=False)
         return self._window.rows(table, starts_segment, seeded), emitted
 
     def _keep(self, shards: list[int], rows: SortedRows, carries: list[pa.Array], pending: Integers) -> None:
@@ -123,7 +121,7 @@ class OverCloser:
         emitted = layout.numbers < pending[layout.segment]
         columns = [*(rows.table[name] for name in self._engine.arriving.names), *carries, pa.array(emitted)]
         table = pa.table(columns, schema=self._engine.kept).filter(pa.array(kept))
-        self.tails.write(shards, table, ~emitted[kept])
+        self.tails.write(shards, table)
 
     def _completed(self, rows: SortedRows, outputs: list[pa.Array]) -> pa.Table | None:
         if not rows.wanted.any():

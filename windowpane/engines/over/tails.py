@@ -15,14 +15,18 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from windowpane.arrays import Integers, Mask
+from windowpane.arrays import Integers
+from windowpane.hidden_columns import hidden
 from windowpane.kernels.keys.key_codes import key_hashes, plain_key
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.tables import table_from_blob, table_to_blob
 
+EMITTED = hidden("emitted")
+"""The column that says whether a row was emitted; the others wait to be."""
 _SHARD_KIND, _VERSION = "over-tail", 2
 _INDEX_KIND, _INDEX_VERSION, _BY_ANOTHER_HASH = "over-tails-index", 3, 2
 SHARD_ROWS = Size("rows of a shard of tails", 16_384, (2, 8))
@@ -33,7 +37,7 @@ class Tails:
     """Rows by partition."""
 
     def __init__(self, store: BlobStore, name: str, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-        """Open the tails, tables of ``schema``."""
+        """Open the tails, tables of ``schema`` with the column ``EMITTED``."""
         self._store = store
         self._name = name
         self._schema = schema
@@ -77,15 +81,14 @@ class Tails:
         held = [self._read(shard) for shard in filled]
         return pa.concat_tables(held) if held else self._schema.empty_table()
 
-    def write(self, shards: Sequence[int], rows: pa.Table, waits: Mask) -> None:
-        """Put ``rows`` in place of all rows of ``shards``; ``waits`` says which wait to be emitted."""
+    def write(self, shards: Sequence[int], rows: pa.Table) -> None:
+        """Put ``rows`` in place of all rows of ``shards``."""
         if len(shards) == 1 and len(self._rows) == 1:
-            self._write(0, rows, int(waits.sum()))
+            self._write(0, rows)
         else:
             numbers = self.shards(rows)
             for shard in shards:
-                here = numbers == shard
-                self._write(shard, rows.filter(pa.array(here)), int(waits[here].sum()))
+                self._write(shard, rows.filter(pa.array(numbers == shard)))
         while sum(self._rows) > SHARD_ROWS.value * len(self._rows):
             self._split()
         self._write_index()
@@ -96,11 +99,11 @@ class Tails:
 
     def _join(self) -> None:
         """Put the rows of all shards into one."""
-        rows, waiting = self.read(range(len(self._rows))), self.waiting_rows
+        rows = self.read(range(len(self._rows)))
         for shard in range(len(self._rows)):
-            self._write(shard, self._schema.empty_table(), 0)
+            self._write(shard, self._schema.empty_table())
         self._rows, self._waiting, self._sizes = [0], [0], [0]
-        self._write(0, rows, waiting)
+        self._write(0, rows)
         self._write_index()
 
     def _split(self) -> None:
@@ -112,8 +115,8 @@ class Tails:
                 continue
             rows = self._read(shard)
             stays = pa.array(self.shards(rows) == shard)
-            self._write(shard + count, rows.filter(pa.compute.invert(stays)), bool(self._waiting[shard]))
-            self._write(shard, rows.filter(stays), bool(self._waiting[shard]))
+            self._write(shard + count, rows.filter(pc.invert(stays)))
+            self._write(shard, rows.filter(stays))
 
     def _read(self, shard: int) -> pa.Table:
         return table_from_blob(_SHARD_KIND, _VERSION, self._store.get(self._key(shard)), self._schema)
@@ -121,11 +124,12 @@ class Tails:
     def _key(self, shard: int) -> str:
         return f"{self._name}.{shard:x}"
 
-    def _write(self, shard: int, rows: pa.Table, waits: int) -> None:
+    def _write(self, shard: int, rows: pa.Table) -> None:
         key = self._key(shard)
         blob = table_to_blob(_SHARD_KIND, _VERSION, rows) if rows.num_rows else b""
         if blob:
             self._store.put(key, blob)
         elif self._rows[shard]:
             self._store.remove(key)
-        self._rows[shard], self._waiting[shard], self._sizes[shard] = rows.num_rows, waits, len(blob)
+        waiting = rows.num_rows - (pc.sum(rows[EMITTED]).as_py() or 0)
+        self._rows[shard], self._waiting[shard], self._sizes[shard] = rows.num_rows, waiting, len(blob)
