@@ -24,8 +24,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
 from windowpane.errors import UnreadableStateError
+from windowpane.kernels.keys.row_differences import written_differently
 from windowpane.sizes import Size
 from windowpane.state.codec import frame, unframe
 from windowpane.state.compact.distances import distance_type
@@ -87,6 +88,11 @@ class PageForm:
     runs: int = 0
     earlier: EarlierForm | None = None
 
+    @property
+    def repeated(self) -> pa.Schema:
+        """The columns that repeat."""
+        return pa.schema(list(self.schema)[: self.runs])
+
     def from_blob(self, blob: bytes) -> PageRows:
         """Return the rows of a page.
 
@@ -142,6 +148,21 @@ def _spread(columns: Sequence[pa.Array], counts: Integers) -> list[pa.Array]:
     """Return columns of a value a run as columns of a value a row, given how many rows each run has."""
     run = pa.array(np.repeat(np.arange(len(counts)), counts))
     return [column.take(run) for column in columns]
+
+
+def run_firsts(starts: Mask, repeated: pa.Schema, column: Callable[[str], pa.Array]) -> Integers:
+    """Return the first row of each run: where a partition starts, and where its value is written otherwise, as -0.0 is and 0.0.
+
+    Args:
+        starts: which rows start a partition.
+        repeated: the columns that repeat.
+        column: returns the values of one of them, a value a row.
+    """
+    for field in repeated:
+        if pa.types.is_floating(field.type):
+            values = column(field.name)
+            starts[1:] |= written_differently(values[1:], values[:-1])
+    return np.flatnonzero(starts)
 
 
 class PageWriter:

@@ -27,7 +27,7 @@ from windowpane.engines.over.arrivals import Arrivals
 from windowpane.engines.over.changes import net_changes
 from windowpane.engines.over.eviction import Eviction
 from windowpane.engines.over.output import changelog
-from windowpane.engines.over.page_form import EarlierForm, PageForm, PageWriter
+from windowpane.engines.over.page_form import EarlierForm, PageForm, PageWriter, run_firsts
 from windowpane.engines.over.page_writing import Altered, write_pages
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import Delta, InSpans, InTable, Live, MorePages, PageCache, Segments, Spans, around
@@ -378,9 +378,11 @@ class _Batch:
         altered = Altered.of(spans.page, marked, spans.starts) | cache.dropped
         rows = np.flatnonzero(altered.among(page))
         places, names, runs = live[rows], self._engine.form.schema.names, self._engine.form.runs
-        segment = np.cumsum(spans.starts, dtype=np.int64)[places]
-        firsts = np.flatnonzero(_starts(segment)) if runs else rows[:0]
-        repeated = self._columns(spans, places[firsts], names[:runs]) if runs else {}
+        firsts, repeated = rows[:0], dict[str, pa.Array]()
+        if runs:
+            starts = _starts(np.cumsum(spans.starts, dtype=np.int64)[places])
+            firsts = run_firsts(starts, self._engine.form.repeated, lambda name: self._columns(spans, places, [name])[name])
+            repeated = self._columns(spans, places[firsts], names[:runs])
         columns = self._columns(spans, places, [name for name in names[runs:] if name not in current])
         columns |= {name: column.take(pa.array(rows)) for name, column in current.items()}
         ordered = [columns[name] for name in names[runs:]]
