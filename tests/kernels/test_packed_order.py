@@ -41,3 +41,10 @@ def test_ties_of_wide_columns_are_sorted_by_the_next(rows: list[tuple[int, int, 
 def test_unsigned_words_keep_their_order() -> None:
     words = np.array([1 << 63, 0, (1 << 64) - 1, 5, 1 << 63], np.uint64)
     assert stable_order(words).tolist() == [1, 3, 0, 4, 2]
+
+
+def test_thousands_of_columns_of_which_rows_tie_in_some() -> None:
+    """Long texts, each more than once, beside short ones: words of 8 bytes, and zeros behind the end of a text."""
+    lengths = [4_000, 2, 4_000, 3_999, 2, 0, 4_000]
+    columns = [np.array([(1 << 62) + place if place < length else 0 for length in lengths], np.uint64) for place in range(4_001)]
+    assert lexical_order(columns).tolist() == [5, 1, 4, 3, 0, 2, 6]

@@ -34,39 +34,50 @@ def stable_order(numbers: Words) -> Integers:
 def lexical_order(columns: Sequence[Words]) -> Integers:
     """Return the positions that sort rows by columns, the most significant first; equal rows stay in their order.
 
-    As many of the first columns as fit into a word are sorted at once; the others only order the rows that tie.
+    As many of the first columns as fit into a word are sorted at once; the others only order the rows that tie. Long texts are
+    thousands of columns, so this is a loop, and takes of each column only the rows that tie.
     """
-    leading, others = _leading(columns)
+    leading, taken = _leading(columns, None)
     order = stable_order(leading)
-    if not others:
+    if taken == len(columns):
         return order
-    ties = np.diff(leading[order]) == 0
-    if not ties.any():
-        return order
-    is_tied = np.append(ties, False)
-    is_tied[1:] |= ties
-    places = np.flatnonzero(is_tied)
-    rows, groups = order[places], np.cumsum(np.append(True, ~ties))[places]
-    within = lexical_order([column[rows] for column in others])
-    order[places] = rows[within[stable_order(groups[within])]]
+    places, groups, words = np.arange(len(order)), np.zeros(len(order), np.int64), leading[order]
+    while taken < len(columns):
+        starts = np.append(True, (np.diff(words) != 0) | (np.diff(groups) != 0))[: len(words)]
+        is_tied = ~(starts & np.append(starts[1:], True)[: len(words)])
+        places, groups = places[is_tied], np.cumsum(starts)[is_tied]
+        if not len(places):
+            break
+        rows = order[places]
+        words, more = _leading(columns[taken:], rows)
+        taken += more
+        within = stable_order(words)
+        within = within[stable_order(groups[within])]
+        order[places], words = rows[within], words[within]
     return order
 
 
-def _leading(columns: Sequence[Words]) -> tuple[Words, Sequence[Words]]:
-    """Return one word a row for the first columns together, as many as fit beside the place, and the other columns."""
-    first = columns[0]
-    if not len(first):
-        return first, ()
-    width = (len(first) - 1).bit_length()
-    words = np.zeros(len(first), np.uint64)
-    for number, column in enumerate(columns):
+def _leading(columns: Sequence[Words], rows: Integers | None) -> tuple[Words, int]:
+    """Return one word a row for the first columns together, as many as fit beside the place, and how many these are.
+
+    Args:
+        columns: the most significant first.
+        rows: the rows to take; ``None`` for all.
+    """
+    words = columns[0] if rows is None else columns[0][rows]
+    if not len(words):
+        return words, len(columns)
+    width = (len(words) - 1).bit_length()
+    packed = np.zeros(len(words), np.uint64)
+    for number, whole in enumerate(columns):
+        column = whole if rows is None else whole[rows]
         distances = (column - column.min()).view(np.uint64)
         bits = int(distances.max()).bit_length()
         width += bits
         if width > _BITS.value:
-            return (words, columns[number:]) if number else (first, columns[1:])
-        words = (words << np.uint64(bits)) | distances
-    return words, ()
+            return (packed, number) if number else (column, 1)
+        packed = (packed << np.uint64(bits)) | distances
+    return packed, len(columns)
 
 
 def _digit(distances: Unsigned, low: int, width: int) -> Unsigned:
