@@ -269,3 +269,14 @@ def test_months_are_kept_long_enough() -> None:
     operator.process([], at(3, 20))
     assert operator.process(day(3, 21, 2), at(3, 21))[0]["c0"] == 110
     assert operator.kept_rows() == 2
+
+
+def test_a_frame_that_ends_before_the_calendar_begins_is_complete() -> None:
+    """A time of the year 1, which stands for none in many systems, has nothing an hour before it."""
+    columns = COLUMNS.set(1, pa.field("ord", pa.timestamp("us")))
+    hours = [preceding(Interval.of(f"{number} hours")) for number in (2, 1)]
+    spec = spec_of(OverCall.of(agg.count("x"), Frame.range_(*hours)))
+    operator = OverOnClose(spec, columns, output_schema(spec, columns, ["c0"]), KeyedState(MemoryEntries()))
+    rows = [{"part": "p", "ord": dt.datetime(1, 1, 1, hour), "id": hour, "x": 0} for hour in (0, 2)]
+
+    assert [row["c0"] for row in operator.process(rows, 0)] == [0, 1]

@@ -120,6 +120,8 @@ class Closing:
         if bound.is_unbounded:
             return False
         edge = self._moved(self._value(partition, index), bound)
+        if edge is BEYOND:
+            return bound.side is Side.PRECEDING
         return instant(edge) <= closed or self._order.key_of(edge) < partition.keys[-1]
 
     def _range_keep(self, partition: SortedPartition, index: int, closed: int) -> int:
