@@ -14,6 +14,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, settled
+from windowpane.sql.expressions.operators import is_of_jsonb
 from windowpane.sql.expressions.types import (
     BIGINT,
     BOOLEAN,
@@ -192,7 +193,7 @@ def _same(function: str, over: str | None = None) -> Binder:
 def _extreme(name: str) -> Binder:
     def bind(arguments: Sequence[Expr]) -> Parts:
         (value,) = _only(arguments)
-        if value.type == JSONB:
+        if is_of_jsonb(value.type):
             raise MismatchError(f"it compares no {value.type}. Compare an element of it.")
         return _one(Primitive(name, (value,), value.type, None if value.type in (REAL, DOUBLE) else name))
 

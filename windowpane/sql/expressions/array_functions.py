@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, settled
-from windowpane.sql.expressions.operators import concatenated, is_element, same_type, with_element
+from windowpane.sql.expressions.operators import concatenated, is_element, is_of_jsonb, same_type, with_element
 from windowpane.sql.expressions.types import (
     BIGINT,
     BOOLEAN,
@@ -39,6 +39,14 @@ def _element_of(value: Expr) -> SqlType:
     return value.type.element
 
 
+def _compared_element_of(value: Expr) -> SqlType:
+    """Return the type of an array's elements, which a function compares as DuckDB does."""
+    element = _element_of(value)
+    if is_of_jsonb(element):
+        raise MismatchError(f"it compares no {element}. Compare elements of unnest(...), or cast them.")
+    return element
+
+
 def _length(template: str, most: int) -> Builder:
     """Return the length of an array; a dimension behind it is 1."""
 
@@ -52,20 +60,20 @@ def _length(template: str, most: int) -> Builder:
     return bind
 
 
-def _of_array(template: str, result: SqlType | None = None) -> Builder:
-    """Return a function of one array; without a type, the result is one of its elements."""
+def _of_array(template: str) -> Builder:
+    """Return a function of one array, whose result is one of its elements."""
 
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, 1, 1)
-        return build(result or _element_of(arguments[0]), template, arguments[0])
+        return build(_compared_element_of(arguments[0]), template, arguments[0])
 
     return bind
 
 
-def _same_array(template: str) -> Builder:
+def _same_array(template: str, element_of: Callable[[Expr], SqlType] = _compared_element_of) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, 1, 1)
-        _element_of(arguments[0])
+        element_of(arguments[0])
         return build(arguments[0].type, template, arguments[0])
 
     return bind
@@ -77,7 +85,7 @@ def _with_element(template: str, result: SqlType | None = None) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, 2, 2)
         value, element = arguments
-        return build(result or value.type, template, value, convert(element, _element_of(value)))
+        return build(result or value.type, template, value, convert(element, _compared_element_of(value)))
 
     return bind
 
@@ -183,14 +191,14 @@ def _bound(template: str) -> Builder:
 
 def _replaced(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 3, 3)
-    old, new = (convert(argument, _element_of(arguments[0])) for argument in arguments[1:])
+    old, new = (convert(argument, _compared_element_of(arguments[0])) for argument in arguments[1:])
     template = "list_transform({0}, lambda element: CASE WHEN element IS NOT DISTINCT FROM {1} THEN {2} ELSE element END)"
     return build(arguments[0].type, template, arguments[0], old, new)
 
 
 def _positions(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 2, 2)
-    element = convert(arguments[1], _element_of(arguments[0]))
+    element = convert(arguments[1], _compared_element_of(arguments[0]))
     template = "[CAST(place AS INTEGER) FOR place IN range(1, len({0}) + 1) IF {0}[place] IS NOT DISTINCT FROM {1}]"
     return build(array_of(INTEGER), template, arguments[0], element)
 
@@ -201,7 +209,7 @@ def _contains(*, reversed_sides: bool = False) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, 2, 2)
         one, other = same_type(*(reversed(arguments) if reversed_sides else arguments))
-        _element_of(one)
+        _compared_element_of(one)
         return build(BOOLEAN, "(list_has_all({0}, {1}) AND len({1}) = list_count({1}))", one, other)
 
     return bind
@@ -232,7 +240,7 @@ ARRAY_FUNCTIONS: dict[str, Builder] = {
     "array_to_string": _to_string,
     "array_join": _to_string,
     "string_to_array": _split,
-    "array_reverse": _same_array("list_reverse({0})"),
+    "array_reverse": _same_array("list_reverse({0})", _element_of),
     "array_sum": _of_elements("list_sum({0})"),
     "array_ndims": _dimensions,
     "array_lower": _bound("CAST(CASE WHEN len({0}) > 0 THEN 1 END AS INTEGER)"),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from windowpane.sql.expressions.array_functions import ARRAY_FUNCTIONS
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, text_literal
-from windowpane.sql.expressions.operators import arithmetic, compare, power, same_type
-from windowpane.sql.expressions.types import DATE, DOUBLE, JSONB, UNKNOWN, VARCHAR, is_exact, is_number, numeric
+from windowpane.sql.expressions.operators import arithmetic, compare, is_of_jsonb, power, same_type
+from windowpane.sql.expressions.types import DATE, DOUBLE, INTERVAL, JSONB, UNKNOWN, VARCHAR, is_exact, is_number, numeric
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
 from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
 from windowpane.sql.scalar.numbers import NUMBER_FUNCTIONS
@@ -84,11 +84,27 @@ def _extreme(name: str) -> Builder:
     return bind
 
 
+def _compared(name: str, operator: str) -> Builder:
+    """Return ``greatest`` or ``least``; DuckDB's compare intervals by their months first, and jsonb as text."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        found = _extreme(name)(arguments)
+        if found.type not in (INTERVAL, JSONB) and found.type.element is None:
+            return found
+        one, other = (Expr(word, found.type) for word in ("one", "other"))
+        is_better = compare(operator, other, one).sql.replace("{", "{{").replace("}", "}}")
+        listed = ", ".join(f"{{{place}}}" for place in range(len(arguments)))
+        picked = f"lambda one, other: CASE WHEN one IS NULL OR {is_better} THEN other ELSE one END"
+        return build(found.type, f"list_reduce([{listed}], {picked})", *same_type(*arguments), name=name)
+
+    return bind
+
+
 def _nullif(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 2, 2)
     one, other = same_type(*arguments)
-    if one.type == JSONB:
-        return build(JSONB, "(CASE WHEN {0} THEN NULL ELSE {1} END)", compare("=", one, other), one)
+    if is_of_jsonb(one.type):
+        return build(one.type, "(CASE WHEN {0} THEN NULL ELSE {1} END)", compare("=", one, other), one)
     return build(one.type, "nullif({0}, {1})", one, other)
 
 
@@ -117,8 +133,8 @@ FUNCTIONS: dict[str, Builder] = {
     "power": _power,
     "mod": _mod,
     "div": _div,
-    "greatest": _extreme("greatest"),
-    "least": _extreme("least"),
+    "greatest": _compared("greatest", ">"),
+    "least": _compared("least", "<"),
     "coalesce": _extreme("coalesce"),
     "nullif": _nullif,
     "pg_typeof": _type_name,

@@ -77,7 +77,7 @@ def compare(operator: str, left: Expr, right: Expr) -> Expr:
     except MismatchError:
         raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.") from None
     one, other = comparables(left, right)
-    if one.type == JSONB:
+    if is_of_jsonb(one.type):
         one, other = (comparable_jsonb(operator, side) for side in (one, other))
     return combined(operator, one, other)
 
@@ -88,24 +88,38 @@ def combined(operator: str, *parts: Expr) -> Expr:
     return replace(condition, operator=operator, parts=parts) if operator in _LOOKED_INTO else condition
 
 
+def is_of_jsonb(kind: SqlType) -> bool:
+    """Return whether a type is jsonb, or arrays of it."""
+    return kind == JSONB or (kind.element is not None and is_of_jsonb(kind.element))
+
+
 def comparable_jsonb(operator: str, value: Expr) -> Expr:
-    """Return what two values of jsonb are compared by."""
+    """Return what two values of jsonb, or arrays of it, are compared by."""
     function = "jsonb_rank" if operator[0] in "<>" and operator != "<>" else "jsonb_key"
-    return build(VARCHAR, f"windowpane_{function}(CAST({{0}} AS VARCHAR))", value)
+    return _each_jsonb(value, VARCHAR, f"windowpane_{function}(CAST({{0}} AS VARCHAR))")
+
+
+def _each_jsonb(value: Expr, kind: SqlType, template: str) -> Expr:
+    """Return a value of jsonb, or an array with each of its elements, put into ``template``, of a type."""
+    if value.type.element is None:
+        return build(kind, template, value, name=value.name)
+    name = f"jsonb_{str(value.type).count('[')}"
+    element = _each_jsonb(Expr(name, value.type.element), kind, template)
+    return build(array_of(element.type), f"list_transform({{0}}, lambda {name}: {element.sql})", value, name=value.name)
 
 
 def by_value(value: Expr) -> Expr:
     """Return an expression that is the same for equal values: 1 and 1.0 of jsonb, 1 day and 24 hours of interval."""
     if value.type == INTERVAL:
         return build(INTERVAL, "windowpane_interval_value({0})", value, name=value.name)
-    if value.type != JSONB:
+    if not is_of_jsonb(value.type):
         return value
-    return build(JSONB, "CAST(windowpane_jsonb_key(CAST({0} AS VARCHAR)) AS JSON)", value, name=value.name)
+    return _each_jsonb(value, JSONB, "CAST(windowpane_jsonb_key(CAST({0} AS VARCHAR)) AS JSON)")
 
 
 def key_value(value: Expr) -> Expr:
     """Return what rows are matched by where it is not shown, as in PARTITION BY or a join: of jsonb a text of the value."""
-    return comparable_jsonb("=", value) if value.type == JSONB else value
+    return comparable_jsonb("=", value) if is_of_jsonb(value.type) else value
 
 
 def interval_length(value: Expr) -> Expr:
@@ -115,7 +129,7 @@ def interval_length(value: Expr) -> Expr:
 
 def sortable(value: Expr) -> Expr:
     """Return what rows are ordered by."""
-    return comparable_jsonb("<", value) if value.type == JSONB else value
+    return comparable_jsonb("<", value) if is_of_jsonb(value.type) else value
 
 
 def arithmetic(operator: str, left: Expr, right: Expr) -> Expr:
