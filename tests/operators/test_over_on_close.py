@@ -274,8 +274,8 @@ def test_months_are_kept_long_enough() -> None:
 def test_a_frame_that_ends_before_the_calendar_begins_is_complete() -> None:
     """A time of the year 1, which stands for none in many systems, has nothing an hour before it."""
     columns = COLUMNS.set(1, pa.field("ord", pa.timestamp("us")))
-    hours = [preceding(Interval.of(f"{number} hours")) for number in (2, 1)]
-    spec = spec_of(OverCall.of(agg.count("x"), Frame.range_(*hours)))
+    frame = Frame.range_(preceding(Interval.of("2 hours")), preceding(Interval.of("1 hour")))
+    spec = spec_of(OverCall.of(agg.count("x"), frame))
     operator = OverOnClose(spec, columns, output_schema(spec, columns, ["c0"]), KeyedState(MemoryEntries()))
     rows = [{"part": "p", "ord": dt.datetime(1, 1, 1, hour), "id": hour, "x": 0} for hour in (0, 2)]
 

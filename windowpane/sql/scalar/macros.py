@@ -76,7 +76,7 @@ def _pad(name: str) -> str:
     size = _short("size", "INTEGER", f"CASE WHEN s IS NOT NULL THEN greatest({_PADDED}, strlen(s)) END", _PADDED)
     return _macro(
         f"{name}(s, size, fill)",
-        f"CASE WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0) + 0 * size) ELSE {name}(s, {size}, fill) END",
+        f"CASE WHEN fill IS NULL THEN NULL WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0) + 0 * size) ELSE {name}(s, {size}, fill) END",
     )
 
 
@@ -112,10 +112,20 @@ MACROS = (
         f"CASE WHEN s IS NULL OR new IS NULL OR count IS NULL THEN NULL WHEN start <= 0 THEN {_NEGATIVE_LENGTH} "
         "ELSE left(s, start - 1) || new || substring(s, greatest(start + count, 1)) END",
     ),
+    # DuckDB makes a capital letter of ß that neither PostgreSQL nor RisingWave knows.
+    _macro(
+        "upper(s)",
+        "CASE WHEN contains(s, 'ß') THEN array_to_string([upper(part) FOR part IN string_split(s, 'ß')], 'ß') ELSE upper(s) END",
+    ),
+    # DuckDB's keeps an accent behind its letter; a text without a longer character is as many bytes.
+    _macro(
+        "reverse(s)",
+        "CASE WHEN strlen(s) = length(s) THEN reverse(s) ELSE array_to_string(list_reverse(string_split(s, '')), '') END",
+    ),
     _macro(
         "initcap(s)",
-        "coalesce(list_aggregate([upper(w[1]) || lower(w[2:]) FOR w IN regexp_extract_all(s, '[\\pL\\pN]+|[^\\pL\\pN]+')], "
-        "'string_agg', ''), '') || left(s, 0)",
+        "coalesce(list_aggregate([windowpane_upper(w[1]) || lower(w[2:]) "
+        "FOR w IN regexp_extract_all(s, '[\\pL\\pN]+|[^\\pL\\pN]+')], 'string_agg', ''), '') || left(s, 0)",
     ),
     _macro(
         "jsonb_type(j)",

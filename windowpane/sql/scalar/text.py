@@ -78,7 +78,7 @@ _OVERLAY = by_count(
 )
 
 TEXT_FUNCTIONS: dict[str, Builder] = {
-    "upper": fixed(VARCHAR, "upper({0})", VARCHAR),
+    "upper": fixed(VARCHAR, "windowpane_upper({0})", VARCHAR),
     "lower": fixed(VARCHAR, "lower({0})", VARCHAR),
     "initcap": fixed(VARCHAR, "windowpane_initcap({0})", VARCHAR),
     "length": _length,
@@ -98,7 +98,7 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "ltrim": or_text(bytea.trimmed("left"), _trim("ltrim")),
     "rtrim": or_text(bytea.trimmed("right"), _trim("rtrim")),
     "replace": _replace,
-    "reverse": or_text(bytea.REVERSED, fixed(VARCHAR, "reverse({0})", VARCHAR)),
+    "reverse": or_text(bytea.REVERSED, fixed(VARCHAR, "windowpane_reverse({0})", VARCHAR)),
     "repeat": fixed(VARCHAR, "windowpane_repeat({0}, {1})", VARCHAR, INTEGER),
     "lpad": _pad("lpad"),
     "rpad": _pad("rpad"),
