@@ -76,7 +76,8 @@ def _pad(name: str) -> str:
     size = _short("size", "INTEGER", f"CASE WHEN s IS NOT NULL THEN greatest({_PADDED}, strlen(s)) END", _PADDED)
     return _macro(
         f"{name}(s, size, fill)",
-        f"CASE WHEN fill IS NULL THEN NULL WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0) + 0 * size) ELSE {name}(s, {size}, fill) END",
+        "CASE WHEN fill IS NULL THEN NULL WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0) + 0 * size) "
+        f"ELSE {name}(s, {size}, fill) END",
     )
 
 
