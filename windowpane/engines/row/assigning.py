@@ -95,7 +95,7 @@ def windows_by_time(
 
 
 def _by_clock(assigner: WindowAssigner, elements: Elements, context: AssignerContext) -> tuple[Integers, list[Sequence[Window]]]:
-    windows = assigner.assign_windows(elements.values[0], int(elements.times[0]), context)
+    windows = assigner.assign_windows(None, int(elements.times[0]), context)
     return np.zeros(len(elements.times), np.int64), [windows]
 
 

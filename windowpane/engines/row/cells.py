@@ -6,19 +6,23 @@ it is called once for a cell. Nothing fires before the batch ends, so the window
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from windowpane.arrays import Integers
 from windowpane.engines.row.assigning import Assigned, assigns_by_time
 from windowpane.engines.row.elements import Elements, Key
+from windowpane.engines.row.holding import ListedHolding
 from windowpane.engines.row.plain import PlainWindowsOperator
 from windowpane.kernels.grouping.running_positions import run_ends
 from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.operators.window.contents import FoldedContents
+from windowpane.sizes import Size
+from windowpane.state.column_runs import BatchColumns
 from windowpane.windowing.panes import NO_PANES
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.triggers import (
@@ -41,6 +45,10 @@ _ALIKE = (*STEADY, ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger)
 """These, and those that keep what the first element of a window made them wait for."""
 
 
+FEWEST_ROWS_OF_RUNS = Size("rows of a cell worth storing by column", 8, (1, 3))
+"""Where cells have fewer, on average, their rows are stored as they are."""
+
+
 class _Cell(NamedTuple):
     """The elements of one key and window.
 
@@ -48,17 +56,60 @@ class _Cell(NamedTuple):
         place: its number in the order in which windows were assigned.
         key: the key.
         window: the window.
-        numbers: the elements, in order of arrival.
+        first: the first of its elements.
+        start: where its elements begin among those of all cells.
+        end: where they end.
     """
 
     place: int
     key: Key
     window: Window
-    numbers: Sequence[int]
+    first: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The cells of some elements, by key.
+
+    Args:
+        elements: the elements of the batch.
+        windows: the windows that they are in.
+        pairs: for each cell in order, and in it for each of its elements in order of arrival: the number of the element.
+        window_numbers: the number of the window of each.
+        places: its place in the order in which windows were assigned.
+        starts: where each cell begins.
+    """
+
+    elements: Elements
+    windows: Sequence[Window]
+    pairs: Integers
+    window_numbers: Integers
+    places: Integers
+    starts: Integers
+
+    def __iter__(self) -> Iterator[_Cell]:
+        firsts = self.pairs[self.starts]
+        ends = np.append(self.starts[1:], len(self.pairs))[: len(self.starts)]
+        numbers = zip(
+            self.places[self.starts].tolist(),
+            self.elements.codes[firsts].tolist(),
+            self.window_numbers[self.starts].tolist(),
+            firsts.tolist(),
+            self.starts.tolist(),
+            ends.tolist(),
+            strict=True,
+        )
+        for place, code, window, first, start, end in numbers:
+            yield _Cell(place, self.elements.keys[code], self.windows[window], first, start, end)
 
 
 class CellOperator(PlainWindowsOperator):
     """Takes elements by key and window."""
+
+    _at_element: Callable[[], Any] | None = None
+    """Returns the element being taken, for errors."""
 
     @staticmethod
     def covers(spec: WindowSpec) -> bool:
@@ -75,11 +126,16 @@ class CellOperator(PlainWindowsOperator):
         self.counters.elements += len(numbers)
         self._report_all_late(elements, assigned, numbers)
         held_back = []
-        for cell in _cells(elements, assigned, numbers):
+        cells = _cells(elements, assigned, numbers)
+        add = self._adder(cells)
+        for cell in cells:
             self._enter(cell.key.value, cell.key.encoded)
-            answer = self._guarded(partial(self._take_cell, elements, cell))
+            self._element = None
+            self._at_element = partial(elements.value, cell.first)
+            answer = self._guarded(partial(self._take_cell, elements, cell, add))
             if answer.is_fire:
                 held_back.append((cell, answer))
+        self._at_element = None
         for cell, answer in sorted(held_back, key=lambda each: each[0].place):
             self._refinements[cell.key.encoded, cell.window] = (cell.key.value, answer)
 
@@ -90,35 +146,59 @@ class CellOperator(PlainWindowsOperator):
         ended = (window.max_timestamp <= self.timers.watermark for window in assigned.windows)
         return {number for number, has_ended in enumerate(ended) if has_ended}
 
-    def _take_cell(self, elements: Elements, cell: _Cell) -> TriggerResult:
-        window, values = cell.window, [elements.values[number] for number in cell.numbers]
-        self._element = (values[0],)
-        with self._in_trigger.of(window):
-            self._trigger.check_window(window)
+    def _adder(self, cells: _Cells) -> Callable[[_Cell], None]:
+        """Return what adds the elements of a cell of the current key to its window."""
+        columns = self._columns(cells)
+        if columns is not None:
+            return lambda cell: self._run_holding(cell.window).store_run(columns.run(cell.start, cell.end))
+        values, instants, numbers = cells.elements.values, cells.elements.instants, cells.pairs.tolist()
+        return lambda cell: self._add_rows(values, instants, cell.window, numbers[cell.start : cell.end])
+
+    def _columns(self, cells: _Cells) -> BatchColumns | None:
+        """Return the elements by column, ``None`` where they are to be added as they are."""
+        if isinstance(self._contents, FoldedContents) or len(cells.pairs) < FEWEST_ROWS_OF_RUNS.value * len(cells.starts):
+            return None
+        times = cells.elements.times if self.spec.evictor is not None else None
+        try:
+            return BatchColumns(cells.elements.seen, cells.pairs, cells.starts, times)
+        except (OverflowError, ValueError):
+            return None  # a value that Python has no type for: whoever makes the rows says so
+
+    def _run_holding(self, window: Window) -> ListedHolding:
+        held = self._holding(window)
+        assert isinstance(held, ListedHolding), "rows are kept"
+        return held
+
+    def _add_rows(self, values: list[Any], instants: Sequence[int], window: Window, numbers: Sequence[int]) -> None:
         held = self._holding(window)
         try:
-            held.add_all(values, map(elements.instants.__getitem__, cell.numbers))
+            held.add_all(list(map(values.__getitem__, numbers)), map(instants.__getitem__, numbers))
         except Exception as error:
             self._fail(self._in_accumulator, window, held.culprit, error)
         held.store()
+
+    def _take_cell(self, elements: Elements, cell: _Cell, add: Callable[[_Cell], None]) -> TriggerResult:
+        window = cell.window
         with self._in_trigger.of(window):
-            context, timestamp = self._trigger_context.at(window), elements.instants[cell.numbers[0]]
-            answer = checked_result(self._trigger, self._trigger.on_element(values[0], timestamp, window, context), window)
+            self._trigger.check_window(window)
+        add(cell)
+        with self._in_trigger.of(window):
+            context, timestamp = self._trigger_context.at(window), elements.instants[cell.first]
+            answer = checked_result(self._trigger, self._trigger.on_element(None, timestamp, window, context), window)
         self._register_cleanup(window)
         return answer
 
+    def _where(self) -> dict[str, object]:
+        return super()._where() or ({} if self._at_element is None else {"element": self._at_element()})
 
-def _cells(elements: Elements, assigned: Assigned, numbers: Integers) -> Iterator[_Cell]:
-    """Yield the cells that elements make with the windows they are in, by key."""
+
+def _cells(elements: Elements, assigned: Assigned, numbers: Integers) -> _Cells:
+    """Return the cells that elements make with the windows they are in, by key."""
     rows, windows = _pairs(assigned, numbers)
     cells = elements.codes[rows] * len(assigned.windows) + windows
     order = stable_order(cells)
     ends = run_ends(cells[order]) + 1
-    found = rows[order].tolist()
-    for start, end in pairwise([0, *ends.tolist()]):
-        place = int(order[start])
-        key, window = elements.keys[elements.codes[rows[place]]], assigned.windows[windows[place]]
-        yield _Cell(place, key, window, found[start:end])
+    return _Cells(elements, assigned.windows, rows[order], windows[order], order, np.concatenate(([0], ends))[:-1])
 
 
 def _pairs(assigned: Assigned, numbers: Integers) -> tuple[Integers, Integers]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -29,14 +30,14 @@ class Key(NamedTuple):
     encoded: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Elements:
     """The elements of a batch, or of a part of it.
 
     Args:
         keys: the different keys, in order of first appearance.
         codes: for each element the number of its key.
-        values: the elements.
+        seen: the elements as a table.
         times: their event times in microseconds, ``MIN`` where there is none.
         instants: the same as Python's integers.
         first: the number of the first of them among the rows of the batch.
@@ -44,10 +45,25 @@ class Elements:
 
     keys: Sequence[Key]
     codes: Integers
-    values: Sequence[Any]
+    seen: pa.Table
     times: Integers
     instants: Sequence[int]
     first: int
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """The elements as functions see them, made key by key: those of a key lie together in memory, as the cache likes it."""
+        if not self.seen.num_columns:
+            return python_rows(self.seen)  # such a table forgets how many rows it has when some are taken
+        order = stable_order(self.codes)
+        made = np.empty(len(self.codes), object)
+        made[order] = python_rows(self.seen.take(pa.array(order)))
+        values: list[Any] = made.tolist()
+        return values
+
+    def value(self, number: int) -> Any:
+        """Return one element, without making all."""
+        return self.values[number] if "values" in self.__dict__ else python_rows(self.seen.slice(number, 1))[0]
 
     def by_key(self, numbers: Integers) -> Iterator[tuple[Key, list[int]]]:
         """Yield each key of some elements with the numbers of those, in order of arrival."""
@@ -72,18 +88,7 @@ def elements_of(rows: pa.Table, key_columns: Sequence[str], seen: pa.Table, firs
     """
     keys, codes = _numbered(rows, key_columns)
     filled = pc.fill_null(rows[TIME], MIN).to_numpy()
-    return Elements(keys, codes, _made_by_key(seen, codes), filled, filled.tolist(), first)
-
-
-def _made_by_key(seen: pa.Table, codes: Integers) -> list[Any]:
-    """Return the rows in their order, made key by key: those of a key lie together in memory, where the cache finds them."""
-    if not seen.num_columns:
-        return python_rows(seen)  # such a table forgets how many rows it has when some are taken
-    order = stable_order(codes)
-    made = np.empty(len(codes), object)
-    made[order] = python_rows(seen.take(pa.array(order)))
-    values: list[Any] = made.tolist()
-    return values
+    return Elements(keys, codes, seen, filled, filled.tolist(), first)
 
 
 def _numbered(rows: pa.Table, names: Sequence[str]) -> tuple[list[Key], Integers]:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from windowpane.operators.window.contents import Contents, ElementRun, FoldedContents, ListedContents
 from windowpane.operators.window.operator import OperatorCounters
+from windowpane.state.column_runs import ColumnRun
 from windowpane.windowing.windows import Window
 
 
@@ -103,6 +104,12 @@ class ListedHolding:
         """Append elements."""
         self._values += values
         self._timestamps += timestamps
+
+    def store_run(self, run: ColumnRun) -> None:
+        """Write elements that are appended, where none were added before."""
+        self._counters.windows_opened += self._is_empty
+        self._contents.extend(self._window, run)
+        self._is_empty = False
 
     def store(self) -> None:
         """Write what was appended."""

@@ -25,4 +25,5 @@ class PlainWindowsOperator(GroupedOperator):
             key, kind = elements.keys[elements.codes[number]], assigned.kinds[number]
             self._at.row_number = elements.first + number
             missed, accepted = assigned.missed[kind], bool(assigned.live[kind])
-            self._report_late(key.value, elements.values[number], elements.instants[number], missed, accepted)
+            # The collector has the row by its number, so its value is not made.
+            self._report_late(key.value, None, elements.instants[number], missed, accepted)

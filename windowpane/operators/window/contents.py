@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windowpane.operators.window.merged_states import merged_states
+from windowpane.state.column_runs import ColumnRun
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.evictors import Evictor, EvictorContext, TimestampedValue
 from windowpane.windowing.functions import AggregateFunction
@@ -133,7 +134,7 @@ class ListedContents:
         self._state.append(state_window, CONTENTS, TimestampedValue(value, timestamp))
         return was_empty
 
-    def extend(self, state_window: Window, run: ElementRun) -> None:
+    def extend(self, state_window: Window, run: ElementRun | ColumnRun) -> None:
         """Append elements."""
         self._state.append(state_window, CONTENTS, run)
 
@@ -174,13 +175,13 @@ class ListedContents:
         return max(0, len(present) - 1)
 
 
-def values_of(element: TimestampedValue | ElementRun) -> Sequence[Any]:
+def values_of(element: TimestampedValue | ElementRun | ColumnRun) -> Sequence[Any]:
     """Return the values of an entry of a list: one, or those of a run."""
-    return element.values if isinstance(element, ElementRun) else (element.value,)
+    return (element.value,) if isinstance(element, TimestampedValue) else element.values
 
 
-def _each_of(element: TimestampedValue | ElementRun) -> Iterable[TimestampedValue]:
-    return map(TimestampedValue, element.values, element.timestamps) if isinstance(element, ElementRun) else (element,)
+def _each_of(element: TimestampedValue | ElementRun | ColumnRun) -> Iterable[TimestampedValue]:
+    return (element,) if isinstance(element, TimestampedValue) else map(TimestampedValue, element.values, element.timestamps)
 
 
 class EvictingContents(ListedContents):

@@ -1,0 +1,191 @@
+"""Runs of rows in state, column by column: rows of one key and window that arrived together, as functions get them.
+
+Layout of a run, pickled: ``ColumnRun(version, length, names, columns, times)``. A column is a tuple, by its first item::
+
+    "=" value                       the same value in every row
+    "i" least dtype bytes           integers, as distances from the least of the batch, in as few bytes as those need
+    "d" least dtype bytes           dates, so, in days since 1970
+    "t" least dtype bytes zone      timestamps, so, in microseconds since 1970; the zone is that of the column's type, or None
+    "f" dtype bytes                 floats
+    "D" texts                       decimals
+    "v" values                      Python values
+
+``times`` are the event times of the rows, an ``"i"`` column, or ``None`` where nobody reads them. A run never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.arrays import Integers
+from windowpane.errors import UnknownStateFormatError
+from windowpane.kernels.python_values import calendar_numbers, days_at, instants_at, python_rows, python_values, zone_of
+
+_VERSION = 1
+
+_Stored = tuple[Any, ...]
+
+
+class ColumnRun:
+    """Rows of a run, which are made anew whenever they are read."""
+
+    __slots__ = ("_columns", "_length", "_names", "_times")
+
+    def __init__(
+        self, version: int, length: int, names: tuple[str, ...], columns: tuple[_Stored, ...], times: _Stored | None
+    ) -> None:
+        """Take what is stored.
+
+        Raises:
+            UnknownStateFormatError: it is of a later version.
+        """
+        if version != _VERSION:
+            raise UnknownStateFormatError("run of rows", f"version {version}", (_VERSION,))
+        self._length, self._names, self._columns, self._times = length, names, columns, times
+
+    def __reduce__(self) -> tuple[type[ColumnRun], tuple[Any, ...]]:
+        return ColumnRun, (_VERSION, self._length, self._names, self._columns, self._times)
+
+    @property
+    def values(self) -> list[dict[str, Any]]:
+        """The rows."""
+        return python_rows(self._names, [_read(column, self._length) for column in self._columns], self._length)
+
+    @property
+    def timestamps(self) -> list[int]:
+        """The event times of the rows."""
+        assert self._times is not None, "they are kept for an evictor"
+        return _read(self._times, self._length)
+
+
+def _read(column: _Stored, length: int) -> list[Any]:
+    form, *parts = column
+    if form == "=":
+        return parts * length
+    if form == "v":
+        return list(parts[0])
+    if form == "D":
+        return list(map(Decimal, parts[0]))
+    if form == "f":
+        return np.frombuffer(parts[1], parts[0]).tolist()  # type: ignore[no-any-return]
+    least, distances = parts[0], np.frombuffer(parts[2], parts[1])
+    if form == "i":
+        return (distances.astype(np.int64) + least).tolist() if least else distances.tolist()  # type: ignore[no-any-return]
+    return days_at(distances, least) if form == "d" else instants_at(distances, least, zone_of(parts[3]))
+
+
+class _Column(Protocol):
+    """A column of the rows of a batch, run after run."""
+
+    def part(self, start: int, end: int) -> _Stored:
+        """Return some rows of it as they are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """A column that has one value in each run."""
+
+    values: Sequence[Any]
+
+    def part(self, start: int, end: int) -> _Stored:
+        return "=", self.values[start]
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """A column as an array; ``head`` is stored before it, ``tail`` behind it."""
+
+    head: _Stored
+    values: npt.NDArray[Any]
+    tail: _Stored = ()
+
+    def part(self, start: int, end: int) -> _Stored:
+        values = self.values[start:end]
+        return (*self.head, values.dtype.str, values.tobytes(), *self.tail)
+
+
+@dataclass(frozen=True, slots=True)
+class _Objects:
+    """A column as Python values or texts."""
+
+    form: str
+    values: list[Any]
+
+    def part(self, start: int, end: int) -> _Stored:
+        return self.form, self.values[start:end]
+
+
+class BatchColumns:
+    """The rows of a batch, run after run."""
+
+    def __init__(self, rows: pa.Table, order: Integers, starts: Integers, times: Integers | None) -> None:
+        """Take the rows of a table.
+
+        Args:
+            rows: what functions see of each row.
+            order: for each row of a run, run after run, its number in the table.
+            starts: where each run begins in ``order``.
+            times: the event times of the rows of the table, ``None`` where nobody reads them.
+
+        Raises:
+            OverflowError, ValueError: a value that Python has no type for.
+        """
+        firsts = np.repeat(starts, np.diff(starts, append=len(order)))
+        self._names = tuple(rows.column_names)
+        self._columns = [_column(column, order, firsts) for column in rows.columns]
+        self._times = None if times is None else _distances("i", times[order])
+
+    def run(self, start: int, end: int) -> ColumnRun:
+        """Return the run from ``start`` to ``end``."""
+        columns = tuple([column.part(start, end) for column in self._columns])
+        times = None if self._times is None else self._times.part(start, end)
+        return ColumnRun(_VERSION, end - start, self._names, columns, times)
+
+
+def _column(column: pa.ChunkedArray, order: Integers, firsts: Integers) -> _Column:
+    """Return a column in order; ``firsts`` are the places of the first rows of each row's run."""
+    kind = column.type
+    if not column.null_count:
+        if pa.types.is_signed_integer(kind):
+            numbers = column.cast(pa.int64()).to_numpy()[order]
+            return _Alike(numbers.tolist()) if _are_alike(numbers, firsts) else _distances("i", numbers)
+        if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+            return _Numbers(("f",), column.to_numpy()[order])
+        counted = calendar_numbers(column)
+        if counted is not None:
+            return _distances("d", counted[order]) if pa.types.is_date32(kind) else _distances("t", counted[order], (kind.tz,))
+    taken = column.take(pa.array(order))
+    if pa.types.is_decimal128(kind) and not column.null_count:
+        return _Objects("D", taken.cast(pa.string()).to_pylist())
+    if pa.types.is_string(kind):
+        return _texts(taken, firsts)
+    return _Objects("v", python_values(taken))
+
+
+def _texts(column: pa.ChunkedArray, firsts: Integers) -> _Column:
+    """Return texts; equal ones are one object, which is pickled once a run."""
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    texts, codes = np.array(encoded.dictionary.to_pylist(), object), encoded.indices.to_numpy()
+    values = texts[codes].tolist()
+    return _Alike(values) if _are_alike(codes, firsts) else _Objects("v", values)
+
+
+def _are_alike(values: npt.NDArray[Any], firsts: Integers) -> bool:
+    return bool((values == values[firsts]).all())
+
+
+def _distances(form: str, numbers: Integers, tail: _Stored = ()) -> _Numbers:
+    """Return integers as distances from the least, in as few bytes as those need."""
+    if not len(numbers):
+        return _Numbers((form, 0), numbers, tail)
+    least, greatest = int(numbers.min()), int(numbers.max())
+    if greatest - least >= 2**63:
+        return _Numbers((form, 0), numbers, tail)
+    return _Numbers((form, least), (numbers - least).astype(np.min_scalar_type(greatest - least)), tail)
