@@ -25,8 +25,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.python_values import calendar_numbers, days_at, instants_at, python_rows, python_values, zone_of
 from windowpane.errors import UnknownStateFormatError
-from windowpane.kernels.python_values import calendar_numbers, days_at, instants_at, python_rows, python_values, zone_of
 
 _VERSION = 1
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import python_values as columns
 from windowpane.errors import OutputSchemaError, UnrepresentableValueError
-from windowpane.kernels import python_values as kernels
 from windowpane.state.codec import encode_key
 
 
@@ -21,7 +21,7 @@ def python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
         UnrepresentableValueError: a value Python has no type for (a timestamp after the year 9999), by name.
     """
     try:
-        return kernels.python_values(column)
+        return columns.python_values(column)
     except (OverflowError, ValueError) as error:
         raise UnrepresentableValueError(name, _culprit(column), error) from error
 
@@ -39,7 +39,7 @@ def _culprit(column: pa.ChunkedArray) -> object:
 def python_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Return a table as a list of dicts."""
     names = table.column_names
-    return kernels.python_rows(names, [python_values(name, table[name]) for name in names], table.num_rows)
+    return columns.python_rows(names, [python_values(name, table[name]) for name in names], table.num_rows)
 
 
 def python_keys(table: pa.Table, names: Sequence[str]) -> list[Any]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.python_values import python_values
+from windowpane.arrays.python_values import python_values
 
 _FIRST, _LAST = dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
 _ZONES = [None, "UTC", "Etc/UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "+02:00", "-11:30"]
