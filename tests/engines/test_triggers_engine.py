@@ -303,6 +303,13 @@ def test_rows_fold_before_the_shuffle_where_only_clocks_fire():
     ]
 
 
+def test_rows_stay_whole_where_a_late_part_would_read_them():
+    """No row is late here, but the engine takes rows one by one for a trigger that reads them."""
+    late = wp.AfterWatermark(late=wp.ContinuousEventTimeTrigger.of(4))
+    program = program_of(TEN, late, late=False, aggregates={"n": wp.count()}, panes=PaneSettings("accumulating"))
+    assert combiner_of(program) is None
+
+
 @settings(max_examples=examples(150), deadline=None, print_blob=True)
 @given(event_time_assigners, st.randoms(use_true_random=False), st.booleans(), batches(), st.data())
 def test_folded_rows_agree_with_the_row_engine(assigner, random, keyed, stream, data):

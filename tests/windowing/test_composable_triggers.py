@@ -49,6 +49,41 @@ def test_a_trigger_of_flinks_fires_inside_a_tree_where_it_answers_fire() -> None
     assert bench.event_time_timers == []
 
 
+def test_a_trigger_of_flinks_that_is_cleared_leaves_the_timers_of_the_end_and_of_the_cleanup() -> None:
+    """A continuous trigger waits for the end of its window, too; a window has one timer for a time, whoever registered it."""
+    hourly = wp.ContinuousEventTimeTrigger.of(20)
+    early = wp.Repeatedly(wp.OrFinally(hourly, wp.AfterProcessingTime(5)))
+    bench = harness(wp.TumblingEventTimeWindows.of(20), wp.AfterWatermark(early=early), accumulation="accumulating")
+    bench.process_element(1, 1, "k")
+    bench.set_processing_time(5)  # the delay is over: the early part begins anew
+    assert fired(bench) == [([1], 0, "EARLY")]
+    bench.process_watermark(19)
+    assert fired(bench) == [([1], 1, "ON_TIME")]
+    assert (bench.state_entries(), bench.event_time_timers) == ([], [])
+
+
+def test_a_watermark_far_behind_the_end_still_evaluates_the_end() -> None:
+    """The timer of 8 makes the tree enter its late phase, where the early part is cleared; 9 is the window's end."""
+    trigger = wp.AfterWatermark(early=wp.Repeatedly(wp.ContinuousEventTimeTrigger.of(8)), late=wp.Always())
+    bench = harness(wp.TumblingEventTimeWindows.of(10), trigger, lateness=100, accumulation="accumulating")
+    bench.process_element(1, 1, "k")
+    bench.process_watermark(50)
+    assert fired(bench) == [([1], 0, "LATE"), ([1], 1, "LATE")]  # the second is that of the window's end, though no row is new
+    bench.process_watermark(109)
+    assert (bench.state_entries(), bench.event_time_timers) == ([], [])
+
+
+def test_a_trigger_of_flinks_that_is_cleared_leaves_the_delays_of_the_tree() -> None:
+    waits = wp.AfterEach(wp.OrFinally(wp.ContinuousProcessingTimeTrigger.of(8), wp.AfterCount(2)), wp.Never())
+    bench = harness(wp.TumblingEventTimeWindows.of(20), wp.OrFinally(waits, wp.AfterProcessingTime(8)))
+    bench.process_element(1, 1, "k")  # both wait for 8
+    bench.process_element(2, 2, "k")  # the first part is finished
+    bench.process_element(3, 3, "k")
+    assert fired(bench) == [([1, 2], 0, "EARLY")]
+    bench.set_processing_time(8)
+    assert fired(bench) == [([3], 1, "EARLY")]
+
+
 def test_a_row_of_sliding_windows_is_dropped_only_where_they_are_finished() -> None:
     bench = harness(wp.SlidingEventTimeWindows.of(10, 5), wp.AfterCount(2))
     for value in (6, 7, 2):  # [0, 10) is finished by 6 and 7, [-5, 5) takes 2

@@ -360,6 +360,8 @@ def fires_by_clocks_alone(spec: WindowSpec) -> bool:
     trigger = spec.trigger
     if type(trigger) is not PaneTrigger or spec.merges or not spec.assigner.is_event_time or spec.allowed_lateness:
         return False
+    if row_reader(trigger) is not None:  # also where it is never called: the engine takes rows one by one for it
+        return False
     return not trigger.root.may_finish(0) and _node_fires_by_clocks_alone(trigger.root)
 
 

@@ -213,6 +213,21 @@ def random_clock_tree(draw: Random) -> composable.ComposableTrigger:
     return draw.choice(makers)()
 
 
+def with_flinks_trigger(
+    draw: Random, tree: composable.ComposableTrigger, assigner: assigners.WindowAssigner
+) -> composable.ComposableTrigger:
+    """Return a tree with one of Flink's triggers beside it, in places where it begins anew while its window is open."""
+    leaves: list[triggers.Trigger] = [triggers.ContinuousProcessingTimeTrigger.of(draw.randint(1, 12))]
+    if not isinstance(assigner, assigners.GlobalWindows):
+        leaves += [triggers.ContinuousEventTimeTrigger.of(draw.randint(1, 12) * time_unit(assigner))] * 2
+    if not isinstance(assigner, assigners.MergingWindowAssigner):
+        leaves += [triggers.DeltaTrigger.of(draw.randint(0, 4), Distance())]
+    leaf, once = draw.choice(leaves), _random_once(draw)
+    anew = composable.Repeatedly(composable.OrFinally(leaf, once))
+    made = [anew, composable.AfterWatermark(early=anew), composable.AfterWatermark(late=leaf), composable.AfterEach(once, leaf)]
+    return draw.choice([*made, composable.AfterEach(composable.OrFinally(leaf, once), tree)])
+
+
 def _random_once(draw: Random, depth: int = 0) -> composable.ComposableTrigger:
     """Return a composable trigger that fires once."""
     makers: list[Callable[[], Any]] = [
@@ -340,6 +355,9 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
         trigger, evictor, panes = random_tree(apart), None, random_composable_panes(apart)
         is_by_clock = apart.random() < 0.3
         trigger = random_clock_tree(apart) if is_by_clock else trigger
+        beside = Random(f"beside {trigger}")
+        if beside.random() < 0.2 and isinstance(trigger, composable.ComposableTrigger):
+            trigger = with_flinks_trigger(beside, trigger, assigner)
     elif chance < 0.5 and flink is not None:
         trigger, evictor, panes = random_timeout(apart, flink), None, PaneSettings(shows_info=apart.random() < 0.5)
     elif chance < 0.56 and not isinstance(assigner, assigners.MergingWindowAssigner):

@@ -9,11 +9,12 @@ one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from windowpane.windowing.triggers.base import Trigger, TriggerContext
+from windowpane.windowing.panes import Firing
+from windowpane.windowing.triggers.base import ReducingState, Trigger, TriggerContext, ValueState
 from windowpane.windowing.windows import Window
 
 
@@ -26,12 +27,16 @@ class Moment:
         context: its clocks, timers and state.
         end_reached: whether the watermark has reached the window's end.
         answers: what the callback behind this evaluation made of Flink's triggers in the tree: the paths of those that fire.
+        event_times: timers of event time that the tree and the cleanup of the window wait for.
+        processing_times: timers of the clock that the tree waits for.
     """
 
     window: Window
     context: TriggerContext
     end_reached: bool
     answers: set[str] = field(default_factory=set)
+    event_times: frozenset[int] = frozenset()
+    processing_times: frozenset[int] = frozenset()
 
     @property
     def now(self) -> int:
@@ -39,8 +44,64 @@ class Moment:
         return self.context.current_processing_time
 
     def at(self, path: str) -> TriggerContext:
-        """Return the context of the node at a path, which has state of its own."""
-        return self.context.prefixed(path)
+        """Return the context of Flink's trigger at a path: it has state of its own, and cannot delete the timers of others."""
+        return LeafContext(self.context.prefixed(path), self)
+
+
+@dataclass(frozen=True)
+class LeafContext:
+    """The context of one of Flink's triggers in a tree.
+
+    A window has one timer for a time, whoever registered it. In Flink a trigger is cleared when its window is, in a tree also
+    before: the timers that the tree and the cleanup of the window wait for have to stay then.
+    """
+
+    inner: TriggerContext
+    moment: Moment
+
+    @property
+    def current_watermark(self) -> int:
+        """The watermark."""
+        return self.inner.current_watermark
+
+    @property
+    def current_processing_time(self) -> int:
+        """The processing time."""
+        return self.inner.current_processing_time
+
+    def register_event_time_timer(self, time: int) -> None:
+        """Register a timer."""
+        self.inner.register_event_time_timer(time)
+
+    def register_processing_time_timer(self, time: int) -> None:
+        """Register a timer."""
+        self.inner.register_processing_time_timer(time)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        """Take a timer back that nobody else waits for."""
+        if time not in self.moment.event_times:
+            self.inner.delete_event_time_timer(time)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        """Take a timer back that nobody else waits for."""
+        if time not in self.moment.processing_times:
+            self.inner.delete_processing_time_timer(time)
+
+    def value_state(self, name: str) -> ValueState:
+        """Return a value of this trigger."""
+        return self.inner.value_state(name)
+
+    def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
+        """Return a value of this trigger that grows."""
+        return self.inner.reducing_state(name, reduce)
+
+    def announce(self, firing: Firing) -> None:
+        """Say what the firing is."""
+        self.inner.announce(firing)
+
+    def prefixed(self, prefix: str) -> LeafContext:
+        """Return the context of a trigger inside this one."""
+        return LeafContext(self.inner.prefixed(prefix), self.moment)
 
 
 class ComposableTrigger(ABC):

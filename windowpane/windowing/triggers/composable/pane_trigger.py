@@ -131,7 +131,8 @@ class PaneTrigger(Trigger):
         return _WindowState() if held is None else held
 
     def _moment(self, window: Window, context: TriggerContext) -> Moment:
-        return Moment(window, context, window.max_timestamp <= context.current_watermark)
+        end = window.max_timestamp
+        return Moment(window, context, end <= context.current_watermark, event_times=frozenset((end, self._cleanup_time(window))))
 
     def _cleanup_time(self, window: Window) -> int:
         return Lateness(self.allowed_lateness, is_event_time=True).cleanup_time(window.max_timestamp)
@@ -145,6 +146,7 @@ class PaneTrigger(Trigger):
 
     def _evaluated(self, held: _WindowState, moment: Moment, firing: Firing) -> TriggerResult:
         """Call the tree once, and fire if it is ready, unless the pane is empty and may be left out."""
+        moment.processing_times = frozenset(self.root.due_times(held.tree))
         if not self.root.is_ready(held.tree, "", moment):
             self._keep(held, moment)
             return TriggerResult.CONTINUE
