@@ -5,6 +5,7 @@ Expected values are worked out by hand from the rules of Flink's window operator
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,7 @@ from windowpane import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from windowpane.errors import InvalidSpecError
 
 pytestmark = pytest.mark.spark
 
@@ -275,6 +277,22 @@ def test_time_windows_equal_those_of_spark(spark):
         grouped = many.groupBy("k", window.alias("w")).agg(F.count("*").alias("n"), F.sum("v").alias("s"))
         # Spark keeps sessions apart that only touch, as Flink's do not: no pair here touches.
         assert rows(total(wp.stream(many, "t").key_by("k").window(assigner)).df) == rows(grouped.select("k", "w.*", "n", "s"))
+
+
+def test_names_of_columns_may_hold_dots_spaces_and_backticks(spark):
+    rows = [("a", 1, dt.datetime(2024, 1, 1)), ("a", 2, dt.datetime(2024, 1, 1)), (None, 4, dt.datetime(2024, 1, 1))]
+    named = spark.createDataFrame(rows, "`the.key` string, `a ``value` bigint, `at.time` timestamp")
+    by_key = wp.stream(named, event_time="at.time").key_by("the.key").window(wp.TumblingEventTimeWindows.of("1 hour"))
+    sums = by_key.aggregate(total=wp.sum("a `value"))
+    assert {(row["the.key"], row.total) for row in sums.df.collect()} == {("a", 3), (None, 4)}
+    days = sums.key_by("the.key").window(wp.TumblingEventTimeWindows.of("1 day")).aggregate(total=wp.max("total"))
+    assert {(row["the.key"], row.total) for row in days.df.collect()} == {("a", 3), (None, 4)}
+
+
+def test_a_key_that_is_called_as_the_bounds_of_windows_is_refused(spark):
+    named = spark.createDataFrame([("a", dt.datetime(2024, 1, 1))], "window_start string, at timestamp")
+    with pytest.raises(InvalidSpecError, match="rename the column"):
+        wp.stream(named, event_time="at").key_by("window_start").count_window(1).aggregate(n=wp.count())
 
 
 def test_explain_says_what_runs_and_why(events):

@@ -18,7 +18,7 @@ from windowpane.spark.sources.latest_time import LatestTime, encoded
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.between_operators import NextOperatorRows
-from windowpane.spark.stages.project import Projection, hashed_by_spark, with_key_hash
+from windowpane.spark.stages.project import Projection, hashed_by_spark, mapped_in_arrow, with_key_hash
 from windowpane.spark.stages.wire import COUNTER_ROW
 
 
@@ -58,7 +58,7 @@ class SourceRows:
         if made is not None and self.way_through_spark() is None:
             return made.encoded(self.encoder, self._columns(), watermark)
         if watermark is None:
-            return self.dataframe.mapInArrow(self.encoder, encode.SCHEMA)
+            return mapped_in_arrow(self.dataframe, self.encoder, encode.SCHEMA)
         time = TIME if TIME in self.dataframe.columns else self.source.event_time
         return encoded(self.dataframe, LatestTime(self.encoder, time).__call__, watermark)
 
@@ -116,7 +116,7 @@ class PassedRows:
         carried = T.StructType([*self.spark.fields, T.StructField(PASSED, T.BinaryType(), True)])
         tagged = before.filter(F.col("output") != COUNTER_ROW).select("output", "blob")
         rows = tagged.mapInArrow(NextOperatorRows(self.arrow).__call__, carried)
-        return with_key_hash(rows, self.keys).mapInArrow(self.encoder, encode.SCHEMA)
+        return mapped_in_arrow(with_key_hash(rows, self.keys), self.encoder, encode.SCHEMA)
 
     @property
     def explanation(self) -> str:

@@ -27,7 +27,7 @@ from windowpane.spark.building.rolling import calls_of, columns_read
 from windowpane.spark.queries.settings import Buckets, choose_settings
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode
-from windowpane.spark.stages.project import Projection, quoted
+from windowpane.spark.stages.project import Projection, mapped_in_arrow, quoted
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.rolling.spec import RollingSpec
 from windowpane.windowing.times import MIN
@@ -86,7 +86,7 @@ def _folded(past: Source, heartbeat: str | None, request: RollingRequest, progra
     encoder = encoder_of(past, key_columns, projection.columns, {*key_columns, *read, TIME})
     encoder = dataclasses.replace(encoder, partitions=number)
     every = spark.range(0, 1, 1, 1).mapInArrow(bounded.call_to_buckets(number), encode.SCHEMA)
-    encoded = projected.mapInArrow(encoder, encode.SCHEMA).union(every)
+    encoded = mapped_in_arrow(projected, encoder, encode.SCHEMA).union(every)
     make_engine: Any = partial(engine_of(program), program)
     fold = bounded.history_processor(make_engine, cut)
     return encoded.groupBy(encode.BUCKET).applyInArrow(fold, bounded.STATE)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.program import MAIN, Program
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PASSED, TIME
 from windowpane.planning.engines import combiner_of
@@ -50,6 +50,8 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     projection = Projection(source.rows)
     projection.add_system()
     key_columns, key_fields = projection.add_keys(keys)
+    if bounds := sorted({WINDOW_START, WINDOW_END} & set(key_fields.names)):
+        raise InvalidSpecError(f"key_by was given {bounds}, which every output has of its windows: rename the column first.")
     arguments = projection.add_arguments(plan.function)
     order = order_columns(projection, order_by)
     rows = _row_columns(source, plan)

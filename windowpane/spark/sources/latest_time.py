@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.blobs import HEARTBEAT
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
+from windowpane.spark.stages.project import mapped_in_arrow
 from windowpane.spark.stages.types import TIMESTAMP
 
 Batches = Iterable[pa.RecordBatch]
@@ -61,7 +62,7 @@ def encoded(dataframe: Any, function: Any, watermark: str | None) -> Any:
         function: a ``LatestTime``, or one behind what makes the rows.
         watermark: the delay of the watermark as Spark takes it, ``None`` for none.
     """
-    blobs = dataframe.mapInArrow(function, _SCHEMA)
+    blobs = mapped_in_arrow(dataframe, function, _SCHEMA)
     watermarked = blobs if watermark is None else blobs.withWatermark(_LATEST, watermark)
     return watermarked.select(encode.BUCKET, "blob")
 

@@ -6,7 +6,7 @@ of its own under a reserved name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,6 +129,35 @@ def _refuse_collations(keys: T.StructType, role: str) -> None:
                 f"{role}: column {column.name!r} is {column.dataType.simpleString()}. Under {collation} texts of different bytes "
                 "can be equal, but keys are compared by bytes: use collation_key(...) of it, and carry the text in the rows."
             )
+
+
+def mapped_in_arrow(dataframe: Any, function: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
+    """Return ``dataframe.mapInArrow(function, schema)``, whatever its columns are called.
+
+    PySpark looks the columns up by their names without quotes, and finds none with dots or backticks in them.
+    """
+    names = tuple(dataframe.columns)
+    if not any("." in name or "`" in name for name in names):
+        return dataframe.mapInArrow(function, schema)
+    numbered = dataframe.toDF(*[f"{PREFIX}column_{number}" for number in range(len(names))])
+    return numbered.mapInArrow(Renamed(function, names).__call__, schema)
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """A function of batches whose columns have other names.
+
+    Args:
+        function: as ``mapInArrow`` takes it.
+        names: the names that it knows the columns by.
+    """
+
+    function: Callable[[Iterator[Any]], Iterator[Any]]
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+        """Call the function."""
+        return self.function(batch.rename_columns(list(self.names)) for batch in batches)
 
 
 def quoted(name: str) -> str:
