@@ -10,9 +10,10 @@ from sqlglot import exp
 
 from windowpane.errors import InvalidFrameError
 from windowpane.sql.expressions.expr import Expr, MismatchError, convert
-from windowpane.sql.expressions.types import INTERVAL, UNKNOWN, SqlType, is_exact, is_float, is_instant, is_integer
+from windowpane.sql.expressions.types import INTERVAL, TIMESTAMPTZ, UNKNOWN, SqlType, is_exact, is_float, is_instant, is_integer
 from windowpane.sql.parse.dialect import SESSION_GAP
 from windowpane.sql.parse.positions import Text
+from windowpane.sql.values import zone
 from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
@@ -97,6 +98,12 @@ def _range_offset(value: exp.Expr, order_types: list[SqlType], text: Text, evalu
         )
     if found is None:
         raise text.type_error(value, "the distance of a frame is not NULL.")
+    if kind == TIMESTAMPTZ and zone.current() != zone.UTC and not found.is_fixed:
+        raise text.type_error(
+            value,
+            f"a frame over instants has no days or months in the time zone {zone.current()}, where days differ in length. Write "
+            f"hours, or ORDER BY the local time, (x AT TIME ZONE '{zone.current()}').",
+        )
     offset: Offset = found
     return offset
 
