@@ -347,16 +347,49 @@ def test_a_watermark_that_the_dataframe_has_already_is_as_one_given_here(spark, 
     assert all(each == found["arrow", "stream"] for each in found.values())
 
 
-def test_a_watermark_on_another_column_or_below_other_steps_stays_where_it_is(spark, tmp_path):
+def test_columns_and_filters_behind_a_watermark_are_those_of_spark_itself(spark, tmp_path, by_spark):
+    # The rows that the filter leaves out are the latest of their file: Spark's watermark is of the others.
+    for number, place in enumerate((0, 1, 2, 6)):
+        values = {
+            "k": pa.array([f"key {each % 4}" for each in range(40)]),
+            "v": pa.array(np.arange(40)),
+            "t": pa.array([(10 * place + each // 4) * 1_000_000 for each in range(40)]).cast(pa.timestamp("us", "UTC")),
+        }
+        written(tmp_path / "in", number, values)
+
+    def rows():
+        files = stream(spark, tmp_path / "in").withWatermark("t", "2 seconds").where("v < 28 and k is not null")
+        return files.select(F.col("t").alias("time"), F.col("k").alias("key"), "v").where("key <> 'key 3'")
+
+    calls = {"n": F.count("*"), "s": F.sum("v")}
+    native = rows().groupBy(F.window("time", "5 seconds"), "key").agg(*[call.alias(name) for name, call in calls.items()])
+    sink = native.writeStream.format("memory").queryName("native").outputMode("append")
+    sink.option("checkpointLocation", str(tmp_path / "native")).trigger(availableNow=True).start().awaitTermination()
+    expected = sorted((row.key, row.window.start, row.n, row.s) for row in spark.table("native").collect())
+    for reader in ("arrow", "spark"):
+        if reader == "spark":
+            by_spark()
+        fives = wp.stream(rows(), event_time="time").key_by("key").window(wp.TumblingEventTimeWindows.of("5 seconds"))
+        result = fives.aggregate(n=wp.count(), s=wp.sum("v"))
+        assert how(result) == ("files read and filtered by Arrow, where they are encoded" if reader == "arrow" else "")
+        assert "watermark       the latest time less 2 seconds; made by Spark" in result.explain()
+        found = results(result, tmp_path / reader)
+        assert sorted((key, start, n, s) for key, start, _, n, s in found) == expected
+    # Two windows of three keys in each of three files; the fourth leaves the watermark at 64 seconds, with all its rows at 67.
+    assert len(expected) == 3 * 2 * 3
+
+
+def test_a_watermark_that_other_steps_change_stays_where_it_is(spark, tmp_path):
     written(tmp_path / "in", 0)
     files = stream(spark, tmp_path / "in", f"{SCHEMA}, u timestamp")
-    below = files.withWatermark("t", "1 second").where("v > 3")
-    other = files.withWatermark("u", "1 second")
-    for rows in (below, other):
-        result = (
-            wp.stream(rows, event_time="t")
-            .key_by("k")
-            .window(wp.TumblingEventTimeWindows.of("5 seconds"))
-            .aggregate(n=wp.count())
-        )
-        assert "watermark       that of the DataFrame; made by Spark" in result.explain()
+    watermarked = files.withWatermark("t", "1 second")
+    left = {
+        "a filter by the event time": watermarked.where("t > '2020-01-01'"),
+        "a filter by what is computed of it": watermarked.withColumn("day", F.to_date("t")).where("day > '2020-01-01'"),
+        "a filter by chance": watermarked.where(F.rand() < 0.5),
+        "another column's": files.withWatermark("u", "1 second"),
+        "a watermark before": files.withWatermark("t", "3 seconds").where("v > 3").withWatermark("t", "1 second").where("v > 4"),
+    }
+    for name, rows in left.items():
+        fives = wp.stream(rows, event_time="t").key_by("k").window(wp.TumblingEventTimeWindows.of("5 seconds"))
+        assert "watermark       that of the DataFrame; made by Spark" in fives.aggregate(n=wp.count()).explain(), name

@@ -209,7 +209,7 @@ STEPS: dict[str, tuple[object, str, Callable]] = {
     "the change set lies in the inbox": (ChangeSet, "write", after),
     "the change set is about to be sent": (PendingChanges, "sent", after),
     "the query is about to take it": (Queries, "finish", before),
-    "the batch begins": (Exchange, "tell", after),
+    "the batch begins": (Exchange, "publish", after),
     "the batch has run": (ChangeLog, "_complete", before),
     "the batch is in the change log": (ChangeLog, "_complete", after),
     "the batch is about to be taken": (ViewBatches, "_took", before),
@@ -238,6 +238,12 @@ ON_CONNECT = [
     "the answer is about to be noted",
 ]
 """On Spark Connect a batch that is in the change log is committed before it is taken."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_each_step_is_one_of_the_program(step):
+    owner, name, _ = STEPS[step]
+    assert callable(getattr(owner, name))
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -16,7 +16,7 @@ from decimal import Context, Decimal
 from functools import reduce
 from typing import Any
 
-from windowpane.spark.internals.plan_trees import Tree, tree_of
+from windowpane.spark.internals.plan_trees import Tree, number_of, tree_of
 from windowpane.windowing.expressions import Constant, Expression, Name, Operation
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
@@ -80,7 +80,7 @@ class _Value:
     def of(cls, tree: Tree, columns: Mapping[int, str]) -> _Value:
         kind = str(tree.fields.get("dataType"))
         if tree.kind == "AttributeReference":
-            number = tree.fields["exprId"]["id"]
+            number = number_of(tree)
             if number in columns:
                 return cls(Name(columns[number]), kind)
         if tree.kind == "Literal":

@@ -8,7 +8,7 @@ it computes columns or conditions that only it knows; that is answered by the re
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -17,14 +17,11 @@ from py4j.protocol import Py4JError
 from pyspark.sql import types as T
 
 from windowpane.spark.internals.file_conditions import UnknownConditionError, condition_of
-from windowpane.spark.internals.plan_trees import Tree, tree_of
+from windowpane.spark.internals.plan_trees import FILTERED, SELECTED, STEPS, Tree, column_of, number_of, tree_of
 from windowpane.spark.internals.session import is_classic
 from windowpane.windowing.expressions import Expression, Operation
 
 _RELATION = "StreamingRelation"
-_RENAMED = "SubqueryAlias"
-_SELECTED = "Project"
-_FILTERED = "Filter"
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ def file_relation(dataframe: Any) -> FileRelation | LeftToSpark | None:
 def _relation(dataframe: Any) -> FileRelation | LeftToSpark | None:
     plan = below = dataframe._jdf.queryExecution().analyzed()
     steps = []
-    while below.nodeName() in (_RENAMED, _SELECTED, _FILTERED):
+    while below.nodeName() in STEPS:
         steps.append(below)
         below = below.child()
     if below.nodeName() != _RELATION:
@@ -85,7 +82,8 @@ def _relation(dataframe: Any) -> FileRelation | LeftToSpark | None:
     if path is None or source.paths().size() or not source.userSpecifiedSchema().isDefined():
         return None
     schema = T.StructType.fromJson(json.loads(source.userSpecifiedSchema().get().json()))
-    selected = _selected(tree_of(json.loads(plan.toJSON())), steps)
+    described = {field.name for field in schema.fields if field.metadata}
+    selected = _selected(tree_of(json.loads(plan.toJSON())), steps, described)
     if isinstance(selected, LeftToSpark):
         return selected
     columns, condition = selected
@@ -93,12 +91,13 @@ def _relation(dataframe: Any) -> FileRelation | LeftToSpark | None:
     return FileRelation(str(source.className()).lower(), path, options, is_local, schema, columns, condition)
 
 
-def _selected(plan: Tree, nodes: Sequence[Any]) -> tuple[dict[str, str], Expression | None] | LeftToSpark:
+def _selected(plan: Tree, nodes: Sequence[Any], described: Set[str]) -> tuple[dict[str, str], Expression | None] | LeftToSpark:
     """Return the columns that a plan selects of a relation, and the condition on rows.
 
     Args:
         plan: the plan.
         nodes: Spark's own nodes above the relation, from the top down, for what is said of them.
+        described: columns of the relation that have metadata, by which Spark may read or compare them otherwise.
 
     Raises:
         ValueError: two columns have one name.
@@ -107,36 +106,26 @@ def _selected(plan: Tree, nodes: Sequence[Any]) -> tuple[dict[str, str], Express
     while steps[-1].children:
         steps.append(steps[-1].children[0])
     selected = [tree_of(each) for each in steps.pop().fields["output"]]
-    numbered = {_number(column): str(column.fields["name"]) for column in selected if not column.fields["metadata"]}
+    numbered = {number_of(column): str(column.fields["name"]) for column in selected if column.fields["name"] not in described}
     conditions: list[Expression] = []
     for step, node in zip(reversed(steps), reversed(nodes), strict=True):
-        if step.kind == _FILTERED:
+        if step.kind == FILTERED:
             try:
                 conditions.append(condition_of(tree_of(step.fields["condition"]), numbered))
             except UnknownConditionError:
                 return LeftToSpark(f"Arrow may find other rows where {node.condition().sql()}")
-        elif step.kind == _SELECTED:
+        elif step.kind == SELECTED:
             selected = [tree_of(each) for each in step.fields["projectList"]]
-            computed = [str(each.fields["name"]) for each in selected if _column(each) is None]
+            computed = [str(each.fields["name"]) for each in selected if column_of(each) is None]
             if computed:
                 return LeftToSpark(f"column {computed[0]!r} is computed")
-            numbered |= {_number(each): numbered[_number(column)] for each in selected if (column := _column(each))}
-    columns = {str(each.fields["name"]): numbered[_number(each)] for each in selected}
+            numbered |= {number_of(each): numbered[number_of(column)] for each in selected if (column := column_of(each))}
+    columns = {str(each.fields["name"]): numbered[number_of(each)] for each in selected}
     if len(columns) < len(selected):
         raise ValueError("two columns have one name")
     if not conditions:
         return columns, None
     return columns, reduce(lambda first, then: Operation("&", (first, then)), conditions)
-
-
-def _column(selected: Tree) -> Tree | None:
-    """Return the column that is selected, under its own name or another; ``None`` for one that Spark computes."""
-    found = selected.children[0] if selected.kind == "Alias" else selected
-    return found if found.kind == "AttributeReference" else None
-
-
-def _number(column: Tree) -> int:
-    return int(column.fields["exprId"]["id"])
 
 
 def _dictionary(options: Any) -> dict[str, str]:

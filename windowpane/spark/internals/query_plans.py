@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
+from windowpane.spark.internals.plan_trees import (
+    FILTERED,
+    SELECTED,
+    STEPS,
+    Tree,
+    column_of,
+    columns_in,
+    number_of,
+    tree_of,
+)
 from windowpane.spark.internals.session import is_classic
 
 WATERMARK = "spark.watermarkDelayMs"
 """Metadata of a column that Spark makes a watermark of: the delay, in milliseconds."""
 
+_WATERMARK_NODE = "EventTimeWatermark"
 _NO_IDEA = 1 << 50
 """Spark multiplies by the largest long where it knows nothing of an input."""
 _OBSERVED = re.compile(r"CollectMetrics ([^,]+),")
@@ -40,9 +52,12 @@ def estimated_bytes(dataframe: Any) -> int | None:
 
 
 def without_watermark(dataframe: Any, column: str) -> tuple[Any, int] | None:
-    """Return the rows that ``withWatermark(column, ...)`` was called on last, and the delay in milliseconds.
+    """Return the rows of a DataFrame without the watermark of ``withWatermark(column, ...)``, and its delay in milliseconds.
 
-    ``None`` where that was not the last thing done to them, or the plan cannot be read (Connect).
+    Columns may have been selected and renamed since, and rows filtered by other columns than the event time: Spark itself puts
+    such a filter below the watermark, which is then of the rows that are left.
+
+    ``None`` where more was done since, or the plan cannot be read (Connect).
     """
     if not getattr(dataframe, "isStreaming", False) or not is_classic(dataframe.sparkSession):
         return None
@@ -50,15 +65,54 @@ def without_watermark(dataframe: Any, column: str) -> tuple[Any, int] | None:
     if delays.keys() != {column}:
         return None
     try:
-        plan = dataframe._jdf.queryExecution().analyzed()
-        if plan.nodeName() != "EventTimeWatermark":
-            return None
-        spark = dataframe.sparkSession
-        below = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan.child())
-        rows = DataFrame(below, spark)
-    except (AttributeError, TypeError, Py4JError):
+        rows = _below_watermark(dataframe, column)
+    except (AttributeError, TypeError, KeyError, ValueError, Py4JError, RecursionError):
         return None
-    return rows, int(delays[column])
+    return None if rows is None else (rows, int(delays[column]))
+
+
+def _below_watermark(dataframe: Any, column: str) -> Any:
+    """Return the rows that the watermark is made of, with what was selected of them since; ``None`` if that says otherwise."""
+    node, above = dataframe._jdf.queryExecution().analyzed(), []
+    while node.nodeName() in STEPS:
+        above.append(node)
+        node = node.child()
+    if node.nodeName() != _WATERMARK_NODE:
+        return None
+    below = node.child()
+    if above:
+        if not _keep_watermark(tree_of(json.loads(above[0].toJSON()))):
+            return None
+        if not all(step.condition().deterministic() for step in above if step.nodeName() == FILTERED):
+            return None
+    spark = dataframe.sparkSession
+    for step in reversed(above):
+        children = spark._jvm.java.util.Collections.singletonList(below)
+        below = step.withNewChildren(spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(children).toSeq())
+    rows = DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, below), spark)
+    return rows.withMetadata(column, {}) if above else rows
+
+
+def _keep_watermark(plan: Tree) -> bool:
+    """Whether a watermark is of the same rows if it is made above these steps, and is the only one."""
+    steps = [plan]
+    while steps[-1].children:
+        steps.extend(steps[-1].children)
+    at = next(place for place, step in enumerate(steps) if step.kind == _WATERMARK_NODE)
+    if any(step.kind == _WATERMARK_NODE for step in steps[at + 1 :]):
+        return False
+    event_times = {number_of(tree_of(steps[at].fields["eventTime"]))}
+    for step in reversed(steps[:at]):
+        if step.kind == FILTERED and any(
+            number_of(each) in event_times for each in columns_in(tree_of(step.fields["condition"]))
+        ):
+            return False
+        if step.kind == SELECTED:
+            selected = {number_of(each): column_of(each) for each in map(tree_of, step.fields["projectList"])}
+            if None in selected.values():
+                return False
+            event_times |= {number for number, column in selected.items() if column and number_of(column) in event_times}
+    return True
 
 
 def _nodes(plan: Any) -> list[Any]:
