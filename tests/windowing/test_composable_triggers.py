@@ -217,3 +217,51 @@ def test_early_and_final_fires_by_count_or_delay_at_the_end_and_for_late_rows() 
 def test_early_and_final_needs_to_know_when_it_is_early() -> None:
     with pytest.raises(InvalidSpecError, match=r"EarlyAndFinal\(count=100\)"):
         wp.EarlyAndFinal()
+
+
+def test_a_timer_of_the_tree_is_none_of_a_flink_trigger_in_it() -> None:
+    """A timeout fires at each of its own timers, whatever they are for: the delay of another part is not one."""
+    waits = wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(10), 100)
+    until = wp.AfterAll(wp.AfterCount(3), wp.AfterProcessingTime(5))
+    bench = harness(wp.TumblingEventTimeWindows.of(20), wp.OrFinally(waits, until), lateness=50)
+    bench.process_element(1, 1, "k")
+    bench.set_processing_time(5)  # the delay is over, the count of its part is not reached
+    assert fired(bench) == []
+    bench.process_watermark(19)  # the end of the window, which the tree waits for, too
+    assert fired(bench) == []
+    bench.set_processing_time(100)
+    assert fired(bench) == [([1], 0, "LATE")]
+
+
+def test_a_flink_trigger_in_a_tree_is_not_called_at_the_cleanup_of_its_window() -> None:
+    """There the tree releases the rest, as the last pane; alone, a timeout fires at the timer of the cleanup, too."""
+    waits = wp.Repeatedly(wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(10), 100))
+    bench = harness(wp.TumblingEventTimeWindows.of(20), waits, lateness=50, closing_behavior="fire_always")
+    bench.process_element(1, 1, "k")
+    bench.process_watermark(69)
+    assert [(record.value, record.pane.is_last) for record in bench.take_output() if record.pane] == [([1], True)]
+    assert (bench.state_entries(), bench.event_time_timers, bench.processing_time_timers) == ([], [], [])
+
+
+def test_a_flink_trigger_that_takes_its_timer_back_leaves_that_of_another_part_for_the_same_time() -> None:
+    """The timeout begins anew with each row; the delay of the other part began at the first row, and waits for 10, too."""
+    waits = wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(10), 10, reset_timer_on_new_record=True)
+    bench = harness(wp.TumblingEventTimeWindows.of(20), wp.OrFinally(waits, wp.AfterProcessingTime(10)))
+    bench.process_element(1, 1, "k")
+    bench.set_processing_time(5)
+    bench.process_element(2, 2, "k")
+    bench.set_processing_time(10)
+    assert fired(bench) == [([1, 2], 0, "EARLY")]
+
+
+def test_a_window_of_a_checkpoint_without_the_timers_of_its_triggers_continues_as_it_was() -> None:
+    """Earlier versions did not write them; there a trigger of Flink's in a tree is called at every timer of its window."""
+    waits = wp.OrFinally(wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(10), 100), wp.AfterProcessingTime(500))
+    bench = harness(wp.TumblingEventTimeWindows.of(20), waits, lateness=50)
+    bench.process_element(1, 1, "k")
+    bench.operator._state.set_current_key("k")
+    bench.operator._state.remove(TimeWindow(0, 20), "trigger/leaf-timers")
+    bench.set_processing_time(100)
+    assert fired(bench) == [([1], 0, "EARLY")]
+    bench.process_watermark(69)
+    assert (bench.state_entries(), bench.event_time_timers, bench.processing_time_timers) == ([], [], [])

@@ -222,6 +222,7 @@ def with_flinks_trigger(
         leaves += [triggers.ContinuousEventTimeTrigger.of(draw.randint(1, 12) * time_unit(assigner))] * 2
     if not isinstance(assigner, assigners.MergingWindowAssigner):
         leaves += [triggers.DeltaTrigger.of(draw.randint(0, 4), Distance())]
+        leaves += [random_timeout(draw, triggers.CountTrigger.of(draw.randint(1, 6)))] * 2
     leaf, once = draw.choice(leaves), _random_once(draw)
     anew = composable.Repeatedly(composable.OrFinally(leaf, once))
     made = [anew, composable.AfterWatermark(early=anew), composable.AfterWatermark(late=leaf), composable.AfterEach(once, leaf)]

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windowpane.windowing.panes import Firing
-from windowpane.windowing.triggers.base import ReducingState, Trigger, TriggerContext, ValueState
+from windowpane.windowing.triggers.base import MergeContext, ReducingState, Trigger, TriggerContext, ValueState
+from windowpane.windowing.triggers.composable.leaf_timers import LeafTimers
 from windowpane.windowing.windows import Window
 
 
@@ -26,6 +27,7 @@ class Moment:
         window: the window.
         context: its clocks, timers and state.
         end_reached: whether the watermark has reached the window's end.
+        leaf_timers: the timers of Flink's triggers in the tree.
         answers: what the callback behind this evaluation made of Flink's triggers in the tree: the paths of those that fire.
         event_times: timers of event time that the tree and the cleanup of the window wait for.
         processing_times: timers of the clock that the tree waits for.
@@ -34,18 +36,24 @@ class Moment:
     window: Window
     context: TriggerContext
     end_reached: bool
+    leaf_timers: LeafTimers
     answers: set[str] = field(default_factory=set)
     event_times: frozenset[int] = frozenset()
-    processing_times: frozenset[int] = frozenset()
+    processing_times: set[int] = field(default_factory=set)
 
     @property
     def now(self) -> int:
         """The processing time in microseconds."""
         return self.context.current_processing_time
 
+    def wait_until(self, time: int) -> None:
+        """Have the tree evaluated at a time of the clock."""
+        self.processing_times.add(time)
+        self.context.register_processing_time_timer(time)
+
     def at(self, path: str) -> TriggerContext:
-        """Return the context of Flink's trigger at a path: it has state of its own, and cannot delete the timers of others."""
-        return LeafContext(self.context.prefixed(path), self)
+        """Return the context of Flink's trigger at a path: it has state and timers of its own."""
+        return LeafContext(self.context.prefixed(path), self, path)
 
 
 @dataclass(frozen=True)
@@ -53,11 +61,17 @@ class LeafContext:
     """The context of one of Flink's triggers in a tree.
 
     A window has one timer for a time, whoever registered it. In Flink a trigger is cleared when its window is, in a tree also
-    before: the timers that the tree and the cleanup of the window wait for have to stay then.
+    before: the timers that the tree, the cleanup of the window and other triggers wait for have to stay then.
+
+    Args:
+        inner: the context of the window, with names of its own.
+        moment: what all nodes read.
+        path: that of the trigger.
     """
 
     inner: TriggerContext
     moment: Moment
+    path: str
 
     @property
     def current_watermark(self) -> int:
@@ -71,20 +85,24 @@ class LeafContext:
 
     def register_event_time_timer(self, time: int) -> None:
         """Register a timer."""
+        self.moment.leaf_timers.add(self.path, time, event_time=True)
         self.inner.register_event_time_timer(time)
 
     def register_processing_time_timer(self, time: int) -> None:
         """Register a timer."""
+        self.moment.leaf_timers.add(self.path, time, event_time=False)
         self.inner.register_processing_time_timer(time)
 
     def delete_event_time_timer(self, time: int) -> None:
         """Take a timer back that nobody else waits for."""
-        if time not in self.moment.event_times:
+        self.moment.leaf_timers.discard(self.path, time, event_time=True)
+        if time not in self.moment.event_times and not self.moment.leaf_timers.is_awaited(time, event_time=True):
             self.inner.delete_event_time_timer(time)
 
     def delete_processing_time_timer(self, time: int) -> None:
         """Take a timer back that nobody else waits for."""
-        if time not in self.moment.processing_times:
+        self.moment.leaf_timers.discard(self.path, time, event_time=False)
+        if time not in self.moment.processing_times and not self.moment.leaf_timers.is_awaited(time, event_time=False):
             self.inner.delete_processing_time_timer(time)
 
     def value_state(self, name: str) -> ValueState:
@@ -101,7 +119,22 @@ class LeafContext:
 
     def prefixed(self, prefix: str) -> LeafContext:
         """Return the context of a trigger inside this one."""
-        return LeafContext(self.inner.prefixed(prefix), self.moment)
+        return LeafContext(self.inner.prefixed(prefix), self.moment, self.path)
+
+
+@dataclass(frozen=True)
+class LeafMergeContext(LeafContext):
+    """The context of ``on_merge`` of one of Flink's triggers in a tree."""
+
+    inner: MergeContext
+
+    def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
+        """Combine the state of that name of all merged windows."""
+        self.inner.merge_reducing_state(name, reduce)
+
+    def prefixed(self, prefix: str) -> LeafMergeContext:
+        """Return the context of a trigger inside this one."""
+        return LeafMergeContext(self.inner.prefixed(prefix), self.moment, self.path)
 
 
 class ComposableTrigger(ABC):

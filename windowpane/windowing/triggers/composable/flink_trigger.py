@@ -55,6 +55,7 @@ class FlinkTrigger(ComposableTrigger):
     def forget(self, path: str, moment: Moment) -> None:
         """Let the trigger drop its state and timers."""
         self.trigger.clear(moment.window, moment.at(path))
+        moment.leaf_timers.forget(path)
 
 
 def fires(trigger: Trigger, result: Any) -> bool:

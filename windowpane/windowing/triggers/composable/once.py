@@ -105,7 +105,7 @@ class AfterProcessingTime(_Leaf):
         if state is not None:
             return int(state)
         due = add_clamped(moment.now, self.delay)
-        moment.context.register_processing_time_timer(due)
+        moment.wait_until(due)
         return due
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
@@ -123,7 +123,7 @@ class AfterProcessingTime(_Leaf):
     def settled(self, state: Any, path: str, moment: Moment) -> Any:
         """Wait for it in the merged window."""
         if state is not None:
-            moment.context.register_processing_time_timer(state)
+            moment.wait_until(state)
         return state
 
     def due_times(self, state: Any) -> Iterator[int]:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.panes import AccumulationMode, Firing, PaneBehavior
 from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
-from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, LeafMergeContext, Moment
 from windowpane.windowing.triggers.composable.flink_trigger import FlinkTrigger, fires
+from windowpane.windowing.triggers.composable.leaf_timers import LeafTimers
 from windowpane.windowing.triggers.composable.once import AfterProcessingTime
 from windowpane.windowing.windows import Window
 
@@ -50,11 +51,14 @@ class PaneTrigger(Trigger):
 
     def is_finished(self, context: TriggerContext) -> bool:
         """Return whether the window of the context takes no more rows."""
-        return self._held(context).is_finished
+        held = self._held(context)
+        return held is not None and held.is_finished
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Hand the row to the tree, and call it."""
-        held, moment = self._held(context), self._moment(window, context)
+        held, moment = self._opened(window, context)
+        if self._held(context) is None and self._has_leaves:
+            moment.leaf_timers.begin()
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
         tree = self.root.add(held.tree, element, timestamp, "", moment)
@@ -62,27 +66,27 @@ class PaneTrigger(Trigger):
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Call the tree at the window's end and at the times of Flink's triggers; release the rest at cleanup."""
-        held, moment = self._held(context), self._moment(window, context)
+        held, moment = self._opened(window, context)
         if held.is_finished:
             return TriggerResult.CONTINUE
-        for path, trigger in self.root.flink_triggers(held.tree, ""):
+        is_end, is_closing = time == window.max_timestamp, time == self._cleanup_time(window)
+        for path, trigger in self._called(time, held, moment, event_time=True):
             if fires(trigger, trigger.on_event_time(time, window, moment.at(path))):
                 moment.answers.add(path)
-        is_end, is_closing = time == window.max_timestamp, time == self._cleanup_time(window)
         result = TriggerResult.CONTINUE
         if is_end or moment.answers:
             may_be_empty = is_end and self.on_time_behavior == "fire_always" and self.root.waits_for_end
-            result = self._evaluated(held, moment, Firing(is_end, is_end and is_closing, may_be_empty))
+            result = self._evaluated(held, moment, Firing(is_end, is_closing, may_be_empty))
         if is_closing and result is TriggerResult.CONTINUE:
-            result = self._closed(self._held(context), moment, is_end)
+            result = self._closed(self._held(context) or held, moment, is_end)
         return result
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Call the tree at a time that it waits for; other times are of timers that no longer matter."""
-        held, moment = self._held(context), self._moment(window, context)
+        held, moment = self._opened(window, context)
         if held.is_finished:
             return TriggerResult.CONTINUE
-        for path, trigger in self.root.flink_triggers(held.tree, ""):
+        for path, trigger in self._called(time, held, moment, event_time=False):
             if fires(trigger, trigger.on_processing_time(time, window, moment.at(path))):
                 moment.answers.add(path)
         if moment.answers or time in self.root.due_times(held.tree):
@@ -96,21 +100,25 @@ class PaneTrigger(Trigger):
     def on_merge(self, window: Window, context: MergeContext) -> None:
         """Merge the trees of the windows; a finished one lends its interval to a live one, and no more."""
         context.merge_reducing_state(_STATE, self._merged)
-        held, moment = self._held(context), self._moment(window, context)
+        held, moment = self._opened(window, context)
         if held.is_finished:
             return
+        if self._has_leaves:
+            moment.leaf_timers.begin()
         for path, trigger in self.root.flink_triggers(held.tree, ""):
-            trigger.on_merge(window, context.prefixed(path))
+            trigger.on_merge(window, LeafMergeContext(context.prefixed(path), moment, path))
         context.value_state(_STATE).update(held._replace(tree=self.root.settled(held.tree, "", moment)))
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
 
     def clear(self, window: Window, context: TriggerContext) -> None:
         """Drop the tree's state and timers."""
-        moment = self._moment(window, context)
-        for time in self.root.due_times(self._held(context).tree):
+        _, moment = self._opened(window, context)
+        for time in moment.processing_times:
             context.delete_processing_time_timer(time)
+        moment.processing_times.clear()
         self.root.forget("", moment)
+        moment.leaf_timers.clear()
         context.delete_event_time_timer(window.max_timestamp)
         context.value_state(_STATE).clear()
 
@@ -126,13 +134,35 @@ class PaneTrigger(Trigger):
 
     # What is known of a window.
 
-    def _held(self, context: TriggerContext) -> _WindowState:
+    def _held(self, context: TriggerContext) -> _WindowState | None:
         held: _WindowState | None = context.value_state(_STATE).get()
-        return _WindowState() if held is None else held
+        return held
 
-    def _moment(self, window: Window, context: TriggerContext) -> Moment:
-        end = window.max_timestamp
-        return Moment(window, context, end <= context.current_watermark, event_times=frozenset((end, self._cleanup_time(window))))
+    def _opened(self, window: Window, context: TriggerContext) -> tuple[_WindowState, Moment]:
+        """Return the state of a window, and what its nodes may read."""
+        held, end = self._held(context), window.max_timestamp
+        state = held or _WindowState()
+        moment = Moment(
+            window,
+            context,
+            end <= context.current_watermark,
+            LeafTimers(context, end, held is not None),
+            event_times=frozenset((end, self._cleanup_time(window))),
+            processing_times=set(self.root.due_times(state.tree)),
+        )
+        return state, moment
+
+    @property
+    def _has_leaves(self) -> bool:
+        """Whether some of Flink's triggers are in the tree."""
+        return any(True for _ in all_flink_triggers(self.root))
+
+    def _called(self, time: int, held: _WindowState, moment: Moment, event_time: bool) -> list[tuple[str, Trigger]]:
+        """Return those of Flink's triggers that wait for a timer, with their paths, and note that it has fired."""
+        timers, present = moment.leaf_timers, self.root.flink_triggers(held.tree, "")
+        called = [each for each in present if timers.belongs_to(each[0], time, event_time)]
+        timers.fire(time, event_time)
+        return called
 
     def _cleanup_time(self, window: Window) -> int:
         return Lateness(self.allowed_lateness, is_event_time=True).cleanup_time(window.max_timestamp)
@@ -146,7 +176,6 @@ class PaneTrigger(Trigger):
 
     def _evaluated(self, held: _WindowState, moment: Moment, firing: Firing) -> TriggerResult:
         """Call the tree once, and fire if it is ready, unless the pane is empty and may be left out."""
-        moment.processing_times = frozenset(self.root.due_times(held.tree))
         if not self.root.is_ready(held.tree, "", moment):
             self._keep(held, moment)
             return TriggerResult.CONTINUE
