@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
+from windowpane.kernels.sorting.packed_order import fit_together, lexical_order, order_with_ties, stable_order
 
 WIDE = st.integers(-(1 << 63), (1 << 63) - 1)
 NUMBERS = st.one_of(st.lists(st.integers(-3, 3)), st.lists(WIDE), st.lists(st.one_of(st.integers(0, 2), WIDE)))
@@ -36,6 +36,20 @@ def test_rows_are_sorted_by_columns(rows: list[tuple[int, int, int]]) -> None:
 def test_ties_of_wide_columns_are_sorted_by_the_next(rows: list[tuple[int, int, int]]) -> None:
     columns = [np.array([row[place] for row in rows], np.int64) for place in range(3)]
     assert lexical_order(columns).tolist() == sorted(range(len(rows)), key=rows.__getitem__)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.one_of(st.integers(0, 1), WIDE))))
+def test_equal_rows_are_found_among_sorted_ones(rows: list[tuple[int, int, int]]) -> None:
+    order, ties = order_with_ties([np.array([row[place] for row in rows], np.int64) for place in range(3)])
+    assert ties.tolist() == [place for place, row in enumerate(sorted(rows)) if rows.count(row) > 1]
+    assert [rows[row] for row in order] == sorted(rows)
+
+
+def test_columns_fit_into_a_word_beside_the_place_of_the_row() -> None:
+    narrow, wide = np.array([5, 6, 5]), np.array([-(1 << 62), 0, (1 << 62) - 1])
+    assert fit_together([narrow, narrow])
+    assert not fit_together([narrow, wide])
+    assert fit_together([narrow[:0]])
 
 
 def test_unsigned_words_keep_their_order() -> None:

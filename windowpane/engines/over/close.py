@@ -14,6 +14,7 @@ a batch. Recovery: read them back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.arrivals import Arrivals
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
-from windowpane.engines.over.releasing import in_arrival_order, in_window_order
+from windowpane.engines.over.releasing import in_arrival_order, in_window_order, sorting_words
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.over.tails import EMITTED, Tails
 from windowpane.engines.program import MAIN, Upstream
@@ -33,7 +34,7 @@ from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.sorting import partition_numbers
+from windowpane.kernels.over.sorting import order_in_partitions, partition_numbers
 from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.state.blob_store import BlobStore
@@ -71,6 +72,27 @@ def refusal(program: OverProgram) -> str | None:
     return over_window.refusal(program.spec, program.columns)
 
 
+@dataclass(frozen=True)
+class Joined:
+    """Released rows together with tails.
+
+    Args:
+        shards: the shards that the tails are all rows of.
+        table: the rows of the tails, then those released.
+        order: sorts them by partition and, within each, into the order of the window.
+        starts_segment: where in this order a partition begins.
+        held: how many rows are of the tails.
+        has_repeats: whether two of the released rows have one place in one partition; known where they were sorted.
+    """
+
+    shards: list[int]
+    table: pa.Table
+    order: Integers
+    starts_segment: Mask
+    held: int
+    has_repeats: bool
+
+
 class OverCloser:
     """The tails and the calls, without the sort buffer: released rows in, complete rows out."""
 
@@ -87,33 +109,42 @@ class OverCloser:
             released: rows, none of which is before an earlier one in the order.
             closed: all rows up to this point of the ORDER BY column have arrived.
         """
+        return self.completed(self.joined(released, (), closed), closed)
+
+    def joined(self, released: pa.Table, words: Sequence[Integers], closed: int) -> Joined:
+        """Return rows together with the tails of their partitions, and with those tails that wait for a watermark.
+
+        Args:
+            released: the rows.
+            words: columns of words that sort them, the most significant first; none if they are in order.
+            closed: all rows up to this point of the ORDER BY column have arrived.
+        """
         awaited = self.tails.waiting if closed == MAX or (closed > MIN and self._engine.waits) else []
         shards = sorted({*self.tails.touched(released), *awaited})
-        if not shards:
+        held, fresh = self.tails.read(shards), released.select(self._engine.arriving.names)
+        table = pa.concat_tables([held, fresh], promote_options="default").select(self._engine.kept.names)
+        columns = [table[name].combine_chunks() for name in self._engine.program.spec.partition_by]
+        numbers, ties = partition_numbers(columns, table.num_rows), np.zeros(0, np.int64)
+        if words and fresh.num_rows:
+            order, ties = order_in_partitions(numbers, _behind(held.num_rows, words))
+        else:
+            order = stable_order(numbers)
+        return Joined(shards, table, order, _starts(numbers), held.num_rows, bool((order[ties] >= held.num_rows).any()))
+
+    def completed(self, joined: Joined, closed: int) -> pa.Table | None:
+        """Return the rows that are complete now, with the columns of the calls, and keep what later ones need."""
+        if not len(joined.order):
             return None
-        rows, emitted = self._joined(self.tails.read(shards), released)
-        if not rows.layout.size:
-            return None
+        table = joined.table.take(pa.array(joined.order)).combine_chunks()
+        seeded = (joined.order < joined.held)[joined.starts_segment] & (len(self._window.carries) > 0)
+        emitted = table[EMITTED].fill_null(False).combine_chunks().to_numpy(zero_copy_only=False)
+        rows = self._window.rows(table, joined.starts_segment, seeded)
         pending = _pending(rows, emitted, complete(rows, self._window.calls, closed))
         at = rows.layout.numbers
         rows.wanted = ~emitted & (at < pending[rows.layout.segment])
         values = self._window.values(rows)
-        self._keep(shards, rows, values.carries, pending)
+        self._keep(joined.shards, rows, values.carries, pending)
         return self._completed(rows, values.outputs)
-
-    def _joined(self, held: pa.Table, released: pa.Table) -> tuple[SortedRows, Mask]:
-        """Return tails and released rows together, by partition, and which of them were emitted before."""
-        fresh = released.select(self._engine.arriving.names)
-        table = pa.concat_tables([held, fresh], promote_options="default").select(self._engine.kept.names)
-        columns = [table[name].combine_chunks() for name in self._engine.program.spec.partition_by]
-        numbers = partition_numbers(columns, table.num_rows)
-        order = stable_order(numbers)
-        table = table.take(pa.array(order)).combine_chunks()
-        numbers = numbers[order]
-        starts_segment = np.append(True, numbers[1:] != numbers[:-1]) if len(numbers) else np.zeros(0, np.bool_)
-        seeded = (order < held.num_rows)[starts_segment] & (len(self._window.carries) > 0)
-        emitted = table[EMITTED].fill_null(False).combine_chunks().to_numpy(zero_copy_only=False)
-        return self._window.rows(table, starts_segment, seeded), emitted
 
     def _keep(self, shards: list[int], rows: SortedRows, carries: list[pa.Array], pending: Integers) -> None:
         layout = rows.layout
@@ -130,6 +161,20 @@ class OverCloser:
         fields = [*program.columns, *program.outputs, self._engine.arriving.field(TIME)]
         columns = [*(rows.table[name] for name in program.columns.names), *outputs, rows.table[TIME]]
         return pa.table(columns, schema=pa.schema(fields)).filter(pa.array(rows.wanted))
+
+
+def _behind(held: int, words: Sequence[Integers]) -> list[Integers]:
+    """Return columns of words that sort rows behind as many that are held, and leave these in their order."""
+    is_fresh = np.append(np.zeros(held, np.int64), np.ones(len(words[0]), np.int64))
+    return [is_fresh, *(np.append(np.full(held, each.min(), each.dtype), each) for each in words)]
+
+
+def _starts(partitions: Integers) -> Mask:
+    """Return where partitions start when rows are sorted by them, given the partition of each row."""
+    counts = np.bincount(partitions)
+    starts = np.zeros(len(partitions), np.bool_)
+    starts[np.cumsum(counts)[counts > 0] - counts[counts > 0]] = True
+    return starts
 
 
 def _pending(rows: SortedRows, emitted: Mask, done: Mask) -> Integers:
@@ -176,10 +221,13 @@ class _Batch:
             return
         closed = self._program.horizon(watermark)
         assert closed is not None, "mode close has a horizon"
-        released = self._buffer.release(closed)
-        waiting = pa.concat_tables(released) if released else self._engine.waiting.empty_table()
-        ready = in_window_order(self._program, waiting.combine_chunks(), self._arrivals.report)
-        done = self._closer.take(ready, self._point(closed))
+        released, point = self._buffer.release(closed), self._point(closed)
+        rows = (pa.concat_tables(released) if released else self._engine.waiting.empty_table()).combine_chunks()
+        words = sorting_words(self._program, rows)
+        if CHANGE_TYPE in rows.column_names or (joined := self._closer.joined(rows, words, point)).has_repeats:
+            rows = in_window_order(self._program, rows, words, self._arrivals.report)
+            joined = self._closer.joined(rows, (), point)
+        done = self._closer.completed(joined, point)
         if done is not None:
             under = np.full(done.num_rows, self._program.fired_under(before))
             emitted = done.append_column(FIRING_WATERMARK, pa.array(under))

@@ -35,15 +35,24 @@ def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
     return rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")]) if PARTITION in rows.column_names else rows
 
 
-def in_window_order(program: OverProgram, rows: pa.Table, report: Report) -> pa.Table:
-    """Return released rows, which are in order of arrival, sorted by ORDER BY and key, changes applied."""
+def sorting_words(program: OverProgram, rows: pa.Table) -> list[Integers]:
+    """Return columns of words that sort rows by ORDER BY and key, the most significant first."""
     spec = program.spec
     ordered = sorting_codes(_one(rows, spec.order_names[0]), spec.order_by[0])
-    keys = [codes for name in spec.key for codes in key_sorting_codes(_one(rows, name))]
-    order = lexical_order([*ordered, *keys])
-    if equal_neighbours([*ordered, *keys], order).any() or CHANGE_TYPE in rows.column_names:
-        partitions = partition_numbers([_one(rows, name) for name in spec.partition_by], rows.num_rows)
-        order = _settled(program, rows, lexical_order([*ordered, *keys, partitions]), [*ordered, *keys, partitions], report)
+    return [*ordered, *(codes for name in spec.key for codes in key_sorting_codes(_one(rows, name)))]
+
+
+def in_window_order(program: OverProgram, rows: pa.Table, words: list[Integers], report: Report) -> pa.Table:
+    """Return released rows, which are in order of arrival, with their changes applied, sorted by ORDER BY and key.
+
+    Args:
+        program: names the columns.
+        rows: the rows.
+        words: their ``sorting_words``.
+        report: takes impossible changes.
+    """
+    identity = [*words, partition_numbers([_one(rows, name) for name in program.spec.partition_by], rows.num_rows)]
+    order = _settled(program, rows, lexical_order(identity), identity, report)
     return rows.take(pa.array(order))
 
 

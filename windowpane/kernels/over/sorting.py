@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.kernels.keys.ordered_codes import codes_of, has_codes, ordered_codes, validity
 from windowpane.kernels.over.layout import Layout
+from windowpane.kernels.sorting.packed_order import fit_together, order_with_ties, stable_order
 from windowpane.windowing.over.spec import OrderColumn
 
 
@@ -43,6 +44,22 @@ def sorting_codes(column: pa.Array, order: OrderColumn) -> list[Integers]:
 def key_sorting_codes(column: pa.Array) -> list[Integers]:
     """Return the codes to sort a key column by; NULL is last, as the largest value."""
     return sorting_codes(column, OrderColumn("", nulls_first=False))
+
+
+def order_in_partitions(partitions: Integers, columns: Sequence[Integers]) -> tuple[Integers, Integers]:
+    """Return the positions that sort rows by partition and columns, equal rows in their order, and the places of equal ones.
+
+    Where partition and first column fit into a word they are sorted at once. Where not, the columns are sorted first: with the
+    partitions first, all rows of a partition would tie.
+    """
+    if fit_together([partitions, columns[0]]):
+        return order_with_ties([partitions, *columns])
+    order, ties = order_with_ties(columns)
+    order = order[stable_order(partitions[order])]
+    if len(ties):
+        same = equal_neighbours([partitions, *columns], order)
+        ties = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    return order, ties
 
 
 def equal_neighbours(columns: Sequence[Integers], order: Integers) -> Mask:
