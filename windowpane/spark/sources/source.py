@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -27,9 +27,6 @@ from windowpane.spark.stages.project import quoted
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.watermarks import Watermarks
 
-if TYPE_CHECKING:
-    from windowpane.spark.building.program import BuiltProgram
-
 PASSED_ON = "windowpane.window"
 """Metadata of a column that an earlier operator passed its watermark on with: ``WINDOW_END`` or ``ROW_TIME``."""
 WINDOW_END = "end"
@@ -44,6 +41,30 @@ OWN_WATERMARK = "windowpane.own_watermark"
 NAME = "windowpane"
 """Name of the counters of an operator that is given none."""
 _PUNCTUATION = hidden("punctuation")
+
+
+class EarlierWindow(Protocol):
+    """The program that rows come from, where they are results of another window of the same query."""
+
+    @property
+    def source(self) -> Source:
+        """What it reads."""
+
+    @property
+    def event_type(self) -> T.DataType | None:
+        """The type of the event time of its results."""
+
+    @property
+    def has_watermark(self) -> bool:
+        """Whether Spark keeps a watermark for its inputs."""
+
+    @property
+    def delay(self) -> int:
+        """Microseconds by which its results may stay behind Spark's watermark."""
+
+    @property
+    def waits_for_the_clock(self) -> bool:
+        """Whether it or one before it has processing-time timers."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +87,7 @@ class Source:
     watermark: Watermarks | None = None
     heartbeat: str | None = None
     name: str = NAME
-    upstream: BuiltProgram | None = None
+    upstream: EarlierWindow | None = None
     made: ArrowRows | None = None
     left: LeftToSpark | None = None
 

@@ -10,12 +10,19 @@ Layout: ``windowpane.counters`` has for each table with numbered rows the last n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from windowpane.sql.expressions.expr import text_literal
 
-if TYPE_CHECKING:
-    from windowpane.sql.embedded.storage import Storage
+
+class _Statements(Protocol):
+    """What runs statements of DuckDB: the storage."""
+
+    def run(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
+        """Run one and return the rows of its result."""
+
+    def is_empty(self, relation: str) -> bool:
+        """Whether a relation has no rows."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class _Numbers:
 class Waiting:
     """What waits for the next flush, by table."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: _Statements) -> None:
         """Read the counters when they are needed first."""
         self._storage = storage
         self._held: dict[str, _Numbers] | None = None
