@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
+from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -20,6 +24,7 @@ from windowpane.kernels.aggregates import columnar_form
 from windowpane.kernels.aggregates.forms import ORDERED
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.over.calls.welford import welford
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.registry import BINDERS
 
@@ -212,3 +217,49 @@ def test_a_variance_far_from_zero_keeps_its_digits() -> None:
     """Sums of squares would lose all of them: Chan, Golub and LeVeque (1979)."""
     rows: list[Row] = [("a", 1e9 + each, None) for each in (4.0, 7.0, 13.0, 16.0)]
     assert folded(wp.var_samp("v"), pa.float64(), rows, [2, 4], [1, 0]) == {"a": 30.0}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_variance_beyond_the_range_of_doubles_depends_on_the_values_alone(seed: int) -> None:
+    """NaN if a value is NaN or infinite, infinity if only a square is too large: by exact fractions, whatever the order."""
+    draw = Random(seed)
+    pools: list[list[float | None]] = [[1e154, -1e154, 3.0], [1e200, 1e308, -1.7e308], [math.inf, 1.0], [math.nan, 1e200]]
+    pool = draw.choice([*pools, [1e200, None]])
+    rows: list[Row] = [("a", draw.choice(pool), None) for _ in range(draw.randint(1, 6))]
+    cuts = sorted(draw.randint(0, len(rows)) for _ in range(2))
+    wanted = _exact_variance([value for _, value, _ in rows if value is not None])
+    half = len(rows) // 2
+    bound = wp.var_pop("v").bind([pa.float64()])
+    parts: list[Any] = [bound.create_accumulator(), bound.create_accumulator()]
+    for at, (_, value, _) in enumerate(rows):
+        parts[at >= half] = bound.add(parts[at >= half], value)
+    found = [
+        folded(wp.var_pop("v"), pa.float64(), rows, [*cuts, len(rows)], draw.sample(range(3), 3))["a"],
+        folded_by_segment(wp.var_pop("v"), pa.float64(), rows, [*cuts, len(rows)])["a"],
+        expected(wp.var_pop("v"), pa.float64(), rows)["a"],
+        bound.get_result(bound.merge(*parts)),
+    ]
+    assert list(map(plain, found)) == [plain(wanted)] * 4 or all(close(each, wanted) for each in found), found
+
+
+def _exact_variance(values: list[float]) -> float | None:
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    if not values:
+        return None
+    mean = sum(map(Fraction, values)) / len(values)
+    squares = sum((Fraction(value) - mean) ** 2 for value in values)
+    return math.inf if squares > Fraction(sys.float_info.max) else float(squares) / len(values)
+
+
+def test_a_variance_of_a_step_beyond_the_range_of_doubles_is_that_of_the_bound_aggregate() -> None:
+    draw = Random(7)
+    bound = wp.var_pop("v").bind([pa.float64()])
+    accumulators = [bound.create_accumulator() for _ in range(40)]
+    counts, means, m2 = np.zeros(40), np.zeros(40), np.zeros(40)
+    for _ in range(5):
+        values = [draw.choice([1e154, 1e200, -1.7e308, 1e308, math.inf, math.nan, 0.1, 1.0]) for _ in accumulators]
+        accumulators = [bound.add(held, value) for held, value in zip(accumulators, values, strict=True)]
+        counts += 1.0
+        means, m2 = welford(counts, means, m2, np.array(values))
+        assert list(map(repr, zip(means.tolist(), m2.tolist(), strict=True))) == [repr((mean, m)) for _, mean, m in accumulators]

@@ -15,6 +15,7 @@ from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.codes import equality_codes
 from windowpane.kernels.keys.ordered_codes import validity
 from windowpane.kernels.over.calls.doubles import doubles_of
+from windowpane.kernels.over.calls.welford import welford
 from windowpane.kernels.over.elements import WrittenFrames, of_each_value_the_first
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.sizes import Size
@@ -98,10 +99,7 @@ def _moments(column: tuple[Doubles, Mask], segments: Segments, variance: Varianc
         for rows, at in _steps(segments):
             rows, at = rows[valid[at]], at[valid[at]]
             count[rows] += 1.0
-            delta = values[at] - mean[rows]
-            step = delta / count[rows]
-            mean[rows] += step
-            m2[rows] += delta * (delta - step)
+            mean[rows], m2[rows] = welford(count[rows], mean[rows], m2[rows], values[at])
         for row in np.flatnonzero(np.diff(segments.offsets) > STEPS.value).tolist():
             held = slice(int(segments.offsets[row]), int(segments.offsets[row + 1]))
             count[row], mean[row], m2[row] = _folded(values[held][valid[held]], variance)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.kernels.over.calls.doubles import doubles_of
+from windowpane.kernels.over.calls.welford import welford
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.calls import Running, column_name, frame_ends
@@ -78,9 +79,7 @@ def _scan(moments: Doubles, values: Doubles, counted: Mask, layout: Layout, seed
 
 def _update(moments: Doubles, before: Doubles, values: Doubles, counted: Mask, rows: Integers) -> None:
     count, mean, squares = before
-    delta = values[rows] - mean
-    step = delta / (count + 1.0)
-    after = np.stack([count + 1.0, mean + step, squares + delta * (delta - step)])
+    after = np.stack([count + 1.0, *welford(count + 1.0, mean, squares, values[rows])])
     moments[:, rows] = np.where(counted[rows], after, before)
 
 
