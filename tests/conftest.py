@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,5 +129,9 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def postgres_url(postgres_server: Any) -> str:
     """The URL of a new, empty database."""
     name = f"test_{next(_numbers)}"
-    postgres_server.psql(f"CREATE DATABASE {name};")
+    try:
+        postgres_server.psql(f"CREATE DATABASE {name};")
+    except subprocess.CalledProcessError as error:
+        error.add_note(f"the server's log ends: {postgres_server.log.read_text()[-2000:]}")
+        raise
     return str(postgres_server.get_uri(database=name))
