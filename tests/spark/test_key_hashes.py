@@ -12,9 +12,10 @@ import xxhash
 
 import windowpane as wp
 from tests.spark.encoders import encoder
-from windowpane.hidden_columns import KEY_HASH, TIME
+from windowpane.hidden_columns import KEY_HASH, PARTITION, POSITION, TIME
 from windowpane.spark.stages.blobs import unpack
 from windowpane.spark.stages.buckets import bucket_ids
+from windowpane.spark.stages.encode import Encoder
 from windowpane.spark.stages.key_hashes import bucket_numbers
 
 HASHES = [0, 1, -1, 7, -8, 199, -200, 2**62 + 3, -(2**62) - 5, 2**63 - 1, -(2**63)]
@@ -92,3 +93,31 @@ def of_place(number: int) -> int:
     """Spark's rule: fields of structs are hashed one after the other, NULL leaves the hash as it is."""
     hashed = xxhash.xxh64_intdigest(f"city {number}".encode(), 42)
     return signed(xxhash.xxh64_intdigest(number.to_bytes(4, "little"), hashed) if number % 3 else hashed)
+
+
+def test_whole_rows_of_texts_that_repeat_travel_as_codes_to_the_bucket_of_sparks_hash() -> None:
+    """NULL leaves the seed as it is: bucket 42 % 8."""
+    values = [*(f"key {number}" for number in range(KEYS)), None]
+    rows = 100_000
+    table = pa.table(
+        {
+            "k": pa.array([values[row % len(values)] for row in range(rows)], pa.string()),
+            "v": pa.array(range(rows), pa.int64()),
+            TIME: pa.array([row * 10 for row in range(rows)], pa.int64()),
+        }
+    )
+    found: list[tuple[Any, ...]] = []
+    ids, size = bucket_ids(BUCKETS), 0
+    for sent in Encoder(("k",), None, False, None, (PARTITION, POSITION), BUCKETS)(table.to_batches(max_chunksize=20_000)):
+        for bucket, blob in zip(sent["bucket"].to_pylist(), sent["blob"].to_pylist(), strict=True):
+            content = unpack(blob)
+            assert content.schema == table.schema
+            for key in content["k"].unique().to_pylist():
+                hashed = 42 if key is None else xxhash.xxh64_intdigest(key.encode(), 42)
+                assert bucket == ids[hashed % BUCKETS]
+            found += zip(*(content[name].to_pylist() for name in table.column_names), strict=True)
+            size += len(blob)
+    assert sorted(found, key=lambda row: row[1]) == list(
+        zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
+    )
+    assert size < 13 * rows  # a byte of a code, four of each number, and what a stream says of itself

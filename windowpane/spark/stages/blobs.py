@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from windowpane.kernels.grouping.segments import flat
+from windowpane.kernels.keys.coded_texts import spelled
 from windowpane.state.compact import from_stream, to_stream
+from windowpane.state.compact.lists import coded_texts, texts_repeat
 
 
 def pack(table: pa.Table) -> bytes:
@@ -13,9 +16,20 @@ def pack(table: pa.Table) -> bytes:
     return blob
 
 
+def coded(table: pa.Table, name: str) -> pa.Table:
+    """Return a table with the texts of a column as codes, if they repeat: each once, and a number a row.
+
+    They are fewer bytes in the shuffle, and each text is hashed once.
+    """
+    place, texts = table.schema.get_field_index(name), table[name]
+    if not pa.types.is_string(texts.type) or not texts_repeat(whole := flat(texts)):
+        return table
+    return table.set_column(place, name, coded_texts(whole))
+
+
 def unpack(blob: bytes | pa.Buffer) -> pa.Table:
-    """Return the table of a blob made by ``pack``."""
-    return from_stream(blob)
+    """Return the table of a blob made by ``pack``, coded texts spelled."""
+    return spelled(from_stream(blob))
 
 
 HEARTBEAT: bytes = pack(pa.table({}))

@@ -22,7 +22,7 @@ from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import probes
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.stages.arrow_columns import arriving
-from windowpane.spark.stages.blobs import pack, unpack
+from windowpane.spark.stages.blobs import coded, pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.key_hashes import are_hashed_here, bucket_numbers
 from windowpane.spark.stages.own_watermark import Mark, Moves, reported
@@ -175,6 +175,8 @@ class Encoder:
 
     def _parts(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
         """Return the rows of each bucket that has some, with its number."""
+        if self.combiner is None and len(self.keys) == 1 and KEY_HASH not in rows.column_names:
+            rows = coded(rows, self.keys[0])
         body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
         body = body if self.side is None else tagged(body, self.side)
         if buckets == 1 or not self.keys:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers
 from windowpane.engines.common.rows import python_keys
 from windowpane.hidden_columns import KEY_HASH
+from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.spark.stages.spark_hash import is_hashed_alike, spark_hashes
 from windowpane.state.codec import encode_key
 
@@ -35,12 +36,16 @@ def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int) -> Integer
     """Return the number of the bucket of each row, the same for equal keys in any process.
 
     Args:
-        rows: the rows.
+        rows: the rows; the texts of a single key column may be coded.
         keys: names of their key columns.
         buckets: the number of buckets.
     """
     if not keys or buckets == 1:
         return np.zeros(rows.num_rows, np.int64)
+    if len(keys) == 1 and are_coded(rows.schema.field(keys[0]).type):
+        held = CodedTexts.of(rows[keys[0]])
+        found: Integers = bucket_numbers(pa.table({keys[0]: held.texts}), keys, buckets)[held.codes.to_numpy()]
+        return found
     if KEY_HASH in rows.column_names:
         hashes: Integers = rows[KEY_HASH].to_numpy()
     elif all(pa.types.is_signed_integer(rows.schema.field(key).type) for key in keys):

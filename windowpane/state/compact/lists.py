@@ -68,14 +68,17 @@ def _compact(field: pa.Field, lists: pa.ListArray) -> tuple[pa.Field, pa.ListArr
 def _codes(texts: pa.Array) -> pa.DictionaryArray | None:
     """Return texts as codes that are as narrow as they can be, ``None`` where those would not be fewer bytes."""
     is_coded = pa.types.is_dictionary(texts.type)
-    if not is_coded and not _repeat(texts):
-        return None
-    codes = texts if is_coded else texts.dictionary_encode()
+    return coded_texts(texts) if is_coded or texts_repeat(texts) else None
+
+
+def coded_texts(texts: pa.Array) -> pa.DictionaryArray:
+    """Return texts, which may be coded already, as codes that are as narrow as they can be."""
+    codes = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
     width = next(kind for most, kind in _WIDTHS if len(codes.dictionary) <= most)
     return pa.DictionaryArray.from_arrays(codes.indices.cast(width), codes.dictionary)
 
 
-def _repeat(texts: pa.Array) -> bool:
+def texts_repeat(texts: pa.Array) -> bool:
     """Whether texts are so many, and repeat so often, that codes and each text once take less room; estimated from a sample."""
     if len(texts) < MANY_TEXTS.value:
         return False
