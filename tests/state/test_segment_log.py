@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windowpane.errors import UnknownStateFormatError
-from windowpane.state.codec import frame
+from windowpane.state.codec import frame, unframe
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.segment_log import MAX_CHUNKS, SegmentLog
 
@@ -89,7 +89,7 @@ def test_a_large_chunk_takes_fewer_bytes_in_state_than_its_texts_and_reads_back(
     assert SegmentLog(store, "s").read(0)[0].equals(persons)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_chunks_of_earlier_versions_are_read_beside_those_of_now(version):
     store = MemoryBlobStore()
     log = SegmentLog(store, "s")
@@ -104,3 +104,20 @@ def test_chunks_of_earlier_versions_are_read_beside_those_of_now(version):
         writer.write_table(texts)
     store.put("s.0.0", frame("segment-log-chunk", version, sink.getvalue().to_pybytes()))
     assert [each.to_pydict() for each in log.read(0)] == [texts.to_pydict(), texts.slice(0, 5).to_pydict()]
+
+
+def test_texts_that_repeat_are_stored_once_in_a_large_chunk():
+    """Texts that differ are stored as they are; what is read is what was appended, NULLs and empty texts among it."""
+    store = MemoryBlobStore()
+    log = SegmentLog(store, "s")
+    names = [None, "", *(f"a name of thirty letters {n:06}" for n in range(100))]
+    schema = pa.schema([pa.field("name", pa.string()), pa.field("id", pa.string(), nullable=False)])
+    rows = pa.table([[names[n * 7919 % 102] for n in range(20_000)], [f"id {n * 7919 % 20_000}" for n in range(20_000)]], schema)
+    log.append(0, rows)
+    log.append(0, rows.slice(5, 6_000))
+    blob = store.get("s.0.0")
+    assert blob is not None
+    with pa.ipc.open_stream(unframe("segment-log-chunk", (4,), blob)) as reader:
+        assert [pa.types.is_dictionary(kind) for kind in reader.schema.types] == [True, False]
+    assert log.read(0) == [rows, rows.slice(5, 6_000)]
+    assert all(table.schema.equals(schema) for table in log.read(0))

@@ -29,7 +29,8 @@ MAX_CHUNKS = Size("chunks of a segment", 8, (1, 2))
 
 _LARGE = Size("bytes of a chunk worth compressing", 1 << 16, (1, 512))
 
-_CHUNK_KIND, _CHUNK_VERSIONS = "segment-log-chunk", (1, 2, 3)  # from 2 on it may be compact, from 3 on lists, too; else as 1
+_CHUNK_KIND, _CHUNK_VERSIONS = "segment-log-chunk", (1, 2, 3, 4)
+"""From 2 on a chunk may be compact, from 3 on its lists, too, and from 4 on texts that repeat may be coded; else as 1."""
 _INDEX_KIND, _INDEX_VERSION = "segment-log-index", 1
 _INDEX_FIELDS = 5
 
@@ -160,8 +161,9 @@ class SegmentLog:
 
 def _to_blob(table: pa.Table) -> bytes:
     """Return a chunk, compressed where moving it costs more than that: Spark takes 10 ms and more for a megabyte, zstd two."""
-    compression = "zstd" if table.nbytes >= _LARGE.value else None
-    return frame(_CHUNK_KIND, _CHUNK_VERSIONS[-1], to_stream(table, compression, lists=compression is not None))
+    is_large = table.nbytes >= _LARGE.value
+    stream = to_stream(table, "zstd" if is_large else None, lists=is_large, texts=is_large)
+    return frame(_CHUNK_KIND, _CHUNK_VERSIONS[-1], stream)
 
 
 def _from_blob(blob: bytes | None) -> pa.Table:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windowpane.kernels.grouping.segments import flat
-from windowpane.kernels.keys.coded_texts import spelled
 from windowpane.state.compact import from_stream, to_stream
-from windowpane.state.compact.lists import coded_texts, texts_repeat
+from windowpane.state.compact.texts import coded_texts, texts_repeat
 
 
 def pack(table: pa.Table) -> bytes:
@@ -24,12 +23,13 @@ def coded(table: pa.Table, name: str) -> pa.Table:
     place, texts = table.schema.get_field_index(name), table[name]
     if not pa.types.is_string(texts.type) or not texts_repeat(whole := flat(texts)):
         return table
-    return table.set_column(place, name, coded_texts(whole))
+    codes = coded_texts(whole)
+    return table.set_column(place, table.schema.field(place).with_type(codes.type), codes)
 
 
 def unpack(blob: bytes | pa.Buffer) -> pa.Table:
     """Return the table of a blob made by ``pack``, coded texts spelled."""
-    return spelled(from_stream(blob))
+    return from_stream(blob)
 
 
 HEARTBEAT: bytes = pack(pa.table({}))

@@ -5,22 +5,15 @@ Lists of integers are marked in the metadata of their field, codes by their type
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.sizes import Size
 from windowpane.state.compact.distances import distances
+from windowpane.state.compact.texts import coded_texts, texts_repeat
 
 _BASE = b"windowpane.base_of_lists"
-_WIDTHS = ((1 << 8, pa.uint8()), (1 << 16, pa.uint16()), (1 << 31, pa.int32()))
-MANY_TEXTS = Size("texts worth coding in a list", 1 << 12, (2, 20))
-_SAMPLE = 1 << 12
-_FEWEST_REPEATS = 4
-"""Coding a text takes as long as compressing one of 30 letters, and as much room as four where none repeats."""
 
 
 def with_compact_lists(table: pa.Table) -> pa.Table:
@@ -69,23 +62,6 @@ def _codes(texts: pa.Array) -> pa.DictionaryArray | None:
     """Return texts as codes that are as narrow as they can be, ``None`` where those would not be fewer bytes."""
     is_coded = pa.types.is_dictionary(texts.type)
     return coded_texts(texts) if is_coded or texts_repeat(texts) else None
-
-
-def coded_texts(texts: pa.Array) -> pa.DictionaryArray:
-    """Return texts, which may be coded already, as codes that are as narrow as they can be."""
-    codes = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
-    width = next(kind for most, kind in _WIDTHS if len(codes.dictionary) <= most)
-    return pa.DictionaryArray.from_arrays(codes.indices.cast(width), codes.dictionary)
-
-
-def texts_repeat(texts: pa.Array) -> bool:
-    """Whether texts are so many, and repeat so often, that codes and each text once take less room; estimated from a sample."""
-    if len(texts) < MANY_TEXTS.value:
-        return False
-    sample = texts.take(pa.array(np.arange(0, len(texts), max(1, len(texts) // _SAMPLE))))
-    most = len(texts) / _FEWEST_REPEATS
-    # So many rows meet so many of that many texts, if those are equally frequent.
-    return len(sample.unique()) < -most * math.expm1(-len(sample) / most)
 
 
 def _like(lists: pa.ListArray, offsets: pa.Array, values: pa.Array) -> pa.ListArray:

@@ -3,7 +3,7 @@
 A state call costs some 20 ms a megabyte, a shuffled megabyte several copies, and most 64-bit columns of partials and results hold
 small counts, or one time over and over. So a column of 64-bit integers, timestamps or durations is stored as the distance from
 its least value, in 8, 16 or 32 bits. The field's metadata say how to read it; a stream without them reads as it is. Where that
-is asked for, lists of integers are stored so, too, and lists of texts that repeat with each text once.
+is asked for, lists of integers are stored so, too, and texts that repeat, in lists and in columns, with each text once.
 
 Pure functions: nothing here mutates or needs recovery.
 """
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from windowpane.sizes import Size
 from windowpane.state.compact.distances import distance_type, distances
 from windowpane.state.compact.lists import with_compact_lists, with_plain_lists
+from windowpane.state.compact.texts import with_coded_texts, with_plain_texts
 
 _BASE = b"windowpane.base"
 _FEW_ROWS = Size("rows not worth storing compactly", 64, (1, 3))
@@ -28,16 +29,18 @@ SMALL = Size("rows stored compactly by numpy", 1 << 13, (1, 4, 20))
 """So few that a call of Arrow's functions costs more than what it does."""
 
 
-def to_stream(table: pa.Table, compression: str | None = None, *, lists: bool = False) -> pa.Buffer:
+def to_stream(table: pa.Table, compression: str | None = None, *, lists: bool = False, texts: bool = False) -> pa.Buffer:
     """Return a table as a compact Arrow IPC stream.
 
     Args:
         table: the table.
         compression: as Arrow names it (``lz4``, ``zstd``), ``None`` for none.
         lists: whether lists of integers and of texts may be stored compactly, too.
+        texts: whether columns of texts that repeat may be stored with each text once.
     """
     stored = table if table.num_rows < _FEW_ROWS.value else _narrowed(table)
     stored = with_compact_lists(stored) if lists else stored
+    stored = with_coded_texts(stored) if texts else stored
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, stored.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_table(stored)
@@ -45,8 +48,8 @@ def to_stream(table: pa.Table, compression: str | None = None, *, lists: bool = 
 
 
 def from_stream(stream: bytes | memoryview | pa.Buffer) -> pa.Table:
-    """Return the table that ``to_stream`` was given."""
-    return with_plain_lists(_widened(pa.ipc.open_stream(stream).read_all()))
+    """Return the table that ``to_stream`` was given, coded texts spelled."""
+    return with_plain_texts(with_plain_lists(_widened(pa.ipc.open_stream(stream).read_all())))
 
 
 def _narrowed(table: pa.Table) -> pa.Table:
