@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import windowpane as wp
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.windowing.over.range_offsets import BEYOND
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
@@ -87,3 +89,19 @@ def test_positions_are_the_same_after_pickling() -> None:
     positions = [order.position({"v": value, "id": 1}) for value in (NAN, None, 2.0)]
 
     assert pickle.loads(pickle.dumps(positions)) == positions
+
+
+def test_instants_of_a_zone_are_in_order_of_time_also_in_the_hour_that_autumn_repeats() -> None:
+    kind = pa.timestamp("us", "America/New_York")
+    first = datetime(2024, 11, 3, 5, 30, tzinfo=UTC)  # 01:30-04:00, then 01:10-05:00
+    values = pa.array([first + timedelta(minutes=40), first, first + timedelta(hours=2)], kind).to_pylist()
+    order = order_of(kind)
+    found = in_order(order, [(value, at) for at, value in enumerate(values)])
+    assert [row[1] for row in found] == [1, 0, 2]
+    assert order.value_of(order.order_key({"v": values[0]})) is not None
+    assert pa.array([order.value_of(order.order_key({"v": value})) for value in values], kind).to_pylist() == values
+    least = wp.min("v").bind([kind])
+    accumulator = least.create_accumulator()
+    for value in values:
+        accumulator = least.add(accumulator, value)
+    assert pa.scalar(least.get_result(accumulator), kind) == pa.scalar(first, kind)

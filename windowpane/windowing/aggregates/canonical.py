@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import copysign
 from operator import itemgetter
 from typing import Any, Protocol
@@ -87,6 +88,22 @@ class FloatForm:
 
     def thaw(self, frozen: float | _Largest) -> float:
         return float("nan") if isinstance(frozen, _Largest) else frozen
+
+
+@dataclass(frozen=True, slots=True)
+class ZonedForm:
+    """Instants of a named zone, as those of UTC: Python compares two of one zone by the wall clock.
+
+    In the hour that an autumn repeats, ``01:30-04:00`` is before ``01:00-05:00``.
+    """
+
+    zone: str
+
+    def freeze(self, value: datetime) -> datetime:
+        return value.astimezone(UTC)
+
+    def thaw(self, frozen: datetime) -> datetime:
+        return frozen.astimezone(pa.lib.string_to_tzinfo(self.zone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +184,8 @@ def written_form_of(value_type: pa.DataType) -> Form:
 def _form_of(value_type: pa.DataType, floats: Form) -> Form:
     if pa.types.is_floating(value_type):
         return floats
+    if pa.types.is_timestamp(value_type) and value_type.tz not in (None, "UTC"):
+        return ZonedForm(value_type.tz)
     if pa.types.is_map(value_type):
         return MapForm(_form_of(value_type.key_type, floats), _NullableForm(_form_of(value_type.item_type, floats)))
     if is_array(value_type):
