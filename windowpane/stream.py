@@ -565,8 +565,8 @@ class Result(Windowable):
 
         Raises:
             UnknownColumnError: results have no such column.
-            InvalidSpecError: results of sessions, of the clock or of global windows; or later results that have only the rows
-                since the one before.
+            InvalidSpecError: results of sessions, of the clock or of global windows; later results that have only the rows since
+                the one before; or ``per`` columns that are no keys, where windows fire again.
 
         Source: Flink's Window Top-N, ``ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY total DESC) <= 3``.
 

@@ -97,3 +97,9 @@ def test_what_is_refused(spark: Any) -> None:
     processed = keyed.window(TEN).allowed_lateness("1 hour").apply(lambda key, window, rows: [{"n": 1}], "n int")
     with pytest.raises(InvalidSpecError, match="which result a later one replaces"):
         processed.top(1, by="n")
+    timed = wp.ProcessingTimeoutTrigger.of(wp.PurgingTrigger.of(wp.CountTrigger.of(2)), "1 second")
+    with pytest.raises(InvalidSpecError, match="accumulating"):
+        keyed.window(TEN).trigger(timed).aggregate(**counted).top(1, by="total")
+    kinds = keyed.window(TEN).allowed_lateness("1 hour").aggregate(kind=wp.last("v"), **counted)
+    with pytest.raises(InvalidSpecError, match=r"per=\['kind'\]: these windows fire again"):
+        kinds.top(1, by="total", per=("region", "kind"))

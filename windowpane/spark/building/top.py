@@ -28,7 +28,7 @@ from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows, TumblingEventTimeWindows
 from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.over.spec import OrderColumn
-from windowpane.windowing.triggers import PurgingTrigger
+from windowpane.windowing.triggers import ProcessingTimeoutTrigger, PurgingTrigger, Trigger
 
 RANK = "rank"
 _START = hidden("result_start")
@@ -62,7 +62,7 @@ def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderCol
             raise UnknownColumnError(name, "top", names)
     _check(plan, names, per)
     newest = plan.settings.allowed_lateness > 0 or not program.spec.fires_at_window_end
-    identity = _identity(plan, program, newest)
+    identity = _identity(plan, program, newest, per)
     _require_order(order.name, program.main_schema.field(order.name).type)
     rows = TopRows(count, order, (_START, *per), tuple(name for name in identity if name not in per), newest)
     others = [field for field in columns if field.name not in (WINDOW_START, WINDOW_END, *per)]
@@ -115,16 +115,17 @@ def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
         raise InvalidSpecError(f"per={bounds!r}: every window has a top of its own anyway.")
 
 
-def _identity(plan: WindowPlan, program: Program, newest: bool) -> tuple[str, ...]:
+def _identity(plan: WindowPlan, program: Program, newest: bool, per: Sequence[str]) -> tuple[str, ...]:
     """Return the keys, which distinguish the results of a window, as far as they have an order.
 
     Raises:
-        InvalidSpecError: a window has several results, and it is not known which of them replaces which.
+        InvalidSpecError: a window has several results, and it is not known which of them replaces which, or that may be one in
+            another top.
     """
     ordered = tuple(field.name for field in program.keys if is_sortable(field.type))
     if not newest:
         return ordered
-    if isinstance(plan.effective_trigger, PurgingTrigger) or plan.panes.accumulation == "discarding":
+    if _purges(plan.effective_trigger) or plan.panes.accumulation == "discarding":
         raise InvalidSpecError(
             "top compares whole results, and here each result has only the rows since the one before: say "
             ".accumulation('accumulating')."
@@ -136,7 +137,20 @@ def _identity(plan: WindowPlan, program: Program, newest: bool) -> tuple[str, ..
             "top needs to know which result a later one replaces: of windows that fire again (early results, allowed lateness) "
             "it takes those of aggregate, reduce and fold, one for each key, by keys that have an order."
         )
+    if changing := sorted(set(per) - set(ordered)):
+        raise InvalidSpecError(
+            f"per={changing!r}: these windows fire again (early results, allowed lateness), and a later result of a key may have "
+            "another value there, while the one before stays in the top of its own. Take the top per keys."
+        )
     return ordered
+
+
+def _purges(trigger: Trigger) -> bool:
+    """Return whether a trigger drops the contents of a window when it fires."""
+    inner = trigger
+    while isinstance(inner, ProcessingTimeoutTrigger):
+        inner = inner.inner
+    return isinstance(inner, PurgingTrigger)
 
 
 def _require_order(name: str, kind: pa.DataType) -> None:
