@@ -29,14 +29,14 @@ from windowpane.engines.protocol import Clock
 from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.triggers.engine import TriggersEngine, refusal
 from windowpane.engines.triggers.standings import FIRES, IS_DROPPED, IS_LAST, PURGES, Standings
-from windowpane.errors import AggregateOverflowError, InvalidSpecError, UserFunctionError
+from windowpane.errors import AggregateOverflowError, EndlessTimerError, InvalidSpecError, UserFunctionError
 from windowpane.planning.engines import combiner_of, combiner_refusal, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.windowed_programs import random_clock_tree, random_composable_panes, random_timeout, random_tree
 from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.pane_settings import PaneSettings
-from windowpane.windowing.times import MIN
+from windowpane.windowing.times import MAX, MIN
 
 event_time_sessions = st.one_of(
     st.integers(1, 12).map(wp.EventTimeSessionWindows.with_gap),
@@ -270,6 +270,17 @@ def test_fire_times_before_1970_are_further_from_the_end_of_the_global_window_th
     engine.run(store, [table_of(Batch(-30, 0, rows_at(-25, -24)))], Clock(-30, 0))
     firings = [engine.run(store, [], Clock(watermark, 0)).counters.firings for watermark in (-11, -10, -1, 0, 10)]
     assert firings == [0, 1, 0, 1, 1]
+
+
+def test_a_periodic_trigger_on_a_window_without_end_is_an_error_at_the_end_of_bounded_input():
+    """docs/coming-from-flink.md: Flink's job never ends."""
+    trigger = wp.ContinuousEventTimeTrigger.of("1 second")
+    program = program_of(wp.GlobalWindows.create(), trigger, None, aggregates={"n": wp.count()})
+    assert program.engine == "triggers"
+    engine, store = make_engine(program), MemoryBlobStore()
+    engine.run(store, [table_of(Batch(MIN, 0, rows_at(1, 2)))], Clock(MIN, 0))
+    with pytest.raises(EndlessTimerError, match=r"ContinuousEventTimeTrigger.* key '?\w+'? in GLOBAL"):
+        engine.run(store, [], Clock(MAX, 0))
 
 
 def test_fire_times_of_event_time_in_windows_of_the_clock_may_be_as_far_from_their_end():

@@ -29,6 +29,7 @@ from windowpane.engines.common.columnar import common_refusal, folding_combiner,
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.evicting import argument_columns
 from windowpane.engines.common.pane_numbers import PaneNumbers
+from windowpane.engines.common.rows import python_keys
 from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.panes.store import PaneStore
@@ -52,6 +53,7 @@ from windowpane.engines.triggers.standings import (
     fires_by_clocks_alone,
     row_reader,
 )
+from windowpane.errors import EndlessTimerError
 from windowpane.hidden_columns import FILLED, SEGMENT, SLICE, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups, merge_ranges
@@ -210,7 +212,15 @@ class _Batch(ColumnarBatch):
             self._standings.advanced(number, self._windows.window(end), event_time)
             for number, end in zip(panes.standings[at].tolist(), ends[at].tolist(), strict=True)
         ]
+        self._check_ends(advances, panes.keys.take(pa.array(at)), ends[at])
         self._write(self._fired_by_clock(panes, ends, due, advances, kinds, fired_under), segments, panes)
+
+    def _check_ends(self, advances: list[Advance], keys: pa.Table, ends: Integers) -> None:
+        for place, advance in enumerate(advances):
+            if advance.is_endless:
+                (key,) = python_keys(keys.slice(place, 1), self._keys)
+                window = self._windows.window(int(ends[place]))
+                raise EndlessTimerError(self.program.spec.trigger, key, window, len(advance.steps))
 
     def _fired_by_clock(
         self, panes: _Panes, ends: Integers, due: Integers, advances: list[Advance], kinds: Integers, fired_under: int

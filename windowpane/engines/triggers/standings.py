@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.operators.window.endless_timers import MAX_FIRINGS_WITHOUT_END
 from windowpane.windowing.panes import Firing
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX, MIN, wrap_int64
@@ -83,10 +84,17 @@ class Step(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """What a clock makes of a pane: the steps in order, and the number of the standing after them."""
+    """What a clock makes of a pane.
+
+    Args:
+        steps: the steps, in order.
+        number: the number of the standing after them.
+        is_endless: whether a periodic trigger would never come to the end of the pane's window, which has none.
+    """
 
     steps: tuple[Step, ...]
     number: int
+    is_endless: bool = False
 
 
 @dataclass
@@ -307,7 +315,10 @@ class Standings:
         callback = self._trigger.on_event_time if event_time else self._trigger.on_processing_time
         ends_window = event_time == self.spec.assigner.is_event_time
         cleanup = self.spec.lateness.cleanup_time(window.max_timestamp)
+        has_no_end = clock == MAX == window.max_timestamp
         while timers and (time := min(timers)) <= clock:
+            if has_no_end and len(steps) > MAX_FIRINGS_WITHOUT_END:
+                return Advance(tuple(steps), number, is_endless=True)
             timers.discard(time)
             context = _Context(desk, *self._clocks)
             desk.firing = None
