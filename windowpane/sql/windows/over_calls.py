@@ -17,6 +17,10 @@ from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import Bound, Exclude, Frame, Side, Units
 
 _BY_POSITION = frozenset({"row_number", "lag", "lead", "ntile"})
+_FIRST_OF = {"first_value": "first", "last_value": "last", "nth_value": "array_agg"}
+"""The aggregate, of rows in order, that a value function is of."""
+
+_BY_ORDER = frozenset({"first", "last", "array_agg", "string_agg"})
 _WITHOUT_FRAME = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
 
 
@@ -71,6 +75,8 @@ OrderItem = tuple[str, str, bool]
 """Column id, its ORDER BY item as SQL, whether it is descending."""
 
 _SESSION = "windowpane session"
+_NUMBERED = quoted("windowpane numbered")
+_SEEN_FROM = quoted("windowpane current")
 
 
 def over_sql(
@@ -85,11 +91,66 @@ def over_sql(
     results = columns[len(columns) - len(calls) :]
     plain = [column.id for column in columns[: len(columns) - len(calls)]]
     source, sessions = _with_sessions(relation, partition, order, calls)
-    items = [quoted(name) for name in plain]
-    for call, column in zip(calls, results, strict=True):
-        window = _window_sql(call, [*partition, *sessions.get(call.frame, ())], order, key)
-        items.append(f"CAST({call.call_sql} OVER ({window}) AS {call.type.duckdb}) AS {quoted(column.id)}")
-    return f"SELECT {', '.join(items)} FROM {source}"
+    items, numbers = [quoted(name) for name in plain], []
+    for number, (call, column) in enumerate(zip(calls, results, strict=True)):
+        window = _Window((*partition, *sessions.get(call.frame, ())), order, key)
+        if _leaves_out_peers(call):
+            numbers += window.numbers(number)
+            computed = _without_peers(call, window, number)
+        else:
+            computed = f"{call.call_sql} OVER ({window.sql(call)})"
+        items.append(f"CAST({computed} AS {call.type.duckdb}) AS {quoted(column.id)}")
+    if not numbers:
+        return f"SELECT {', '.join(items)} FROM {source}"
+    numbered = f"WITH {_NUMBERED} AS MATERIALIZED (SELECT *, {', '.join(numbers)} FROM {source})"
+    return f"{numbered} SELECT {', '.join(items)} FROM {_NUMBERED} AS {_SEEN_FROM}"
+
+
+def _leaves_out_peers(call: OverNodeCall) -> bool:
+    """Whether a call has a frame of rows in order of their key that leaves out peers, who are rows with equal ORDER BY columns.
+
+    DuckDB has one ORDER BY for both, in which the key makes peers of none.
+    """
+    frame = call.frame
+    if frame is None or call.function in _WITHOUT_FRAME or frame.units not in (Units.ROWS, Units.SESSION):
+        return False
+    return frame.exclude in (Exclude.GROUP, Exclude.TIES)
+
+
+def _without_peers(call: OverNodeCall, window: _Window, number: int) -> str:
+    """Return such a call as a subquery over the rows of the same partition, numbered in both orders."""
+    assert call.frame is not None, "only calls with a frame leave out peers"
+    row, peers = (quoted(name) for name in _number_names(number))
+    conditions = [f"{quoted(name)} IS NOT DISTINCT FROM {_SEEN_FROM}.{quoted(name)}" for name in window.partition]
+    if call.frame.units is Units.ROWS:
+        conditions += [
+            f"{row} {sign} {_SEEN_FROM}.{row}{_steps(bound)}"
+            for sign, bound in ((">=", call.frame.start), ("<=", call.frame.end))
+            if bound.side not in (Side.UNBOUNDED_PRECEDING, Side.UNBOUNDED_FOLLOWING)
+        ]
+    itself = f" OR {row} = {_SEEN_FROM}.{row}" if call.frame.exclude is Exclude.TIES else ""
+    conditions.append(f"({peers} <> {_SEEN_FROM}.{peers}{itself})")
+    return f"(SELECT {_aggregate(call, row)} FROM {_NUMBERED} WHERE {' AND '.join(conditions)})"
+
+
+def _aggregate(call: OverNodeCall, row: str) -> str:
+    """Return a call as an aggregate of the rows of its frame."""
+    name = _FIRST_OF.get(call.function, call.function)
+    if name not in _BY_ORDER or call.distinct:
+        return call.call_sql
+    arguments = [quoted(argument) for argument in call.arguments]
+    condition = quoted(call.filter) if call.filter else f"{arguments[0]} IS NOT NULL" if call.ignore_nulls else "TRUE"
+    constants = () if call.function == "nth_value" else call.constants
+    aggregate = f"{name}({', '.join([*arguments, *constants])} ORDER BY {row}) FILTER (WHERE {condition})"
+    return f"({aggregate})[{call.offset}]" if call.function == "nth_value" else aggregate
+
+
+def _steps(bound: Bound) -> str:
+    return "" if bound.side is Side.CURRENT_ROW else f" {'-' if bound.side is Side.PRECEDING else '+'} {bound.offset}"
+
+
+def _number_names(number: int) -> tuple[str, str]:
+    return f"windowpane row {number}", f"windowpane peers {number}"
 
 
 def _with_sessions(
@@ -111,17 +172,37 @@ def _with_sessions(
     return relation, names
 
 
-def _window_sql(call: OverNodeCall, partition: Sequence[str], order: Sequence[OrderItem], key: Sequence[str]) -> str:
-    parts = [f"PARTITION BY {', '.join(map(quoted, partition))}"] if partition else []
-    items = [item for _, item, _ in order]
-    frame = call.frame
-    if call.function in _BY_POSITION or (frame is not None and frame.units in (Units.ROWS, Units.SESSION)):
-        items += [f"{quoted(name)} ASC NULLS LAST" for name in key if name not in [column for column, _, _ in order]]
-    if items:
-        parts.append(f"ORDER BY {', '.join(items)}")
-    if frame is not None and call.function not in _WITHOUT_FRAME:
-        parts.append(frame_sql(frame))
-    return " ".join(parts)
+@dataclass(frozen=True)
+class _Window:
+    """PARTITION BY and ORDER BY of a call, and the key that breaks ties."""
+
+    partition: tuple[str, ...]
+    order: Sequence[OrderItem]
+    key: Sequence[str]
+
+    def sql(self, call: OverNodeCall) -> str:
+        frame = call.frame
+        by_position = call.function in _BY_POSITION or (frame is not None and frame.units in (Units.ROWS, Units.SESSION))
+        parts = self._parts(by_position=by_position)
+        if frame is not None and call.function not in _WITHOUT_FRAME:
+            parts.append(frame_sql(frame))
+        return " ".join(parts)
+
+    def numbers(self, number: int) -> list[str]:
+        """Return the columns that number the rows of a partition in order of their key, and their peers."""
+        row, peers = (quoted(name) for name in _number_names(number))
+        numbered = f"row_number() OVER ({' '.join(self._parts(by_position=True))}) AS {row}"
+        return [numbered, f"rank() OVER ({' '.join(self._parts(by_position=False))}) AS {peers}"]
+
+    def _parts(self, *, by_position: bool) -> list[str]:
+        parts = [f"PARTITION BY {', '.join(map(quoted, self.partition))}"] if self.partition else []
+        items = [item for _, item, _ in self.order]
+        if by_position:
+            ordered = [column for column, _, _ in self.order]
+            items += [f"{quoted(name)} ASC NULLS LAST" for name in self.key if name not in ordered]
+        if items:
+            parts.append(f"ORDER BY {', '.join(items)}")
+        return parts
 
 
 def frame_sql(frame: Frame) -> str:
