@@ -11,8 +11,10 @@ from windowpane.errors import InvalidSpecError
 from windowpane.testing import WindowTestHarness
 from windowpane.testing.harness import ListElements
 from windowpane.testing.records import FinishedRecord
+from windowpane.testing.trigger_harness import TriggerTestHarness
 from windowpane.windowing.pane_settings import PaneSettings
 from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 from windowpane.windowing.windows import TimeWindow
 
 WRONG: Any = "often"
@@ -47,6 +49,20 @@ def test_a_trigger_of_flinks_fires_inside_a_tree_where_it_answers_fire() -> None
     bench.process_watermark(19)
     assert bench.state_entries() == []
     assert bench.event_time_timers == []
+
+
+def test_the_state_of_a_tree_is_read_once_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, reads = PaneTrigger._held, list[Any]()
+
+    def counted(trigger: PaneTrigger, context: Any) -> Any:
+        reads.append(held(trigger, context))
+        return reads[-1]
+
+    monkeypatch.setattr(PaneTrigger, "_held", counted)
+    alone = TriggerTestHarness(PaneTrigger(wp.OrFinally(wp.ContinuousEventTimeTrigger.of(4), wp.AfterCount(4))))
+    for value in (1, 2):
+        alone.process_element(value, TimeWindow(0, 20), value)
+    assert [each is None for each in reads] == [True, False]
 
 
 def test_a_trigger_of_flinks_that_is_cleared_leaves_the_timers_of_the_end_and_of_the_cleanup() -> None:

@@ -14,10 +14,15 @@ _Kept = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 
 
 class LeafTimers:
-    """The timers of Flink's triggers in the tree of one window, by the paths of the triggers."""
+    """The timers of Flink's triggers in the tree of one window, by the paths of the triggers.
+
+    Attributes:
+        are_new: whether the tree of the window had no state when they were read.
+    """
 
     def __init__(self, context: TriggerContext, last_instant: int, has_tree: bool) -> None:
         """Read them; ``has_tree`` says whether the tree of the window has state."""
+        self.are_new = not has_tree
         self._state = context.value_state(_TIMERS)
         self._end = last_instant
         kept: _Kept | None = self._state.get()

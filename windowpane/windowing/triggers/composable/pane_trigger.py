@@ -57,7 +57,7 @@ class PaneTrigger(Trigger):
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Hand the row to the tree, and call it."""
         held, moment = self._opened(window, context)
-        if self._held(context) is None and self._has_leaves:
+        if moment.leaf_timers.are_new and self._has_leaves:
             moment.leaf_timers.begin()
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
