@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import json
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +21,9 @@ from tests.spark.helpers import failure, run
 from tests.spark.parquet_streams import BY_ARROW, SCHEMA, how, results, stream, windowed, written
 from windowpane.spark.internals.file_relation import FileRelation, file_relation
 from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, local_path
+from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.types import arrow_schema
+from windowpane.windowing.expressions import names_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("by_arrow")]
 
@@ -377,6 +380,26 @@ def test_columns_and_filters_behind_a_watermark_are_those_of_spark_itself(spark,
         assert sorted((key, start, n, s) for key, start, _, n, s in found) == expected
     # Two windows of three keys in each of three files; the fourth leaves the watermark at 64 seconds, with all its rows at 67.
     assert len(expected) == 3 * 2 * 3
+
+
+def test_a_plan_with_a_filter_behind_its_watermark_is_read_once(spark, tmp_path, monkeypatch):
+    written(tmp_path / "in", 0)
+    files = stream(spark, tmp_path / "in").where("k is not null").withWatermark("t", "2 seconds")
+    rows, plans = files.select("t", F.col("k").alias("key"), "v").where("v < 28"), []
+    loads = json.loads
+
+    def counted(text):
+        plans.extend([text] if "logical.Filter" in text else [])
+        return loads(text)
+
+    monkeypatch.setattr(json, "loads", counted)
+    made = Source.of(rows, "t", None, None, "windows").made
+    assert len(plans) == 1
+    assert made is not None
+    assert isinstance(made.function, ParquetColumns)
+    assert made.function.filter is not None
+    assert (made.schema.names, made.function.sources) == (["t", "key", "v"], {"t": "t", "key": "k", "v": "v"})
+    assert sorted(names_in(made.function.filter.condition)) == ["k", "v"]
 
 
 def test_a_watermark_that_other_steps_change_stays_where_it_is(spark, tmp_path):

@@ -8,7 +8,7 @@ it computes columns or conditions that only it knows; that is answered by the re
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import types as T
 
 from windowpane.spark.internals.file_conditions import UnknownConditionError, condition_of
-from windowpane.spark.internals.plan_trees import FILTERED, SELECTED, STEPS, Tree, column_of, number_of, tree_of
+from windowpane.spark.internals.plan_trees import FILTERED, SELECTED, Steps, column_of, number_of, tree_of
 from windowpane.spark.internals.session import is_classic
 from windowpane.windowing.expressions import Expression, Operation
 
@@ -58,32 +58,32 @@ class FileRelation:
     condition: Expression | None
 
 
-def file_relation(dataframe: Any) -> FileRelation | LeftToSpark | None:
-    """Return the files that a streaming DataFrame reads, ``None`` if it does more than select columns and rows of them."""
+def file_relation(dataframe: Any, steps: Steps | None = None) -> FileRelation | LeftToSpark | None:
+    """Return the files that a streaming DataFrame reads, ``None`` if it does more than select columns and rows of them.
+
+    Args:
+        dataframe: the DataFrame.
+        steps: what its plan selects, where that is read already.
+    """
     if not is_classic(dataframe.sparkSession):
         return None
     try:
-        return _relation(dataframe)
+        return _relation(dataframe, steps or Steps.of(dataframe._jdf.queryExecution().analyzed()))
     except (Py4JError, AttributeError, TypeError, KeyError, ValueError, RecursionError):
         return None
 
 
-def _relation(dataframe: Any) -> FileRelation | LeftToSpark | None:
-    plan = below = dataframe._jdf.queryExecution().analyzed()
-    steps = []
-    while below.nodeName() in STEPS:
-        steps.append(below)
-        below = below.child()
-    if below.nodeName() != _RELATION:
+def _relation(dataframe: Any, steps: Steps) -> FileRelation | LeftToSpark | None:
+    if steps.below.nodeName() != _RELATION:
         return None
-    source = below.dataSource()
+    source = steps.below.dataSource()
     options = _dictionary(source.options())
     path = options.pop("path", None)
     if path is None or source.paths().size() or not source.userSpecifiedSchema().isDefined():
         return None
     schema = T.StructType.fromJson(json.loads(source.userSpecifiedSchema().get().json()))
     described = {field.name for field in schema.fields if field.metadata}
-    selected = _selected(tree_of(json.loads(plan.toJSON())), steps, described)
+    selected = _selected(steps, described)
     if isinstance(selected, LeftToSpark):
         return selected
     columns, condition = selected
@@ -91,24 +91,21 @@ def _relation(dataframe: Any) -> FileRelation | LeftToSpark | None:
     return FileRelation(str(source.className()).lower(), path, options, is_local, schema, columns, condition)
 
 
-def _selected(plan: Tree, nodes: Sequence[Any], described: Set[str]) -> tuple[dict[str, str], Expression | None] | LeftToSpark:
-    """Return the columns that a plan selects of a relation, and the condition on rows.
+def _selected(steps: Steps, described: Set[str]) -> tuple[dict[str, str], Expression | None] | LeftToSpark:
+    """Return the columns that steps select of a relation, and the condition on rows.
 
     Args:
-        plan: the plan.
-        nodes: Spark's own nodes above the relation, from the top down, for what is said of them.
+        steps: the steps.
         described: columns of the relation that have metadata, by which Spark may read or compare them otherwise.
 
     Raises:
         ValueError: two columns have one name.
     """
-    steps = [plan]
-    while steps[-1].children:
-        steps.append(steps[-1].children[0])
-    selected = [tree_of(each) for each in steps.pop().fields["output"]]
+    *selecting, relation = steps.trees
+    selected = [tree_of(each) for each in relation.fields["output"]]
     numbered = {number_of(column): str(column.fields["name"]) for column in selected if column.fields["name"] not in described}
     conditions: list[Expression] = []
-    for step, node in zip(reversed(steps), reversed(nodes), strict=True):
+    for step, node in zip(reversed(selecting), reversed(steps.nodes), strict=True):
         if step.kind == FILTERED:
             try:
                 conditions.append(condition_of(tree_of(step.fields["condition"]), numbered))

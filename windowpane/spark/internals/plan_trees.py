@@ -5,6 +5,7 @@ One text instead of a call through Py4J for each node and each part of it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,3 +64,48 @@ def columns_in(expression: Tree) -> Iterator[Tree]:
 def number_of(column: Tree) -> int:
     """Return the number that Spark tells a column from others by (``exprId``)."""
     return int(column.fields["exprId"]["id"])
+
+
+class Steps:
+    """The nodes at the top of a plan that only select columns and rows, or give them a name, and the node below them.
+
+    Attributes:
+        nodes: Spark's own nodes that select, from the top down.
+        below: Spark's own node that they select of.
+    """
+
+    def __init__(self, nodes: Sequence[Any], below: Any, trees: Sequence[Tree] = ()) -> None:
+        """Take the nodes, and their trees where these are read already."""
+        self.nodes, self.below = tuple(nodes), below
+        self._trees = tuple(trees)
+
+    @classmethod
+    def of(cls, plan: Any) -> Steps:
+        """Return the steps at the top of a plan of Spark's."""
+        nodes = []
+        while plan.nodeName() in STEPS:
+            nodes.append(plan)
+            plan = plan.child()
+        return cls(nodes, plan)
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The trees of the nodes, then that of the node below; Spark writes them once."""
+        if not self._trees:
+            top = tree_of(json.loads((*self.nodes, self.below)[0].toJSON()))
+            self._trees = _first_children(top, len(self.nodes))
+        return self._trees
+
+    def without_below(self) -> Steps:
+        """Return the steps of the plan that lacks the node below these: its own child is in its place."""
+        lower = Steps.of(self.below.child())
+        trees = self._trees and (*self._trees[:-1], *_first_children(self._trees[-1].children[0], len(lower.nodes)))
+        return Steps([*self.nodes, *lower.nodes], lower.below, trees)
+
+
+def _first_children(top: Tree, count: int) -> tuple[Tree, ...]:
+    """Return a tree, its first child, the first child of that, and so on: as many as ``count`` below the first."""
+    found = [top]
+    for _ in range(count):
+        found.append(found[-1].children[0])
+    return tuple(found)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from windowpane.spark.internals.plan_trees import (
     FILTERED,
     SELECTED,
-    STEPS,
+    Steps,
     Tree,
     column_of,
     columns_in,
@@ -28,6 +28,20 @@ _WATERMARK_NODE = "EventTimeWatermark"
 _NO_IDEA = 1 << 50
 """Spark multiplies by the largest long where it knows nothing of an input."""
 _OBSERVED = re.compile(r"CollectMetrics ([^,]+),")
+
+
+class BelowWatermark(NamedTuple):
+    """The rows of a DataFrame without its watermark.
+
+    Args:
+        rows: the rows, as a DataFrame.
+        delay: the delay of the watermark, in milliseconds.
+        steps: what was selected of the rows that Spark reads, of the plan without the watermark.
+    """
+
+    rows: Any
+    delay: int
+    steps: Steps
 
 
 def metrics_names(dataframe: Any) -> set[str]:
@@ -51,8 +65,8 @@ def estimated_bytes(dataframe: Any) -> int | None:
     return size if size < _NO_IDEA else None
 
 
-def without_watermark(dataframe: Any, column: str) -> tuple[Any, int] | None:
-    """Return the rows of a DataFrame without the watermark of ``withWatermark(column, ...)``, and its delay in milliseconds.
+def without_watermark(dataframe: Any, column: str) -> BelowWatermark | None:
+    """Return the rows of a DataFrame without the watermark of ``withWatermark(column, ...)``.
 
     Columns may have been selected and renamed since, and rows filtered by other columns than the event time: Spark itself puts
     such a filter below the watermark, which is then of the rows that are left.
@@ -65,44 +79,36 @@ def without_watermark(dataframe: Any, column: str) -> tuple[Any, int] | None:
     if delays.keys() != {column}:
         return None
     try:
-        rows = _below_watermark(dataframe, column)
+        return _below_watermark(dataframe, column, int(delays[column]))
     except (AttributeError, TypeError, KeyError, ValueError, Py4JError, RecursionError):
         return None
-    return None if rows is None else (rows, int(delays[column]))
 
 
-def _below_watermark(dataframe: Any, column: str) -> Any:
+def _below_watermark(dataframe: Any, column: str, delay: int) -> BelowWatermark | None:
     """Return the rows that the watermark is made of, with what was selected of them since; ``None`` if that says otherwise."""
-    node, above = dataframe._jdf.queryExecution().analyzed(), []
-    while node.nodeName() in STEPS:
-        above.append(node)
-        node = node.child()
-    if node.nodeName() != _WATERMARK_NODE:
+    steps = Steps.of(dataframe._jdf.queryExecution().analyzed())
+    if steps.below.nodeName() != _WATERMARK_NODE:
         return None
-    below = node.child()
-    if above:
-        if not _keep_watermark(tree_of(json.loads(above[0].toJSON()))):
+    if steps.nodes:
+        if not _keep_watermark(steps.trees):
             return None
-        if not all(step.condition().deterministic() for step in above if step.nodeName() == FILTERED):
+        if not all(step.condition().deterministic() for step in steps.nodes if step.nodeName() == FILTERED):
             return None
-    spark = dataframe.sparkSession
-    for step in reversed(above):
-        children = spark._jvm.java.util.Collections.singletonList(below)
-        below = step.withNewChildren(spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(children).toSeq())
-    rows = DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, below), spark)
-    return rows.withMetadata(column, {}) if above else rows
+    spark, plan = dataframe.sparkSession, steps.below.child()
+    for step in reversed(steps.nodes):
+        children = spark._jvm.java.util.Collections.singletonList(plan)
+        plan = step.withNewChildren(spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(children).toSeq())
+    rows = DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+    return BelowWatermark(rows.withMetadata(column, {}) if steps.nodes else rows, delay, steps.without_below())
 
 
-def _keep_watermark(plan: Tree) -> bool:
-    """Whether a watermark is of the same rows if it is made above these steps, and is the only one."""
-    steps = [plan]
-    while steps[-1].children:
-        steps.extend(steps[-1].children)
-    at = next(place for place, step in enumerate(steps) if step.kind == _WATERMARK_NODE)
-    if any(step.kind == _WATERMARK_NODE for step in steps[at + 1 :]):
+def _keep_watermark(steps: Sequence[Tree]) -> bool:
+    """Whether the watermark that is the last of these nodes is of the same rows if it is the first, and is the only one."""
+    *above, watermark = steps
+    if any(_has_watermark(each) for each in watermark.children):
         return False
-    event_times = {number_of(tree_of(steps[at].fields["eventTime"]))}
-    for step in reversed(steps[:at]):
+    event_times = {number_of(tree_of(watermark.fields["eventTime"]))}
+    for step in reversed(above):
         if step.kind == FILTERED and any(
             number_of(each) in event_times for each in columns_in(tree_of(step.fields["condition"]))
         ):
@@ -113,6 +119,10 @@ def _keep_watermark(plan: Tree) -> bool:
                 return False
             event_times |= {number for number, column in selected.items() if column and number_of(column) in event_times}
     return True
+
+
+def _has_watermark(plan: Tree) -> bool:
+    return plan.kind == _WATERMARK_NODE or any(_has_watermark(each) for each in plan.children)
 
 
 def _nodes(plan: Any) -> list[Any]:

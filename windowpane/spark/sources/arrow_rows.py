@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from windowpane.errors import ArrowResultError
 from windowpane.spark.internals.file_relation import LeftToSpark
+from windowpane.spark.internals.plan_trees import Steps
 from windowpane.spark.queries.settings import MANY_ROWS
 from windowpane.spark.sources.latest_time import Batches, LatestTime, encoded
 from windowpane.spark.sources.parquet_files import ParquetStream, parquet_stream
@@ -94,9 +95,14 @@ class ArrowRows:
         return encoded(self.origin, function.__call__, watermark)
 
 
-def read_in_arrow(dataframe: Any) -> ArrowRows | LeftToSpark | None:
-    """Return the rows of a stream of Parquet files as Arrow reads them, or why it does not; ``None`` for other DataFrames."""
-    found = parquet_stream(dataframe)
+def read_in_arrow(dataframe: Any, steps: Steps | None = None) -> ArrowRows | LeftToSpark | None:
+    """Return the rows of a stream of Parquet files as Arrow reads them, or why it does not; ``None`` for other DataFrames.
+
+    Args:
+        dataframe: the DataFrame.
+        steps: what its plan selects, where that is read already.
+    """
+    found = parquet_stream(dataframe, steps)
     if not isinstance(found, ParquetStream):
         return found
     return ArrowRows(found.places, found.reader, dataframe.schema, found.sample)

@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 
 from windowpane.errors import UnsupportedTypeError
 from windowpane.spark.internals.file_relation import FileRelation, LeftToSpark, file_relation
+from windowpane.spark.internals.plan_trees import Steps
 from windowpane.spark.queries.settings import setting
 from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, RowFilter, local_path, places
 from windowpane.spark.stages.types import arrow_schema
@@ -66,14 +67,19 @@ class ParquetStream:
     sample: str
 
 
-def parquet_stream(dataframe: Any) -> ParquetStream | LeftToSpark | None:
-    """Return the Parquet files that a DataFrame is a stream of; ``None`` if it is none, or all files are left to Spark."""
+def parquet_stream(dataframe: Any, steps: Steps | None = None) -> ParquetStream | LeftToSpark | None:
+    """Return the Parquet files that a DataFrame is a stream of; ``None`` if it is none, or all files are left to Spark.
+
+    Args:
+        dataframe: the DataFrame.
+        steps: what its plan selects, where that is read already.
+    """
     if not getattr(dataframe, "isStreaming", False):
         return None
     spark = dataframe.sparkSession
     if setting(spark, SWITCH, "true").lower() != "true":
         return None
-    relation = file_relation(dataframe)
+    relation = file_relation(dataframe, steps)
     if isinstance(relation, FileRelation) and relation.format != "parquet":
         return None
     if not isinstance(relation, FileRelation):

@@ -106,10 +106,9 @@ class Source:
         _check_names(event_time, heartbeat)
         given = None if event_time is None or watermark is not None else without_watermark(rows, event_time)
         if given is not None:
-            rows, milliseconds = given
-            watermark = f"{milliseconds} milliseconds"
+            rows, watermark = given.rows, f"{given.delay} milliseconds"
         strategy = None if watermark is None else Watermarks.of(watermark)
-        found = rows if isinstance(rows, ArrowRows) else read_in_arrow(rows)
+        found = rows if isinstance(rows, ArrowRows) else read_in_arrow(rows, None if given is None else given.steps)
         made = found if isinstance(found, ArrowRows) else None
         left = found if isinstance(found, LeftToSpark) else None
         dataframe = rows.df if isinstance(rows, ArrowRows) else rows
