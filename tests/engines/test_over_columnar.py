@@ -13,7 +13,7 @@ from windowpane.engines.over.page_form import FEW_ROWS, PageForm, PageWriter
 from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.over.tails import SHARD_ROWS
+from windowpane.engines.over.tails import SHARD_ROWS, Tails
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import InconsistentChangeError, MissingOrderError
@@ -427,6 +427,29 @@ def test_changes_that_cannot_be_are_errors_or_counted_as_by_the_reference(mode: 
         outputs = run_to_the_end(each, store, rows(entries, words))
         counted.append((sum(output.counters.inconsistent for output in outputs), [emitted(output) for output in outputs]))
     assert counted[0] == counted[1]
+
+
+def test_the_tails_that_two_rows_of_one_place_join_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = a_program(
+        OverCall("lag", ("v",)), mode=Emit.CLOSE, time_column="t", append_only=True, on_inconsistent=Inconsistent.WARN
+    )
+    read, reads, found = Tails.read, list[pa.Table](), []
+
+    def counted(tails: Tails, shards: list[int]) -> pa.Table:
+        reads.append(read(tails, shards))
+        return reads[-1]
+
+    monkeypatch.setattr(Tails, "read", counted)
+    for each in (columnar_engine(program), OverReferenceEngine(program)):
+        store, outputs = MemoryBlobStore(), []
+        batches = [("a", 1, 1, 10), ("b", 2, 2, 20)], [("a", 19, 3, 30), ("a", 19, 3, 31), ("b", 18, 4, 40)], list[tuple]()
+        for number, batch in enumerate(batches):
+            outputs.append(each.run(store, [rows(batch)] if batch else [], Clock(10 * number, 0)))
+        emissions = [sorted(emitted(output), key=lambda row: row["id"]) for output in outputs]
+        found.append((sum(output.counters.inconsistent for output in outputs), emissions))
+    assert found[0] == found[1]
+    assert found[0][0] == 1
+    assert [table.num_rows for table in reads] == [0, 0, 2]  # once for each watermark
 
 
 def test_a_row_without_time_is_refused_on_close() -> None:

@@ -73,6 +73,19 @@ def refusal(program: OverProgram) -> str | None:
 
 
 @dataclass(frozen=True)
+class HeldRows:
+    """The tails that rows join.
+
+    Args:
+        shards: the shards that they are all rows of.
+        table: the rows.
+    """
+
+    shards: list[int]
+    table: pa.Table
+
+
+@dataclass(frozen=True)
 class Joined:
     """Released rows together with tails.
 
@@ -109,27 +122,36 @@ class OverCloser:
             released: rows, none of which is before an earlier one in the order.
             closed: all rows up to this point of the ORDER BY column have arrived.
         """
-        return self.completed(self.joined(released, (), closed), closed)
+        return self.completed(self.joined(self.held(released, closed), released, ()), closed)
 
-    def joined(self, released: pa.Table, words: Sequence[Integers], closed: int) -> Joined:
-        """Return rows together with the tails of their partitions, and with those tails that wait for a watermark.
+    def held(self, released: pa.Table, closed: int) -> HeldRows:
+        """Return the tails of the partitions of rows, and those tails that wait for a watermark.
 
         Args:
             released: the rows.
-            words: columns of words that sort them, the most significant first; none if they are in order.
             closed: all rows up to this point of the ORDER BY column have arrived.
         """
         awaited = self.tails.waiting if closed == MAX or (closed > MIN and self._engine.waits) else []
         shards = sorted({*self.tails.touched(released), *awaited})
-        held, fresh = self.tails.read(shards), released.select(self._engine.arriving.names)
-        table = pa.concat_tables([held, fresh], promote_options="default").select(self._engine.kept.names)
+        return HeldRows(shards, self.tails.read(shards))
+
+    def joined(self, held: HeldRows, released: pa.Table, words: Sequence[Integers]) -> Joined:
+        """Return rows together with the tails of their partitions.
+
+        Args:
+            held: the tails.
+            released: the rows.
+            words: columns of words that sort them, the most significant first; none if they are in order.
+        """
+        fresh, before = released.select(self._engine.arriving.names), held.table.num_rows
+        table = pa.concat_tables([held.table, fresh], promote_options="default").select(self._engine.kept.names)
         columns = [table[name].combine_chunks() for name in self._engine.program.spec.partition_by]
         numbers, ties = partition_numbers(columns, table.num_rows), np.zeros(0, np.int64)
         if words and fresh.num_rows:
-            order, ties = order_in_partitions(numbers, _behind(held.num_rows, words))
+            order, ties = order_in_partitions(numbers, _behind(before, words))
         else:
             order = stable_order(numbers)
-        return Joined(shards, table, order, _starts(numbers), held.num_rows, bool((order[ties] >= held.num_rows).any()))
+        return Joined(held.shards, table, order, _starts(numbers), before, bool((order[ties] >= before).any()))
 
     def completed(self, joined: Joined, closed: int) -> pa.Table | None:
         """Return the rows that are complete now, with the columns of the calls, and keep what later ones need."""
@@ -223,15 +245,24 @@ class _Batch:
         assert closed is not None, "mode close has a horizon"
         released, point = self._buffer.release(closed), self._point(closed)
         rows = (pa.concat_tables(released) if released else self._engine.waiting.empty_table()).combine_chunks()
-        words = sorting_words(self._program, rows)
-        if CHANGE_TYPE in rows.column_names or (joined := self._closer.joined(rows, words, point)).has_repeats:
-            rows = in_window_order(self._program, rows, words, self._arrivals.report)
-            joined = self._closer.joined(rows, (), point)
-        done = self._closer.completed(joined, point)
+        done = self._closer.completed(self._joined(rows, point), point)
         if done is not None:
             under = np.full(done.num_rows, self._program.fired_under(before))
             emitted = done.append_column(FIRING_WATERMARK, pa.array(under))
             self._emitted.append(emitted.select(self._program.main_schema.names))
+
+    def _joined(self, rows: pa.Table, point: int) -> Joined:
+        """Return released rows together with tails; changes of rows, and two rows of one place, are settled before."""
+        words, has_changes = sorting_words(self._program, rows), CHANGE_TYPE in rows.column_names
+        if has_changes:
+            rows = in_window_order(self._program, rows, words, self._arrivals.report)
+        held = self._closer.held(rows, point)
+        joined = self._closer.joined(held, rows, () if has_changes else words)
+        if not joined.has_repeats:
+            return joined
+        # The partitions stay the same, and so do the tails: of the rows of a place the last one is kept.
+        rows = in_window_order(self._program, rows, words, self._arrivals.report)
+        return self._closer.joined(held, rows, ())
 
     def _point(self, closed: int) -> int:
         """Return a time as a point of the ORDER BY column."""
