@@ -6,12 +6,8 @@ characters, as UUIDs are. A share of the rows of a batch are sent again: rows of
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import uuid
 from pathlib import Path
@@ -20,6 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from bench.each_system import arguments, run_each
 
 SYSTEMS = ("spark", "windowpane")
 _MINUTE = 60_000_000
@@ -79,25 +77,16 @@ def _deduplicated(system: str, events: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, SYSTEMS)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--again", type=float, default=0.1)
-    parser.add_argument("--system", choices=SYSTEMS)
-    parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
-    if given.system is not None:
-        run(given.system, given.folder, given.rows)
-        return
-    folder = Path(tempfile.mkdtemp())
-    try:
+
+    def write(folder: Path) -> None:
         write_batches(folder, given.rows, given.batches, given.again)
-        for system in SYSTEMS:
-            command = [sys.executable, "-m", "bench.deduplication", "--system", system, "--folder", str(folder)]
-            command += ["--rows", str(given.rows)]
-            subprocess.run(command, check=True)
-    finally:
-        shutil.rmtree(folder)
+
+    run_each(given, SYSTEMS, write, lambda system, folder: run(system, folder, given.rows))
 
 
 if __name__ == "__main__":

@@ -9,15 +9,12 @@ the last results of all closed windows are compared with DuckDB's answer instead
 
 from __future__ import annotations
 
-import argparse
-import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from bench.each_system import arguments, run_each
 from bench.payments import SECOND, write_batches
 
 SYSTEMS = ("spark", "batch", "changelog", "second")
@@ -94,26 +91,18 @@ def _differing(folder: Path, found: Path) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, SYSTEMS)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--batches", type=int, default=18)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--system", choices=SYSTEMS)
-    parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
-    if given.system is not None and given.folder is not None:
-        run(given.system, given.folder, given.check)
-        return
-    folder = Path(tempfile.mkdtemp())
-    try:
+
+    def write(folder: Path) -> None:
         write_batches(folder, given.rows, given.keys, given.batches, given.seconds)
-        for system in SYSTEMS:
-            command = [sys.executable, "-m", "bench.early_results", "--system", system, "--folder", str(folder)]
-            subprocess.run([*command, *(["--check"] if given.check else [])], check=True)
-    finally:
-        shutil.rmtree(folder)
+
+    run_each(given, SYSTEMS, write, lambda system, folder: run(system, folder, given.check))
 
 
 if __name__ == "__main__":

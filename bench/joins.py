@@ -10,12 +10,8 @@ one row a side, a day later, so that all before it is final: both systems must g
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -23,6 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from bench.each_system import arguments, run_each
 
 SYSTEMS = ("spark", "windowpane")
 KINDS = ("interval", "window", "as_of")
@@ -125,7 +123,7 @@ def _by_hand(left: Any, right: Any, how: Any, delay: str) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, SYSTEMS)
     parser.add_argument("--kind", choices=KINDS, default="interval")
     parser.add_argument("--quick", action="store_true", help="20,000 rows of 500 keys, 3 batches")
     parser.add_argument("--how", choices=("inner", "left"), default="inner")
@@ -134,23 +132,14 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--texts", action="store_true", help="keys are texts of 34 characters")
     parser.add_argument("--delay", type=int, default=60)
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
-    parser.add_argument("--system", choices=SYSTEMS)
-    parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     if given.quick:
         given.rows, given.keys, given.batches = 20_000, 500, 3
-    if given.system is not None:
-        run(given.system, given.folder, given.kind, given.how, given.delay)
-        return
-    folder = Path(tempfile.mkdtemp())
-    try:
+
+    def write(folder: Path) -> None:
         write_batches(folder, given.rows, given.batches, given.keys, texts=given.texts)
-        for system in given.systems:
-            command = [sys.executable, "-m", "bench.joins", "--system", system, "--folder", str(folder)]
-            subprocess.run([*command, "--kind", given.kind, "--how", given.how, "--delay", str(given.delay)], check=True)
-    finally:
-        shutil.rmtree(folder)
+
+    run_each(given, SYSTEMS, write, lambda system, folder: run(system, folder, given.kind, given.how, given.delay))
 
 
 if __name__ == "__main__":

@@ -9,16 +9,13 @@ is emitted is counted, not compared: Spark's windows end at tiles, and windowpan
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from bench.each_system import arguments, run_each
 from bench.payments import write_batches
 
 SYSTEMS = ("spark", "hop", "exact", "both")
@@ -81,25 +78,17 @@ def _features(system: str, payments: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, SYSTEMS)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--batches", type=int, default=16)
     parser.add_argument("--minutes", type=int, default=5)
-    parser.add_argument("--system", choices=SYSTEMS)
-    parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
-    if given.system is not None and given.folder is not None:
-        run(given.system, given.folder)
-        return
-    folder = Path(tempfile.mkdtemp())
-    try:
+
+    def write(folder: Path) -> None:
         write_batches(folder, given.rows, given.keys, given.batches, 60 * given.minutes)
-        for system in SYSTEMS if given.system is None else (given.system,):
-            command = [sys.executable, "-m", "bench.rolling", "--system", system, "--folder", str(folder)]
-            subprocess.run(command, check=True, start_new_session=True)
-    finally:
-        shutil.rmtree(folder)
+
+    run_each(given, SYSTEMS, write, run, group=True)
 
 
 if __name__ == "__main__":

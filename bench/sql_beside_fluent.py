@@ -9,12 +9,9 @@ native Spark, where it has the view, too. Each must emit the same number of rows
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.each_system import arguments, command
 from bench.payments import write_batches
 from bench.process_tree import ProcessTree
 
@@ -193,29 +191,23 @@ def _settle(cost: Cost, batches: int) -> None:
 
 
 def main() -> None:
-    """Run each system in a process of its own."""
-    parser = argparse.ArgumentParser(prog="python -m bench.sql_beside_fluent", description=__doc__)
+    parser = arguments(__doc__, ("sql", "fluent", "spark"))
     parser.add_argument("--view", choices=VIEWS, action="append")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--few", type=int, default=1_000)
     parser.add_argument("--keys", type=int, default=1_000)
     parser.add_argument("--batches", type=int, default=12)
-    parser.add_argument("--system", choices=("sql", "fluent", "spark"))
-    parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     if given.system is not None and given.folder is not None:
-        run(given.system, given.view[0], given.folder, given.batches)
+        run(given.system, given.view[-1], given.folder, given.batches)
         return
-    folder = Path(tempfile.mkdtemp())
-    try:
-        write_batches(folder, given.rows, given.keys, given.batches, 10)
-        write_batches(folder, given.few, given.keys, given.batches, 10, first=given.batches)
+    with tempfile.TemporaryDirectory() as folder:
+        write_batches(Path(folder), given.rows, given.keys, given.batches, 10)
+        write_batches(Path(folder), given.few, given.keys, given.batches, 10, first=given.batches)
         for name in given.view or VIEWS:
-            for system in ("sql", "fluent", *(["spark"] if VIEWS[name].spark else [])):
-                again = ["--view", name, "--system", system, "--folder", str(folder), "--batches", str(given.batches)]
-                subprocess.run([sys.executable, "-m", "bench.sql_beside_fluent", *again], check=True)
-    finally:
-        shutil.rmtree(folder)
+            systems = ("sql", "fluent", *(["spark"] if VIEWS[name].spark else []))
+            for system in systems if given.system is None else (given.system,):
+                subprocess.run(command(system, Path(folder), "--view", name), check=True)
 
 
 if __name__ == "__main__":

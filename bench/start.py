@@ -8,18 +8,16 @@ processor time, which is that of the process with all its children.
 
 from __future__ import annotations
 
-import argparse
 import json
-import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import psutil
 
+from bench.each_system import arguments, command
 from bench.payments import write_batches
 from bench.process_tree import ProcessTree
 
@@ -67,8 +65,7 @@ def run(system: str, folder: Path) -> None:
 
 def measured(system: str, folder: Path) -> dict[str, float]:
     """Run one job in a process of its own, and return its figures."""
-    command = [sys.executable, "-m", "bench.start", "--system", system, "--folder", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(command(system, folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     tree = ProcessTree(process.pid)
     while process.poll() is None:
         time.sleep(_EVERY_SECONDS)
@@ -76,28 +73,24 @@ def measured(system: str, folder: Path) -> dict[str, float]:
     assert process.stdout is not None
     said = process.stdout.read()
     if process.returncode:
-        raise SystemExit(f"{system} failed; run it alone: {' '.join(command)}")
+        raise SystemExit(f"{system} failed; run it alone: {' '.join(command(system, folder))}")
     figures: dict[str, float] = json.loads(said)
     return {**figures, "processor time": tree.cpu_s}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, SYSTEMS)
     parser.add_argument("--rows", type=int, default=1_000)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--system", choices=SYSTEMS)
-    parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     if given.system is not None and given.folder is not None:
         run(given.system, given.folder)
         return
-    folder = Path(tempfile.mkdtemp())
-    try:
-        write_batches(folder, given.rows, 100, 4, 10)
-        runs = [{system: measured(system, folder) for system in SYSTEMS} for _ in range(given.runs)]
-    finally:
-        shutil.rmtree(folder)
-    for system in SYSTEMS:
+    systems = SYSTEMS if given.system is None else (given.system,)
+    with tempfile.TemporaryDirectory() as folder:
+        write_batches(Path(folder), given.rows, 100, 4, 10)
+        runs = [{system: measured(system, Path(folder)) for system in systems} for _ in range(given.runs)]
+    for system in systems:
         medians = {name: statistics.median(each[system][name] for each in runs) for name in (*_POINTS, "processor time")}
         print(f"{system:8}", "  ".join(f"{name} {value:6.2f}" for name, value in medians.items()), flush=True)
 
