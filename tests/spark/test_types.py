@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, SPARK, Feed, rows, run, table
 from windowpane import OutputTag, ProcessWindowFunction, TumblingEventTimeWindows
 from windowpane.errors import AggregateTypeError, UnsupportedTypeError
+from windowpane.spark.stages.types import arrow_schema
 
 pytestmark = pytest.mark.spark
 
@@ -221,6 +223,68 @@ def test_keys_that_a_collation_makes_equal_are_refused(spark):
         with pytest.raises(UnsupportedTypeError, match=r"(?s)key_by.*UNICODE_CI.*collation_key"):
             wp.stream(events, "t").key_by(key).window(TEN).aggregate(n=wp.count())
     assert rows(wp.stream(events, "t").window_all(TEN).aggregate(k=wp.last("k")).df.select("k")) == [("a",)]
+
+
+TEXTS = """
+    SELECT 'k' AS k, x COLLATE UTF8_LCASE AS v, x, timestamp_seconds(i) AS t
+    FROM VALUES (1, 'a'), (2, 'A'), (3, 'B') AS r(i, x)
+"""
+
+
+def test_texts_of_a_collation_are_not_compared_by_bytes(spark):
+    # Under UTF8_LCASE two of the three texts are equal, and the least is 'a'; by bytes there are three, and 'A' is.
+    events = spark.sql(TEXTS).coalesce(1)
+    stream = wp.stream(events, "t")
+    windowed = stream.key_by("k").window(TEN)
+    over = wp.over(events, event_time="t", key="t").partition_by("k").order_by("t")
+    rolling = wp.rolling(events, event_time="t").by("k")
+    joined = wp.join(stream, stream, prefixes=("l_", "r_")).on("k").within("-1 second", "1 second")
+    refused: dict[str, list[Callable[[], Any]]] = {
+        "aggregate o": [
+            lambda call=call: windowed.aggregate(o=call)  # type: ignore[misc]
+            for call in (wp.min("v"), wp.mode(F.array("v")), wp.count_distinct("v"), wp.collect_set("v"), wp.arg_max("x", "v"))
+        ],
+        "order_by": [
+            lambda: stream.key_by("k", order_by="v").window(TEN).aggregate(o=wp.first("v")),
+            lambda: stream.key_by("k", order_by="v").deduplicate(within="1 hour"),
+            lambda: wp.over(events, "t", key="t").partition_by("k").order_by("v").select(r=wp.rank()).emit_on_update(),
+        ],
+        "max": [lambda: over.select(r=wp.max("v")).emit_on_update()],
+        "key": [lambda: wp.over(events, "t", key="v").partition_by("k").order_by("t").select(r=wp.count()).emit_on_update()],
+        "over o": [lambda: rolling.over("1 hour", o=wp.max("v")).emit("each")],
+        "top": [lambda: windowed.aggregate(o=wp.first("v")).top(1, by="o")],
+        "condition: right side": [lambda: joined.where(wp.left("x") == wp.right("v"))],
+    }
+    for role, builds in refused.items():
+        for build in builds:
+            with pytest.raises(UnsupportedTypeError, match=f"(?s){role}.*UTF8_LCASE.*cast it to string"):
+                build().df  # noqa: B018 (it is built)
+    calls = {"n": "count", "lo": "first", "hi": "last", "all": "collect_list"}
+    mine = windowed.aggregate(**{name: getattr(wp, call)("v") for name, call in calls.items()}).df.drop(
+        "window_start", "window_end"
+    )
+    native = events.groupBy("k").agg(*[getattr(F, call)("v").alias(name) for name, call in calls.items()])
+    assert mine.schema.simpleString() == native.schema.simpleString()
+    assert rows(mine.where("hi = 'b' and lo = 'A'")) == rows(native) == [("k", 3, "a", "B", ["a", "A", "B"])]
+
+
+def test_results_that_are_values_of_the_input_have_its_type(spark):
+    hours = "VALUES (1, INTERVAL '3' HOUR), (2, INTERVAL '1' HOUR) AS r(i, v)"
+    events = spark.sql(f"SELECT 'k' AS k, timestamp_seconds(i) AS t, v FROM {hours}").coalesce(1)
+    calls = ("min", "max", "first", "last", "collect_list")
+    windowed = wp.stream(events, "t").key_by("k").window(TEN)
+    mine = windowed.aggregate(**{call: getattr(wp, call)("v") for call in calls}).df.select(*calls)
+    native = events.agg(*[getattr(F, call)("v").alias(call) for call in calls])
+    assert mine.schema.simpleString() == native.schema.simpleString()
+    assert rows(mine) == rows(native)
+
+
+@pytest.mark.skipif(SPARK < (4, 1), reason="TIME came with Spark 4.1")
+def test_times_of_day_with_nanoseconds_are_refused():
+    for kind in (T.TimeType(9), T.ArrayType(T.TimeType(7)), T.StructType([T.StructField("x", T.TimeType(8))])):
+        with pytest.raises(UnsupportedTypeError, match=r"(?s)key_by: column 'k' is .*time\([789]\).*cast it to time\(6\)"):
+            arrow_schema(T.StructType([T.StructField("k", kind)]), "key_by")
+    assert arrow_schema(T.StructType([T.StructField("k", T.TimeType(6))]), "key_by").names == ["k"]
 
 
 def test_times_that_python_cannot_hold_pass_where_no_function_sees_them(spark, tmp_path):

@@ -33,11 +33,11 @@ from windowpane.spark.internals.query_plans import metrics_names
 from windowpane.spark.queries.settings import watermark_policy
 from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
-from windowpane.spark.stages.project import Projection, key_hash, quoted
+from windowpane.spark.stages.project import Projection, key_hash, quoted, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.changes import CHANGE_TYPE
-from windowpane.windowing.expressions import Expression, Name, Side
+from windowpane.windowing.expressions import Expression, Name, Side, sides_in
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, uses_event_time
 
 _SIDES: tuple[Side, Side] = ("left", "right")
@@ -243,6 +243,8 @@ class _Side:
             projection.add_event_time(source.event_time)
         projected = projection.select()
         schema = T.StructType([projected.schema[name] for name in carried])
+        tested = () if request.condition is None else sides_in(request.condition)
+        refuse_compared_collations([schema[each.name] for each in tested if each.side == side], f"condition: {side} side")
         has_late_output = side in side_tags(request)
         program = JoinSide(keys, arrow_schema(schema, f"{side} side"), names.passed[side], has_late_output)
         encoder = encoder_of(source, keys, projection.columns, {*carried, TIME}, heartbeat=source.heartbeat, side=side)

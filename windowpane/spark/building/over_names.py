@@ -19,7 +19,7 @@ from windowpane.planning.over import OverRequest, WindowedCall, resolved_frame
 from windowpane.spark.building.expressions import column_of, is_column, replaced, sort_of
 from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages.project import Projection
+from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.expressions import Constant, Expression, Name, signature
 from windowpane.windowing.over.calls import WindowCall
@@ -70,6 +70,15 @@ class Names:
         self.projected = self.projection.select()
         self.schema: T.StructType = T.StructType([self.projected.schema[name] for name in self.columns])
         self.arrow: pa.Schema = arrow_schema(self.schema, "OVER window")
+        self._refuse_collations()
+
+    def _refuse_collations(self) -> None:
+        """Refuse collations of what is compared; results of calls would lose them."""
+        refuse_compared_collations(self.types_of(self._request.key), "key")
+        for each in self.calls:
+            refuse_compared_collations(self.types_of(tuple(column.name for column in each.order_by)), "order_by")
+            if each.call.function != "count" or each.call.distinct:
+                refuse_compared_collations(self.types_of(each.call.arguments), each.call.function)
 
     def types_of(self, names: tuple[str, ...]) -> T.StructType:
         """Return the fields of columns."""

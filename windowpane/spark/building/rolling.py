@@ -29,7 +29,7 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.queries.settings import watermark_policy
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages.project import Projection, quoted, with_key_hash
+from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, with_key_hash
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Constant, Name
@@ -269,6 +269,10 @@ def calls_of(projection: Projection, request: RollingRequest) -> list[RollingCal
         if condition is not None:
             condition = projection.add(_plain(condition), f"over {named.name}: filter", f"filter_{number}")
         calls.append(RollingCall(named.name, aggregate_of(named.call, arguments), request.window(named.length), condition))
+    schema = projection.select().schema
+    for call in calls:
+        if call.aggregate.name != "count":
+            refuse_compared_collations([schema[column] for column in call.aggregate.arguments], f"over {call.name}")
     return calls
 
 

@@ -24,6 +24,7 @@ from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.building.windows import build_windows
 from windowpane.spark.sources.source import Source
+from windowpane.spark.stages.project import refuse_compared_collations
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows, TumblingEventTimeWindows
 from windowpane.windowing.functions import PassThrough
@@ -63,6 +64,7 @@ def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderCol
     _check(plan, names, per)
     newest = plan.settings.allowed_lateness > 0 or not program.spec.fires_at_window_end
     identity = _identity(plan, program, newest, per)
+    refuse_compared_collations([results[order.name]], "top")
     _require_order(order.name, program.main_schema.field(order.name).type)
     rows = TopRows(count, order, (_START, *per), tuple(name for name in identity if name not in per), newest)
     others = [field for field in columns if field.name not in (WINDOW_START, WINDOW_END, *per)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -15,17 +15,20 @@ from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PASSED, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
-from windowpane.planning.windows import WindowPlan
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.spark.building.expressions import column_of, sort_of
 from windowpane.spark.building.operator_input import SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages.project import Projection
+from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
+from windowpane.windowing.aggregates.registry import compared
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.over.spec import OrderColumn
+
+_VALUE_OF_ARGUMENT = frozenset({"any_value", "arg_max", "arg_min", "first", "last", "max", "min", "mode", "string_agg"})
 
 
 def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> BuiltProgram:
@@ -57,6 +60,9 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     rows = _row_columns(source, plan)
     _add_input(projection, source, rows)
     projected = projection.select()
+    for name, aggregate in plan.function.aggregates:
+        read = compared(aggregate.name, arguments[name])
+        refuse_compared_collations([projected.schema[column] for column in read], f"aggregate {name}={aggregate}")
     types = InputTypes(
         columns=arrow_schema(_without_system(projected.schema), "input"),
         keys=arrow_schema(key_fields, "key_by"),
@@ -86,7 +92,9 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         (source,),
         plan,
         operators=(Operator(program, reads, next_watermark=next_watermark),),
-        outputs=_outputs(source, plan, program, key_fields),
+        outputs=_outputs(
+            source, plan, program, T.StructType([*key_fields, *_results(plan.function, arguments, projected.schema)])
+        ),
         explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
     )
 
@@ -136,6 +144,7 @@ def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[Orde
     names = [projection.add(_by(sort), "order_by", f"order_{number}") for number, sort in enumerate(sorts)]
     schema = projection.select().schema if names else T.StructType([])
     for item, name in zip(order_by, names, strict=True):
+        refuse_compared_collations([schema[name]], "order_by")
         if not isinstance(schema[name].dataType, T.AtomicType):
             kind = schema[name].dataType.simpleString()
             raise UnsupportedTypeError(f"order_by: {item!r} is {kind}, which has no order here. Order by a field of it.")
@@ -201,14 +210,28 @@ def _check_key_clocks(source: Source, plan: WindowPlan, keys: tuple[Any, ...]) -
 # The outputs.
 
 
-def _outputs(source: Source, plan: WindowPlan, program: Program, keys: T.StructType) -> dict[str, Output]:
+def _results(function: FunctionPlan, arguments: Mapping[str, Sequence[str]], given: T.StructType) -> list[T.StructField]:
+    """Return the results of aggregates that are values of the first argument, or lists of them, with its type of Spark's."""
+    fields: list[T.StructField] = []
+    if function.schema is not None:
+        return fields
+    for name, aggregate in function.aggregates:
+        if aggregate.name in _VALUE_OF_ARGUMENT:
+            fields.append(T.StructField(name, given[arguments[name][0]].dataType))
+        elif aggregate.name == "collect_list":
+            fields.append(T.StructField(name, T.ArrayType(given[arguments[name][0]].dataType)))
+    return fields
+
+
+def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.StructType) -> dict[str, Output]:
     """Return the outputs by name: ``main`` first, then late data and side outputs.
 
-    Columns that come from the input keep its types of Spark's, and so do keys (Arrow knows no char(3)).
+    Columns that come from the input keep its types of Spark's, and so do keys and what is ``known`` of the results: Arrow knows
+    no char(3), no collation and no interval of hours.
     """
     rows = source.rows.schema
     returns_rows = plan.function.kind == "reduce" and plan.function.schema is None
-    main = T.StructType([*(rows.fields if returns_rows else ()), *keys.fields])
+    main = T.StructType([*(rows.fields if returns_rows else ()), *known.fields])
     outputs = {
         "main": Output(
             "main",
@@ -219,6 +242,6 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, keys: T.StructT
         )
     }
     for number, side in enumerate(program.side_outputs, start=MAIN + 1):
-        known = rows if side.is_late else None
-        outputs[side.tag.name] = Output(side.tag.name, number, side.schema, spark_schema(side.schema, known))
+        columns = spark_schema(side.schema, rows if side.is_late else None)
+        outputs[side.tag.name] = Output(side.tag.name, number, side.schema, columns)
     return outputs

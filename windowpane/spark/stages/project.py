@@ -6,7 +6,7 @@ of its own under a reserved name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,6 +128,26 @@ def _refuse_collations(keys: T.StructType, role: str) -> None:
             raise UnsupportedTypeError(
                 f"{role}: column {column.name!r} is {column.dataType.simpleString()}. Under {collation} texts of different bytes "
                 "can be equal, but keys are compared by bytes: use collation_key(...) of it, and carry the text in the rows."
+            )
+
+
+def refuse_compared_collations(columns: Iterable[T.StructField], role: str) -> None:
+    """Refuse columns whose values are compared by bytes, where Spark compares them by a collation.
+
+    Args:
+        columns: the columns.
+        role: what they are, for messages.
+
+    Raises:
+        UnsupportedTypeError: a column has a collation, at any depth of its type.
+    """
+    for column in columns:
+        collation = foreign_collation(column.dataType)
+        if collation is not None:
+            named = "it" if column.name.startswith(PREFIX) else f"column {column.name!r}"
+            raise UnsupportedTypeError(
+                f"{role}: {named} is {column.dataType.simpleString()}. Texts are compared by bytes here, and {collation} orders "
+                "them otherwise, or has different ones equal: cast it to string where bytes will do, or use collation_key(...)."
             )
 
 

@@ -20,6 +20,7 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 
 _BINARY = "UTF8_BINARY"
+_MICROSECONDS = 6
 
 
 def arrow_schema(schema: T.StructType, role: str) -> pa.Schema:
@@ -34,6 +35,11 @@ def arrow_schema(schema: T.StructType, role: str) -> pa.Schema:
 def _arrow_type(field: T.StructField, role: str) -> pa.DataType:
     if _has_no_arrow(field.dataType):
         raise UnsupportedTypeError(_refusal(field, role))
+    if _has_nanoseconds(field.dataType):
+        raise UnsupportedTypeError(
+            f"{role}: column {field.name!r} is {field.dataType.simpleString()}, whose nanoseconds Python's times do not have: "
+            "cast it to time(6)."
+        )
     try:
         return arriving_type(to_arrow_type(field.dataType, **_IN_UTC))
     except Exception as error:
@@ -43,6 +49,17 @@ def _arrow_type(field: T.StructField, role: str) -> pa.DataType:
 def _has_no_arrow(kind: T.DataType) -> bool:
     """Whether PySpark's workers cannot read such a column, although the driver would find a type for it."""
     return kind.typeName() in ("interval year to month", "interval", "interval year", "interval month", "void array")
+
+
+def _has_nanoseconds(kind: T.DataType) -> bool:
+    """Whether a type, at any depth, has nanoseconds: Python's times would cut them, and take different ones for equal."""
+    if isinstance(kind, T.ArrayType):
+        return _has_nanoseconds(kind.elementType)
+    if isinstance(kind, T.MapType):
+        return _has_nanoseconds(kind.keyType) or _has_nanoseconds(kind.valueType)
+    if isinstance(kind, T.StructType):
+        return any(_has_nanoseconds(field.dataType) for field in kind.fields)
+    return kind.typeName() == "time" and getattr(kind, "precision", _MICROSECONDS) > _MICROSECONDS
 
 
 def _refusal(field: T.StructField, role: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from windowpane.windowing.aggregates.algorithms.averages import bind_avg
@@ -62,3 +62,12 @@ BINDERS: Mapping[str, Binder] = MappingProxyType(
         "var_samp": bind_var_samp,
     }
 )
+
+_HANDS_ON = frozenset({"any_value", "collect_list", "count", "first", "last", "string_agg"})
+
+
+def compared(name: str, arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments whose values an aggregate compares with each other; others it counts, or hands on as they are."""
+    if name in ("arg_min", "arg_max"):
+        return arguments[1:]
+    return () if name in _HANDS_ON else arguments
