@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from tests.examples import seeds
 from windowpane.kernels.over.frames import Frames, SortedOrder, find_frames, session_starts, spans
 from windowpane.kernels.over.sorting import layout_of
 from windowpane.kernels.sorting.order_axis import order_axis
+from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
@@ -126,3 +128,19 @@ def test_every_row_within_both_bounds_is_in_the_frame(seed: int) -> None:
     frame = Frame(draw.choice([Units.ROWS, Units.RANGE, Units.GROUPS]), start, end)
     found = pairs(find_frames(frame, ordered(segments, descending)))
     assert [list(range(lo, hi)) for lo, hi in found] == by_definition(frame, segments, descending), (frame, segments)
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_instants_are_moved_as_the_calendar_has_it(seed: int) -> None:
+    """Months, then days, then microseconds, as ``Interval`` adds them, on the whole column at once."""
+    rng = random.Random(seed)
+    instants = [dt.datetime(1600, 1, 31) + dt.timedelta(microseconds=rng.randrange(2**54)) for _ in range(20)]
+    instants += [dt.datetime(2024, rng.randint(1, 12), 28, 23, 59, 59) + dt.timedelta(days=rng.randint(0, 3)) for _ in range(20)]
+    months, days = rng.choice([0, 1, 11, 25]), rng.choice([0, 1, 40])
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.date32()):
+        values = [value.date() for value in instants] if kind == pa.date32() else instants
+        offset = Interval(months, days, 0 if kind == pa.date32() else rng.choice([0, 1, 90_000_000_000]))
+        axis = order_axis(pa.array([*values, None], kind), (offset,))
+        for forward in (True, False):
+            moved = [(offset if forward else -offset).added_to(value) for value in values]
+            assert axis.shift(offset, forward)[:-1].tolist() == order_axis(pa.array(moved, kind), ()).points.tolist()

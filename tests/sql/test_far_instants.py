@@ -161,3 +161,27 @@ def test_other_texts_are_refused_for_what_they_are(session: Session, text: str) 
 def test_a_zone_that_is_not_known_is_named(session: Session) -> None:
     with pytest.raises(SqlRunError, match='time zone "Foo/Bar" is not known'):
         session.query("SELECT '2022-04-08 07:30:00 Foo/Bar'::timestamptz")
+
+
+# Counted by PostgreSQL 15, which adds to infinity nothing, and knows no days in its frames that an instant of its own has not.
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        ("ORDER BY {} RANGE BETWEEN INTERVAL '1 day' FOLLOWING AND UNBOUNDED FOLLOWING", [2, 5, 2, 3, 1]),
+        ("ORDER BY {} DESC RANGE BETWEEN INTERVAL '1 month' FOLLOWING AND UNBOUNDED FOLLOWING", [4, 1, 2, 1, 5]),
+        ("ORDER BY {} RANGE BETWEEN UNBOUNDED PRECEDING AND INTERVAL '1 month' PRECEDING", [4, 1, 2, 1, 5]),
+        ("ORDER BY {} RANGE BETWEEN INTERVAL '1 month' PRECEDING AND INTERVAL '1 month' FOLLOWING", [1, 1, 1, 1, 1]),
+        ("ORDER BY {} RANGE BETWEEN INTERVAL '2 days' PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW", [0, 0, 0, 0, 0]),
+    ],
+)
+def test_frames_reach_from_infinity_to_infinity(frame: str, expected: list[int]) -> None:
+    with Session(":memory:") as opened:
+        opened.run("CREATE TABLE t (id int PRIMARY KEY, g int, d date, ts timestamp)")
+        for column in ("d", "ts"):
+            query = f"SELECT id, count(*) OVER (PARTITION BY g {frame.format(column)}) AS n FROM t"
+            opened.run(f"CREATE MATERIALIZED VIEW by_{column} AS {query}")
+        instants = ["'infinity'", "'-infinity'", "'9999-12-31'", "'0001-01-01'", "NULL"]
+        rows = ", ".join(f"({number}, 1, {instant}, {instant})" for number, instant in enumerate(instants))
+        opened.run(f"INSERT INTO t VALUES {rows}; FLUSH")
+        for column in ("d", "ts"):
+            assert opened.query(f"SELECT n FROM by_{column} ORDER BY id").rows() == [(n,) for n in expected]

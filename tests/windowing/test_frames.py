@@ -70,7 +70,9 @@ def test_legal_and_empty() -> None:
     assert not RUNNING_ROWS.is_empty_by_bounds
 
 
-@pytest.mark.parametrize("offset", [-1, Decimal("-0.5"), float("nan"), Interval(days=-1), Interval(1, -1), True, "1 day"])
+@pytest.mark.parametrize(
+    "offset", [-1, Decimal("-0.5"), float("nan"), float("inf"), Decimal("NaN"), Interval(days=-1), Interval(1, -1), True, "1 day"]
+)
 def test_offsets_that_are_none(offset: object) -> None:
     with pytest.raises(InvalidFrameError, match="offset"):
         preceding(offset)  # type: ignore[arg-type]

@@ -27,6 +27,7 @@ Shift = Callable[[Offset, bool], Integers]
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
+_INFINITE_DATE = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ def order_axis(column: pa.Array, offsets: tuple[Offset, ...]) -> OrderAxis:
     valid = validity(column)
     if pa.types.is_floating(column.type):
         return OrderAxis(ordered_codes(column), valid, _float_shift(column))
+    if _has_plain_days(column.type):
+        codes = ordered_codes(column)
+        return OrderAxis(codes, valid, _time_shift(codes, column.type))
     steps = {offset: _step(offset, column.type) for offset in offsets}
     if has_codes(column.type) and None not in steps.values():
         points = ordered_codes(column)
@@ -74,16 +78,53 @@ def _step(offset: Offset, kind: pa.DataType) -> int | None:
 
 
 def _time_step(offset: Interval, kind: pa.DataType) -> int | None:
-    if offset.months:
-        return None
-    if pa.types.is_date32(kind):
-        return None if offset.micros else offset.days
-    if pa.types.is_duration(kind):
-        return offset.micros if offset.is_fixed and kind.unit == "us" else None
-    if not pa.types.is_timestamp(kind) or kind.unit != "us":
-        return None
-    has_days_of_24_hours = kind.tz in (None, "UTC", "Etc/UTC", "+00:00")
-    return offset.micros + offset.days * MICROS_PER_DAY if offset.is_fixed or has_days_of_24_hours else None
+    """Return an interval in microseconds, ``None`` if days of the type may differ in length."""
+    has_microseconds = (pa.types.is_duration(kind) or pa.types.is_timestamp(kind)) and kind.unit == "us"
+    return offset.micros if offset.is_fixed and has_microseconds else None
+
+
+def _has_plain_days(kind: pa.DataType) -> bool:
+    """Whether values are dates, or timestamps in microseconds whose days have 24 hours."""
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "us" and kind.tz in (None, "UTC", "Etc/UTC", "+00:00"))
+    return bool(pa.types.is_date32(kind))
+
+
+def _time_shift(codes: Integers, kind: pa.DataType) -> Shift:
+    """Return what moves dates or timestamps: by months, then days, then microseconds. An infinite one stays where it is.
+
+    DuckDB writes infinity as the largest number, or its negative. Instants that Python cannot hold are moved, too.
+    """
+    a_day, infinity = (1, _INFINITE_DATE) if pa.types.is_date32(kind) else (MICROS_PER_DAY, MAX)
+    infinite = (codes >= infinity) | (codes <= -infinity)
+
+    def shift(offset: Offset, forward: bool) -> Integers:
+        assert isinstance(offset, Interval), "check_offset refuses others"
+        if offset.months:
+            moved = _moved_by_months(codes, a_day, offset if forward else -offset)
+        else:
+            moved = _saturated(codes, offset.days * a_day + offset.micros, forward)
+        return np.where(infinite, codes, moved) if infinite.any() else moved
+
+    return shift
+
+
+def _moved_by_months(codes: Integers, a_day: int, interval: Interval) -> Integers:
+    days, rest = np.divmod(codes, a_day)
+    month = days.astype("datetime64[D]").astype("datetime64[M]")
+    day_of_month = days - _first_days(month)
+    later = month + interval.months
+    first, last = _first_days(later), _first_days(later + 1) - 1
+    moved = np.minimum(first + day_of_month, last) + interval.days
+    farthest = MAX // a_day - 1
+    near = np.clip(moved, -farthest, farthest) * a_day + rest
+    whole = _saturated(near, abs(interval.micros), interval.micros >= 0)
+    return np.select([moved > farthest, moved < -farthest], [MAX, MIN], whole)
+
+
+def _first_days(months: np.ndarray[Any, np.dtype[np.datetime64]]) -> Integers:
+    days: Integers = months.astype("datetime64[D]").astype(np.int64)
+    return days
 
 
 def _saturated(points: Integers, step: int, forward: bool) -> Integers:

@@ -7,6 +7,7 @@ end is refused.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -96,7 +97,7 @@ def preceding(offset: Offset | timedelta) -> Bound:
         offset: an integer for ROWS and GROUPS; a number, an ``Interval`` or a ``timedelta`` for RANGE. Not below zero.
 
     Raises:
-        InvalidFrameError: the offset is negative or no number.
+        InvalidFrameError: the offset is negative, infinite or no number.
     """
     return Bound(Side.PRECEDING, _checked(offset))
 
@@ -249,6 +250,8 @@ def _checked(offset: Offset | timedelta) -> Offset:
     given = Interval.of(offset) if isinstance(offset, timedelta) else offset
     if isinstance(given, bool) or not isinstance(given, int | float | Decimal | Interval):
         raise InvalidFrameError(f"{offset!r} is no offset of a frame: use a number, or one such as Interval.of('1 hour').")
+    if not isinstance(given, Interval) and not math.isfinite(given):
+        raise InvalidFrameError(f"the offset {given!r} of a frame is no finite number: use UNBOUNDED_PRECEDING or _FOLLOWING.")
     negative = given.is_negative if isinstance(given, Interval) else not given >= 0
     if negative:
         raise InvalidFrameError(f"the offset {given!r} of a frame is below zero: use preceding(n) or following(n) with n >= 0.")
