@@ -163,7 +163,7 @@ def test_a_zone_that_is_not_known_is_named(session: Session) -> None:
         session.query("SELECT '2022-04-08 07:30:00 Foo/Bar'::timestamptz")
 
 
-# Counted by PostgreSQL 15, which adds to infinity nothing, and knows no days in its frames that an instant of its own has not.
+# Counted by PostgreSQL 15, where infinity plus or minus an interval is infinity.
 @pytest.mark.parametrize(
     ("frame", "expected"),
     [

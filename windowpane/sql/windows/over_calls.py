@@ -1,7 +1,8 @@
 """Calls over windows inside a plan, and how DuckDB computes them on a whole relation.
 
 Functions that look at single rows (``row_number``, ``lag``, ROWS frames) break ties of the ORDER BY by the row's key, as the
-OVER engines do; peers (``rank``, RANGE, GROUPS) are rows with equal ORDER BY columns.
+OVER engines do; peers (``rank``, RANGE, GROUPS) are rows with equal ORDER BY columns. Lists and texts of frames of peers, and
+their first and last values, are of rows in the order of the key, too.
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ class OverNodeCall:
     @property
     def call_sql(self) -> str:
         """The call, without its window."""
+        return self.sql_in_order("")
+
+    def sql_in_order(self, order: str) -> str:
+        """Return the call, without its window, of rows in an order of its own (ORDER BY ...), ``""`` for that of the window."""
         arguments = [quoted(argument) for argument in self.arguments] + list(self.constants)
         if self.default is not None:
             arguments.append(self.default)
@@ -68,7 +73,7 @@ class OverNodeCall:
         inside = ", ".join(arguments) if arguments or self.function != "count" else "*"
         nulls = " IGNORE NULLS" if self.ignore_nulls else ""
         condition = f" FILTER (WHERE {quoted(self.filter)})" if self.filter else ""
-        return f"{name}({'DISTINCT ' if self.distinct else ''}{inside}{nulls}){condition}"
+        return f"{name}({'DISTINCT ' if self.distinct else ''}{inside}{order}{nulls}){condition}"
 
 
 OrderItem = tuple[str, str, bool]
@@ -98,7 +103,7 @@ def over_sql(
             numbers += window.numbers(number)
             computed = _without_peers(call, window, number)
         else:
-            computed = f"{call.call_sql} OVER ({window.sql(call)})"
+            computed = f"{call.sql_in_order(window.order_among_peers(call))} OVER ({window.sql(call)})"
         items.append(f"CAST({computed} AS {call.type.duckdb}) AS {quoted(column.id)}")
     if not numbers:
         return f"SELECT {', '.join(items)} FROM {source}"
@@ -188,6 +193,14 @@ class _Window:
             parts.append(frame_sql(frame))
         return " ".join(parts)
 
+    def order_among_peers(self, call: OverNodeCall) -> str:
+        """Return the ORDER BY of a call whose result depends on the order of rows, where the frame says nothing of peers."""
+        frame = call.frame
+        if frame is None or frame.units not in (Units.RANGE, Units.GROUPS) or call.distinct or not self.key:
+            return ""
+        is_by_order = call.function in _FIRST_OF or call.function in _BY_ORDER
+        return f" ORDER BY {', '.join(self._items(by_position=True))}" if is_by_order else ""
+
     def numbers(self, number: int) -> list[str]:
         """Return the columns that number the rows of a partition in order of their key, and their peers."""
         row, peers = (quoted(name) for name in _number_names(number))
@@ -196,13 +209,17 @@ class _Window:
 
     def _parts(self, *, by_position: bool) -> list[str]:
         parts = [f"PARTITION BY {', '.join(map(quoted, self.partition))}"] if self.partition else []
+        items = self._items(by_position=by_position)
+        if items:
+            parts.append(f"ORDER BY {', '.join(items)}")
+        return parts
+
+    def _items(self, *, by_position: bool) -> list[str]:
         items = [item for _, item, _ in self.order]
         if by_position:
             ordered = [column for column, _, _ in self.order]
             items += [f"{quoted(name)} ASC NULLS LAST" for name in self.key if name not in ordered]
-        if items:
-            parts.append(f"ORDER BY {', '.join(items)}")
-        return parts
+        return items
 
 
 def frame_sql(frame: Frame) -> str:
