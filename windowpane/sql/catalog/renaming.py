@@ -48,15 +48,18 @@ def followed_name(text: str, new: str) -> Edit:
 
 
 def read_names(reads: Iterable[exp.Table], query: exp.Expr, new: str) -> list[Edit]:
-    """Return the edits of a query in which ``reads`` are the places where it reads what is renamed."""
+    """Return the edits of a query in which ``reads`` are the places where it reads what is renamed.
+
+    A place is among them as often as it is read: a WITH query that is named twice, or IN whose subquery is bound again.
+    """
     in_text = {id(table) for table in query.find_all(exp.Table)}
-    edits = []
-    for table in reads:
+    edits: dict[int, Edit] = {}
+    for table in sorted(reads, key=lambda each: id(each) in in_text):
         place = table.this.meta
         keeps_its_name = id(table) in in_text and not table.args.get("alias")
         words = f"{written(new)} AS {written(table.name)}" if keeps_its_name else written(new)
-        edits.append(Edit(int(place["start"]), int(place["end"]), words))
-    return edits
+        edits[int(place["start"])] = Edit(int(place["start"]), int(place["end"]), words)
+    return list(edits.values())
 
 
 def _behind_kind(text: str) -> Cursor:
