@@ -57,8 +57,8 @@ def server():
 
 @pytest.fixture
 def store(server):
-    client = MapStateClient(server, SparkBlobStore.KEY_SCHEMA, SparkBlobStore.VALUE_SCHEMA)
-    return SparkBlobStore(MapState(client, "blobs"))
+    name, key, value = SparkBlobStore.DECLARED
+    return SparkBlobStore(MapState(MapStateClient(server, key, value), name))
 
 
 def test_answers_are_read_later_and_only_so_many_wait(server, store):

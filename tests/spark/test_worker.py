@@ -22,22 +22,39 @@ def test_what_is_imported_is_never_garbage_and_the_end_is_as_quiet_as_ever():
     assert done.stderr == ""
 
 
+_PICKLED = """
+import pickle, sys
+from pyspark import cloudpickle
+from windowpane.spark.internals.driver_worker import unpickled_on_workers
+from windowpane.spark.stages.blob_state import SparkBlobStore
+from windowpane.spark.stages.process import BucketProcessor
+from windowpane.spark.stages.wire import Wire
+processor = unpickled_on_workers(BucketProcessor(dict, Wire(), "None"), *SparkBlobStore.DECLARED)
+sys.stdout.buffer.write(cloudpickle.dumps(processor))
+"""
 _DRIVER_WORKER = """
 import builtins, pickle, sys
 from types import SimpleNamespace
-from windowpane.spark.stages.process import BucketProcessor
-from windowpane.spark.stages.wire import Wire
-processor = pickle.dumps(BucketProcessor(dict, Wire(), "None"))
+
+class Handle:
+    def getMapState(self, name, key, value):
+        builtins.print(name, key.simpleString(), value.simpleString())
+
+pickled = sys.stdin.buffer.read()
 print("before")
-pickle.loads(processor)
+pickle.loads(pickled)
 print("in another process")
 sys.modules["__main__"].__spec__ = SimpleNamespace(name="pyspark.sql.streaming.transform_with_state_driver_worker")
-pickle.loads(processor)
+processor = pickle.loads(pickled)
 print("Received UDF from JVM")
-builtins.print("of the user")
+processor.init(Handle())
+processor.close()
+builtins.print("imported", [name for name in sys.modules if name.split(".")[0] in ("windowpane", "pyarrow", "pandas")])
 """
 
 
-def test_the_driver_worker_says_nothing_to_the_users_console():
-    done = subprocess.run([sys.executable, "-c", _DRIVER_WORKER], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["before", "in another process", "of the user"]
+def test_the_driver_worker_declares_the_state_imports_nothing_and_prints_nothing_to_the_users_console():
+    pickled = subprocess.run([sys.executable, "-c", _PICKLED], capture_output=True, check=True).stdout
+    done = subprocess.run([sys.executable, "-c", _DRIVER_WORKER], input=pickled, capture_output=True, check=True)
+    state = "blobs struct<name:string> struct<blob:binary>"
+    assert done.stdout.decode().splitlines() == ["before", "in another process", state, "imported []"]

@@ -30,12 +30,14 @@ from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output, ToBlobs
 from windowpane.spark.internals.available_now import end_available_now_runs
+from windowpane.spark.internals.driver_worker import unpickled_on_workers
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.queries.settings import Buckets, choose_settings
 from windowpane.spark.queries.worker_python import check_worker_python
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
+from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.types import TIMESTAMP
 from windowpane.spark.stages.wire import COUNTERS, WATERMARK_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
@@ -262,7 +264,8 @@ def run_on_buckets(
     choose_settings(encoded.sparkSession)
     grouped = encoded.groupBy(encode.BUCKET)
     processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark, follows_watermark, next_watermark)
+    light = unpickled_on_workers(processor, *SparkBlobStore.DECLARED)
     begins_with = None if history is None else history.groupBy(encode.BUCKET)
     with shared_workers(encoded.sparkSession):
-        rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode, begins_with)
+        rows = grouped.transformWithStateInPandas(light, wire.spark_schema, "append", time_mode, begins_with)
     return rows if counted_as is None else rows.observe(counted_as, *counter_columns(wire.counters, own_watermark is not None))

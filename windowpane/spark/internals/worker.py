@@ -29,9 +29,6 @@ _GROWN_BY = 64 << 20
 _LARGEST_ON_HEAP = 32 << 20
 """glibc takes no higher value."""
 
-_DRIVER_WORKER = "pyspark.sql.streaming.transform_with_state_driver_worker"
-"""The process beside the driver that plans a stateful operator, as a module that runs."""
-
 _NEEDED = ("pyspark.worker", "pandas", "pyarrow.compute", "windowpane.spark.stages.encode", "windowpane.spark.stages.process")
 
 
@@ -46,20 +43,6 @@ def prepare_worker() -> None:
     """Prepare this process for many batches; once is enough."""
     _keep_freed_memory()
     freeze_imported()
-
-
-def silence_driver_worker() -> None:
-    """Keep PySpark's driver worker from printing what it does, the whole user function among it, to the user's console.
-
-    The module prints by ``print``, and has no setting for it; what it printed before it has read the function stays.
-    """
-    main = sys.modules["__main__"]
-    if getattr(getattr(main, "__spec__", None), "name", None) == _DRIVER_WORKER:
-        vars(main)["print"] = _print_nothing
-
-
-def _print_nothing(*words: object, **options: object) -> None:
-    pass
 
 
 def freeze_imported() -> None:

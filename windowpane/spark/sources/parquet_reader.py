@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from windowpane.errors import UnreadableFileError
 from windowpane.kernels.conditions import holds
@@ -48,8 +47,8 @@ def places(spark: Any, path: str, options: Mapping[str, str]) -> Any:
     """
     # A column that no file has: none is read, and none may be called _metadata.
     files = spark.readStream.format("parquet").schema("none boolean").options(**options).load(path)
-    row = F.col("_metadata.row_index")
-    return files.where(row % _ROWS_A_PLACE == 0).select(F.col("_metadata.file_path").alias("path"), row.alias("row"))
+    kept = files.where(f"_metadata.row_index % {_ROWS_A_PLACE} = 0")
+    return kept.selectExpr("_metadata.file_path AS path", "_metadata.row_index AS row")
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,12 @@ class SparkBlobStore:
     """A bucket's blobs in a MapState with the columns (name string, blob binary)."""
 
     # Types rather than texts: Python would have the JVM parse a text, in every task.
-    KEY_SCHEMA = T.StructType([T.StructField("name", T.StringType(), True)])
-    VALUE_SCHEMA = T.StructType([T.StructField("blob", T.BinaryType(), True)])
+    DECLARED = (
+        "blobs",
+        T.StructType([T.StructField("name", T.StringType(), True)]),
+        T.StructType([T.StructField("blob", T.BinaryType(), True)]),
+    )
+    """The name of the MapState, its key and its value."""
 
     def __init__(self, map_state: Any) -> None:
         """Keep the blobs in ``map_state``, of whatever bucket is current in Spark."""

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import WindowpaneError
 from windowpane.spark.internals.arrow_frames import frame_of
-from windowpane.spark.internals.worker import prepare_worker, silence_driver_worker
+from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import Layout
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.stages.between_operators import output_passed
@@ -71,16 +71,12 @@ class BucketProcessor(StatefulProcessor):
         self._follows = follows_watermark
         self._next = next_watermark
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        silence_driver_worker()
-
     def init(self, handle: Any) -> None:
-        """Open the state; called once a state partition and batch, and once on the driver."""
+        """Open the state; called once a state partition and batch."""
         prepare_worker()
         self._handle = handle
         self._engine = self._make_engine()
-        self._store = SparkBlobStore(handle.getMapState("blobs", SparkBlobStore.KEY_SCHEMA, SparkBlobStore.VALUE_SCHEMA))
+        self._store = SparkBlobStore(handle.getMapState(*SparkBlobStore.DECLARED))
         self._called: set[Any] = set()
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803

@@ -178,19 +178,18 @@ def counter_columns(names: Sequence[str], with_watermark: bool = False) -> list[
         with_watermark: whether counter rows have the watermark, too: ``watermark``, in Spark's meaning (nothing before
             it is still expected), and ``watermark_held_by``, of the bucket that is furthest behind.
     """
-    numbers = [_counter(i).cast("bigint") for i in range(1, len(names) + 1)]
-    columns = [F.coalesce(F.sum(each), F.lit(0)).alias(name) for each, name in zip(numbers, names, strict=True)]
-    if not with_watermark:
-        return columns
-    reached, held_by = (_counter(len(names) + i) for i in (1, 2))
-    micros = F.when(reached != "", reached).cast("bigint")
-    furthest_behind = F.coalesce(F.min_by(held_by, micros), F.max(held_by))
-    return [*columns, F.min(F.timestamp_micros(micros)).alias("watermark"), furthest_behind.alias("watermark_held_by")]
+    # As texts: the JVM parses one in a fraction of the time that it takes to put it together call by call.
+    columns = [f"coalesce(sum(cast({_counter(i)} AS bigint)), 0L) AS {name}" for i, name in enumerate(names, start=1)]
+    if with_watermark:
+        reached, held_by = (_counter(len(names) + i) for i in (1, 2))
+        micros = f"cast(nullif({reached}, '') AS bigint)"
+        columns.append(f"min(timestamp_micros({micros})) AS watermark")
+        columns.append(f"coalesce(min_by({held_by}, {micros}), max({held_by})) AS watermark_held_by")
+    return [F.expr(column) for column in columns]
 
 
-def _counter(number: int) -> Any:
-    text = F.split_part(F.col("blob").cast("string"), F.lit(","), F.lit(number))
-    return F.when(F.col("output") == COUNTER_ROW, text)
+def _counter(number: int) -> str:
+    return f"CASE WHEN output = {COUNTER_ROW} THEN split_part(cast(blob AS string), ',', {number}) END"
 
 
 def _column(index: int) -> str:
