@@ -9,6 +9,7 @@ processor time, which is that of the process with all its children.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -65,7 +66,10 @@ def run(system: str, folder: Path) -> None:
 
 def measured(system: str, folder: Path) -> dict[str, float]:
     """Run one job in a process of its own, and return its figures."""
-    process = subprocess.Popen(command(system, folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    compiled_once = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # as where the package was installed
+    process = subprocess.Popen(
+        command(system, folder), env=compiled_once, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     tree = ProcessTree(process.pid)
     while process.poll() is None:
         time.sleep(_EVERY_SECONDS)
