@@ -12,7 +12,7 @@ from windowpane.sql.bind.build_plan import Computed, over
 from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.aggregates import AGGREGATES, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, column_expr, convert, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, settled
 from windowpane.sql.expressions.operators import by_value, key_value, sortable
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, SqlType
 from windowpane.sql.nodes import Node, Order
@@ -271,7 +271,7 @@ class _Call:
         parts = AGGREGATES[self.name](arguments)
         if self.distinct and parts.of_distinct is not None:
             raise MismatchError(f"it has no DISTINCT for this type. {parts.of_distinct}")
-        condition = None if self.filter is None else calls.argument(convert(binder.bind(self.filter), BOOLEAN))
+        condition = self._condition(calls, binder, arguments)
 
         def column(primitive: Primitive) -> Expr:
             call = OverNodeCall(
@@ -289,6 +289,15 @@ class _Call:
 
         result = parts.finish([column(primitive) for primitive in parts.primitives])
         return Expr(result.sql, result.type, result.columns, name=self.name)
+
+    def _condition(self, calls: WindowCalls, binder: ScalarBinder, arguments: Sequence[Expr]) -> str | None:
+        """Return the column of FILTER; ``arg_min`` and ``arg_max`` skip values that are NULL, as in RisingWave."""
+        conditions = [] if self.filter is None else [convert(binder.bind(self.filter), BOOLEAN)]
+        if self.name in ("arg_min", "arg_max"):
+            conditions.append(build(BOOLEAN, "({0} IS NOT NULL)", settled(arguments[0])))
+        if not conditions:
+            return None
+        return calls.argument(conditions[0] if len(conditions) == 1 else build(BOOLEAN, "({0} AND {1})", *conditions))
 
     def _counts_rows(self) -> bool:
         return self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star)
