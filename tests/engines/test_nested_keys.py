@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.examples import examples
-from windowpane.engines.nested_keys import reading, writing
+from windowpane.engines.nested_keys import coding, reading, writing
+from windowpane.engines.nested_keys.coding import coded_keys
 from windowpane.engines.nested_keys.reading import decoded_keys
 from windowpane.engines.nested_keys.writing import encoded_keys, hashable_key
 from windowpane.engines.program import Program
@@ -25,8 +26,10 @@ from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
+from windowpane.sizes import Size
 from windowpane.state.codec import decode_key, encode_key
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.sizes import given_sizes
 
 UTC = dt.UTC
 LENGTHS = st.sampled_from([0, 1, 3, 254, 255, 256, 300])
@@ -200,6 +203,33 @@ def test_keys_that_a_type_does_not_spell_so_are_read_all_the_same():
     assert decoded_keys(found, PAIR).to_pylist() == [{"a": "x", "n": 1}, {"a": None, "n": 3}]
 
 
+ALWAYS_CODED: dict[Size[Any], Any] = {coding._FEWEST_ROWS: 1, coding._SAMPLE: 1, coding._MANY: 1.1}
+
+
+@settings(max_examples=examples(500), deadline=None, print_blob=True)
+@given(columns(st.builds(structs, NAMES, st.data(), st.just(typed(SCALARS)))), st.sampled_from([1, 40]))
+def test_keys_that_repeat_are_written_once_each(column, places):
+    with given_sizes({**ALWAYS_CODED, coding._PLACES_A_ROW: places}):
+        coded = coded_keys("k", column)
+    assert coded.to_pylist() == spelled(column.to_pylist())
+    if pa.types.is_dictionary(coded.type):
+        coded.validate(full=True)
+        assert len(set(coded.dictionary.to_pylist())) == len(coded.dictionary)
+
+
+def test_structs_that_repeat_are_coded_and_no_other_keys():
+    place = pa.struct([("city", pa.string()), ("x", pa.float64())])
+    found = [{"city": f"city {each % 90}", "x": each % 3 - 0.0} if each % 7 else None for each in range(20_000)]
+    coded = coded_keys("k", pa.chunked_array([pa.array(found[:9_000], place), pa.array(found[9_000:], place)]))
+    assert coded.type == pa.dictionary(pa.int32(), pa.binary())
+    assert (len(coded.dictionary), coded.to_pylist()) == (91, spelled(found))
+    few, new = found[:100], [{"city": f"city {each}", "x": 0.5} for each in range(20_000)]
+    for keys, kind in ((few, place), (new, place), ([[each % 3] for each in range(20_000)], pa.list_(pa.int64()))):
+        plain = coded_keys("k", pa.chunked_array([pa.array(keys, kind)]))
+        assert plain.type == pa.binary()
+        assert plain.to_pylist() == spelled(keys)
+
+
 def test_plain_keys_have_one_spelling():
     column = pa.chunked_array([[0.0, -0.0, None]])
     assert [str(each) for each in hashable_key("k", column).to_pylist()] == ["0.0", "0.0", "None"]
@@ -220,10 +250,10 @@ PLACES = [
 TAGS = [None, [], ["a"], ["a", None]]
 
 
-def program() -> Program:
+def program(trigger: Any = None) -> Program:
     function = FunctionPlan("aggregate", aggregates=(("n", wp.count()), ("s", wp.sum("v"))))
     keys = ("place", "tags")
-    plan = WindowPlan(keys, wp.TumblingEventTimeWindows.of(10), function, event_time="t")
+    plan = WindowPlan(keys, wp.TumblingEventTimeWindows.of(10), function, trigger, event_time="t")
     of_keys = pa.schema([COLUMNS.field(name) for name in keys])
     types = InputTypes(COLUMNS, of_keys, keys, pa.timestamp("us", tz="UTC"), {"n": (), "s": ("v",)}, None)
     return compile_program(plan, types, COLUMNS.names)
@@ -240,6 +270,21 @@ def rows(count: int, first: int) -> pa.Table:
         pa.array(np.arange(count)),
     ]
     return pa.table(columns, names=[*COLUMNS.names, TIME, PARTITION, POSITION])
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_rows_by_coded_keys_fold_as_by_their_bytes(early):
+    built = program(wp.EachBatch() if early else None)
+    engine: Any = make_engine(built)
+    assert built.engine == ("updates" if early else "slices")
+    found = []
+    for sizes in ({}, ALWAYS_CODED):
+        with given_sizes(sizes):
+            folded = engine.combiner(rows(200, 0))
+        assert not any(pa.types.is_dictionary(kind) for kind in folded.schema.types)
+        found.append(sorted(folded.to_pylist(), key=repr))
+    assert found[0] == found[1]
+    assert len(found[0]) == 2 * 12
 
 
 def test_nested_keys_go_on_after_a_restart():

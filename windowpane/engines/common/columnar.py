@@ -93,22 +93,24 @@ def group_columns(program: Program) -> tuple[str, ...]:
     return tuple(_ENCODED + name if is_nested(field.type) else name for name, field in named)
 
 
-def keyed(program: Program, rows: pa.Table) -> pa.Table:
-    """Return rows that have the columns of ``key_names``."""
+def keyed(program: Program, rows: pa.Table, write: Callable[[str, pa.ChunkedArray], pa.Array] = encoded_keys) -> pa.Table:
+    """Return rows that have the columns of ``key_names``; ``write`` makes those of nested keys."""
     if program.key_columns:
-        return with_encoded_keys(program, rows)
+        return with_encoded_keys(program, rows, write)
     return rows.append_column(_ALL, pa.array(np.zeros(rows.num_rows, np.int8)))
 
 
-def with_encoded_keys(program: Program, rows: pa.Table) -> pa.Table:
-    """Return rows that have the columns of ``group_columns``.
+def with_encoded_keys(
+    program: Program, rows: pa.Table, write: Callable[[str, pa.ChunkedArray], pa.Array] = encoded_keys
+) -> pa.Table:
+    """Return rows that have the columns of ``group_columns``; ``write`` makes those of nested keys.
 
     Raises:
         UnrepresentableValueError: a key that Python has no type for.
     """
     for name, column in zip(program.key_columns, group_columns(program), strict=True):
         if column != name and column not in rows.column_names:
-            rows = rows.append_column(column, encoded_keys(name, rows[name]))
+            rows = rows.append_column(column, write(name, rows[name]))
     return rows
 
 

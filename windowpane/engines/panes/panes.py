@@ -18,6 +18,7 @@ from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.emptying import purging
 from windowpane.engines.common.slicing import Slices, slices_of
 from windowpane.engines.common.staggering import staggered
+from windowpane.engines.nested_keys.coding import coded_keys
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import ROWS, SLICE, TIME
@@ -56,7 +57,7 @@ class PanesEngine(ABC):
             TimestampOverflowError: a row whose windows do not fit into int64.
         """
         program, slices = self.program, slices_of(self.program.spec.assigner)
-        rows, starts = with_plain_keys(program, keyed(program, rows)), np.zeros(rows.num_rows, np.int64)
+        rows, starts = with_plain_keys(program, keyed(program, rows, coded_keys)), np.zeros(rows.num_rows, np.int64)
         if slices is not None and program.spec.assigner.is_event_time:
             refuse_null_times(program, rows)
             starts = slices.starts(rows[TIME].to_numpy())

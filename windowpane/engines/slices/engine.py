@@ -31,6 +31,7 @@ from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.slicing import Slices, slices_of
 from windowpane.engines.common.staggering import slicing_refusal, staggered
+from windowpane.engines.nested_keys.coding import coded_keys
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.merging import merged_windows
@@ -102,7 +103,8 @@ class SlicesEngine:
         return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS, kept=[(PARTITION, "max"), (POSITION, "max")])
 
     def _keyed_by_slice(self, rows: pa.Table) -> pa.Table:
-        return with_plain_keys(self.program, self.sliced(rows, self.slices, now=0))
+        """Return rows with slice and key, nested keys coded where they repeat."""
+        return with_plain_keys(self.program, keyed(self.program, self._starting(rows, self.slices, now=0), coded_keys))
 
     def are_punctual(self, rows: pa.Table, watermark: int) -> Mask:
         """Return which rows have missed none of their windows, in no gap, under a watermark.
@@ -135,14 +137,17 @@ class SlicesEngine:
         return Folding.NOT if expected_groups(sample.num_rows, groups, together) > _MANY * together else Folding.TOGETHER
 
     def sliced(self, rows: pa.Table, slices: Slices, now: int) -> pa.Table:
-        """Return rows in no gap with the column that names their slice; ``now`` is the processing time."""
+        """Return rows in no gap with their key and the column that names their slice; ``now`` is the processing time."""
+        return keyed(self.program, self._starting(rows, slices, now))
+
+    def _starting(self, rows: pa.Table, slices: Slices, now: int) -> pa.Table:
         if self.is_event_time:
             refuse_null_times(self.program, rows)
             times = rows[TIME].to_numpy()
         else:
             times = np.full(rows.num_rows, now, np.int64)
         starts = slices.starts(times)
-        return keyed(self.program, rows.append_column(SLICE, pa.array(starts)))
+        return rows.append_column(SLICE, pa.array(starts))
 
 
 def refusal(program: Program) -> str | None:

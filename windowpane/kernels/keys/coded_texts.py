@@ -1,7 +1,8 @@
 """Coded texts: columns that hold each text once, and a number a row, as Parquet files hold texts that repeat.
 
 Arrow's name for them is dictionary arrays. A source hands texts on so where the combiner reads the numbers alone; what the
-combiner emits, and all that bypasses it, is texts again. No other column is a dictionary, so the type shows which these are.
+combiner emits, and all that bypasses it, is texts again. Nested keys as bytes are coded in a fold, too. No other column is a
+dictionary, so the type shows which these are.
 """
 
 from __future__ import annotations
