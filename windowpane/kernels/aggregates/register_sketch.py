@@ -118,11 +118,13 @@ def _written(table: npt.NDArray[np.uint8], lg_k: int) -> list[bytes]:
 
 def _ranks(hashes: Unsigned) -> npt.NDArray[np.uint8]:
     """Return the number of leading zeros, and one, of each word."""
-    # frexp gives the exponent of the next power of two, exactly so of numbers below 2**53.
-    high = np.frexp((hashes >> np.uint64(32)).astype(np.float64))[1]
-    low = np.frexp((hashes & np.uint64(0xFFFFFFFF)).astype(np.float64))[1]
-    zeros = np.where(high > 0, 32 - high, 64 - low)
-    ranks: npt.NDArray[np.uint8] = np.minimum(zeros + 1, _GREATEST_RANK).astype(np.uint8)
+    # Doubles hold 53 bits exactly, and say in their exponent how many of them there are.
+    high = (hashes >> np.uint64(11)).astype(np.float64).view(np.int64) >> 52
+    ranks = (1022 + 53 + 1 - high).astype(np.uint8)
+    (without,) = np.nonzero(high == 0)
+    if len(without):
+        low = np.frexp(hashes[without].astype(np.float64))[1]
+        ranks[without] = np.minimum(64 - low + 1, _GREATEST_RANK)
     return ranks
 
 

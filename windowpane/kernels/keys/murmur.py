@@ -30,36 +30,53 @@ def murmur_of_words(words: Unsigned, seed: int) -> tuple[Unsigned, Unsigned]:
 
 def _hashed(words: Unsigned, length: int, seed: int) -> tuple[Unsigned, Unsigned]:
     h1, h2 = (np.full(words.shape[1], seed, np.uint64) for _ in range(2))
+    spare = np.empty(words.shape[1], np.uint64)
     whole = length // _BLOCK * 2
     for k1, k2 in zip(words[:whole:2], words[1:whole:2], strict=True):
-        h1 = (_turned(h1 ^ _first_mix(k1), 27) + h2) * np.uint64(5) + np.uint64(0x52DCE729)
-        h2 = (_turned(h2 ^ _second_mix(k2), 31) + h1) * np.uint64(5) + np.uint64(0x38495AB5)
+        h1 ^= _mixed(k1, _C1, 31, _C2, spare)
+        _turn(h1, 27, spare)
+        h1 += h2
+        h1 *= np.uint64(5)
+        h1 += np.uint64(0x52DCE729)
+        h2 ^= _mixed(k2, _C2, 33, _C1, spare)
+        _turn(h2, 31, spare)
+        h2 += h1
+        h2 *= np.uint64(5)
+        h2 += np.uint64(0x38495AB5)
     rest = words[whole:]
     if len(rest) > 1:
-        h2 = h2 ^ _second_mix(rest[1])
+        h2 ^= _mixed(rest[1], _C2, 33, _C1, spare)
     if len(rest):
-        h1 = h1 ^ _first_mix(rest[0])
-    h1, h2 = h1 ^ np.uint64(length), h2 ^ np.uint64(length)
-    h1 = h1 + h2
-    h2 = h2 + h1
-    h1, h2 = _finalized(h1), _finalized(h2)
-    h1 = h1 + h2
-    return h1, h2 + h1
+        h1 ^= _mixed(rest[0], _C1, 31, _C2, spare)
+    h1 ^= np.uint64(length)
+    h2 ^= np.uint64(length)
+    h1 += h2
+    h2 += h1
+    _finalize(h1, spare)
+    _finalize(h2, spare)
+    h1 += h2
+    h2 += h1
+    return h1, h2
 
 
-def _first_mix(word: Unsigned) -> Unsigned:
-    return _turned(word * _C1, 31) * _C2
+def _mixed(words: Unsigned, before: np.uint64, bits: int, after: np.uint64, spare: Unsigned) -> Unsigned:
+    """Return words multiplied, turned and multiplied again; ``spare`` is overwritten."""
+    mixed: Unsigned = words * before
+    _turn(mixed, bits, spare)
+    mixed *= after
+    return mixed
 
 
-def _second_mix(word: Unsigned) -> Unsigned:
-    return _turned(word * _C2, 33) * _C1
+def _turn(values: Unsigned, bits: int, spare: Unsigned) -> None:
+    """Turn values to the left, where they are."""
+    np.right_shift(values, np.uint64(64 - bits), out=spare)
+    values <<= np.uint64(bits)
+    values |= spare
 
 
-def _turned(values: Unsigned, bits: int) -> Unsigned:
-    return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
-
-
-def _finalized(words: Unsigned) -> Unsigned:
-    words = (words ^ (words >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    words = (words ^ (words >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return words ^ (words >> np.uint64(33))
+def _finalize(values: Unsigned, spare: Unsigned) -> None:
+    """Mix all bits of values, where they are."""
+    for factor in (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)):
+        values ^= np.right_shift(values, np.uint64(33), out=spare)
+        values *= factor
+    values ^= np.right_shift(values, np.uint64(33), out=spare)
