@@ -371,8 +371,10 @@ def _by_slice(partials: pa.Table) -> list[tuple[int, pa.Table]]:
     """Return (slice, its rows without the slice column) for each slice present, in order."""
     if not partials.num_rows:
         return []
-    partials = partials.sort_by(SLICE)
     starts = partials[SLICE].to_numpy()
+    if (starts[1:] < starts[:-1]).any():
+        partials = partials.sort_by(SLICE)
+        starts = partials[SLICE].to_numpy()
     present, firsts = np.unique(starts, return_index=True)
     body = partials.drop_columns([SLICE])
     ends = [*firsts[1:].tolist(), len(starts)]

@@ -17,13 +17,15 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.kernels.grouping.group_folds import neutral
-from windowpane.kernels.grouping.segments import Values, whole_numbers
+from windowpane.kernels.grouping.segments import Segments, Values, whole_numbers
 from windowpane.sizes import Size
 
 _FEWEST_ROWS = Size("rows worth grouping by address", 1 << 13, (1, 4))
 _PLACES_A_ROW = Size("places by address a row", 4, (1, 40))
 """With more places than that, most of the time would go into those that stay empty."""
 _SAMPLE = Size("rows sampled before grouping by address", 1 << 10, (1, 4))
+_RADIX_SORTED = 1 << 16
+"""numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones."""
 _MOST_DISTANT = (1 << 63) - 1
 
 
@@ -76,6 +78,15 @@ class AddressedGroups:
     def total(self, values: Values) -> Values:
         """Return the sum of the values of each group."""
         return self._reduced(np.add, values, neutral(values.dtype, "sum"))
+
+    def segments(self) -> Segments | None:
+        """Return the groups with the rows of each in their order, groups in the same order; ``None`` where they are many."""
+        if self.count > _RADIX_SORTED:
+            return None
+        numbers = np.empty(self.most, np.uint16)
+        numbers[self._present] = np.arange(self.count, dtype=np.uint16)
+        order = np.argsort(numbers[self.places], kind="stable")
+        return Segments(order, np.concatenate(([0], np.cumsum(self.sizes))))
 
     @cached_property
     def _sizes(self) -> Integers:

@@ -179,7 +179,7 @@ class GroupedFold:
     ) -> pa.Table:
         known = self._known_groups(table, groups, [*steps, *(step for _, step in extra)])
         if known is not None:
-            return self._by_known_groups(table, groups, steps, extra, known)
+            return self._by_known_groups(table, groups, steps, extra, known, is_fold)
         members: list[Step] = [(_ROW, "list")] if self._segmented else []
         numbered = table.append_column(_ROW, pa.array(np.arange(table.num_rows))) if members else table
         asked = [*steps, *members, *(step for _, step in extra)]
@@ -200,9 +200,12 @@ class GroupedFold:
     def _known_groups(self, table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> Groups | None:
         """Return the rows of each group where they are found faster than by hashing, and every step has a form on them."""
         is_folded_so = all(how == "count_all" or is_folded(table.schema.field(name).type, how) for name, how in steps)
-        if not is_folded_so or not groups or self._segmented:
+        if not is_folded_so or not groups:
             return None
         columns = [table[name] for name in groups]
+        if self._segmented:
+            found = addressed_groups(columns)
+            return None if found is None else found.segments()
         has_nulls = any(table[name].null_count for name, _ in steps if isinstance(name, str))
         addressed = addressed_groups(columns)
         if addressed is not None:
@@ -216,11 +219,15 @@ class GroupedFold:
         steps: Sequence[Step],
         extra: Sequence[tuple[str, Step]],
         known: Groups,
+        is_fold: bool,
     ) -> pa.Table:
         members = pa.array(known.members)
         columns: dict[str, Any] = {name: flat(table[name]).take(members) for name in groups}
         named = zip((p.name for p in self._partials), steps, strict=True)
         columns |= self._normalised({name: _applied(table, step, known) for name, step in named})
+        if isinstance(known, Segments):
+            for segmented in self._segmented:
+                columns |= segmented.fold(table, known) if is_fold else segmented.merge(table, known)
         return pa.table(columns | {name: _applied(table, step, known) for name, step in extra})
 
     def finish(self, partials: pa.Table) -> list[pa.Array]:

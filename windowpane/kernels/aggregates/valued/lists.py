@@ -79,4 +79,7 @@ def list_array(offsets: Integers, values: Any) -> pa.ListArray:
 
 def gathered_lists(column: Any, segments: Segments) -> Lists:
     """Return the lists of each group, joined in the order of its rows."""
+    lists = Lists.of(column)
+    if (lists.lengths == 1).all():
+        return Lists(segments.gather(lists.values), segments.offsets)
     return Lists.of(segments.gather(column)).within(segments)
