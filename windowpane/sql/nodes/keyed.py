@@ -36,6 +36,20 @@ class Fold:
         """Return ``count`` of an argument, or ``count(*)``."""
         return cls("count", argument, condition, "BIGINT", takes_back=True)
 
+    @property
+    def is_by_length(self) -> bool:
+        """Whether it is an extreme of intervals, which DuckDB's ``least`` and ``greatest`` compare by their months first."""
+        return self.combined is not None and "INTERVAL" in self.kept
+
+    def merged(self, held: str, added: str) -> str:
+        """Return SQL of a partial result with another one added to it; either may be NULL."""
+        if self.combined is None:
+            return f"coalesce({held}, 0) + {added}"
+        if self.is_by_length:
+            better = "<" if self.function == "min" else ">"
+            return f"CASE WHEN {held} IS NULL OR {added} {better} {held} THEN {added} ELSE {held} END"
+        return f"{self.combined}({held}, {added})"
+
 
 @dataclass(frozen=True)
 class Aggregate(Unary):
@@ -66,7 +80,9 @@ class Aggregate(Unary):
     @property
     def detail(self) -> str:
         by = f" by {', '.join(self.groups)}" if self.groups else ""
-        return f"{', '.join(self.calls)}{by}"
+        # Stores in which they were compared otherwise are refused by it.
+        compared = ", intervals by length" if any(fold is not None and fold.is_by_length for fold in self.folds) else ""
+        return f"{', '.join(self.calls)}{by}{compared}"
 
 
 @dataclass(frozen=True)

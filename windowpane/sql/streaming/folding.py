@@ -118,11 +118,7 @@ class Folded:
 
     def _merged_sql(self, batch: str) -> str:
         """Return the groups of a folded batch as they are with it, and beside that as they were before."""
-        combined = [
-            f"{fold.combined}(s.a{index}, b.a{index})" if fold.combined else f"coalesce(s.a{index}, 0) + b.a{index}"
-            for index, fold in enumerate(self._folds)
-        ]
-        values = [f"CAST({value} AS {fold.kept})" for value, fold in zip(combined, self._folds, strict=True)]
+        values = [f"CAST({fold.merged(f's.a{index}', f'b.a{index}')} AS {fold.kept})" for index, fold in enumerate(self._folds)]
         seen = [f"coalesce(s.n{index}, 0) + b.n{index}" for index in range(len(values))]
         items = [f"b.{quoted(group)}" for group in self._node.groups]
         items += self._beside_old(f"coalesce(s.{ROWS}, 0) + b.{ROWS}", values, seen)
