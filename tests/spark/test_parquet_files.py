@@ -8,6 +8,7 @@ import json
 import os
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -99,6 +100,94 @@ def test_columns_have_the_values_that_spark_reads(spark, tmp_path, int96):
             assert found[name].cast(expected[name].type).to_pylist().__repr__() == expected[name].to_pylist().__repr__(), name
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
+
+
+PLACE = "struct<city: string, at: struct<floor: int, x: double, price: decimal(9,2), day: date, on: timestamp>, open: boolean>"
+
+
+def places(first: int) -> list[dict[str, Any] | None]:
+    """Return forty structs, some null, some with nulls at each depth."""
+    days, found = [dt.date(2024, 1, 1 + each) for each in range(3)], []
+    for each in range(first, first + 40):
+        at = {
+            "floor": None if each % 3 == 0 else each % 4,
+            "x": [float("nan"), -0.0, 0.0, 1.5][each % 4],
+            "price": Decimal(each % 5) / 4,
+            "day": days[each % 3],
+            "on": dt.datetime(2024, 1, days[each % 3].day, tzinfo=dt.UTC),
+        }
+        place = {
+            "city": None if each % 11 == 0 else f"city {each % 3}",
+            "at": None if each % 13 == 0 else at,
+            "open": each % 2 == 0,
+        }
+        found.append(None if each % 7 == 0 else place)
+    return found
+
+
+def test_structs_of_plain_values_are_read_by_arrow_with_the_rows_of_spark(spark, tmp_path, by_spark):
+    kind = pa.struct(
+        [
+            ("city", pa.string()),
+            (
+                "at",
+                pa.struct(
+                    [
+                        ("floor", pa.int32()),
+                        ("x", pa.float64()),
+                        ("price", pa.decimal128(9, 2)),
+                        ("day", pa.date32()),
+                        ("on", pa.timestamp("us", "UTC")),
+                    ]
+                ),
+            ),
+            ("open", pa.bool_()),
+        ]
+    )
+    for number in range(3):
+        times = pa.array((np.arange(40) % 7 + 10 * number) * 1_000_000).cast(pa.timestamp("us", "UTC"))
+        spots = [None if each % 7 == 0 else {"city": f"city {each % 3}", "floor": each % 2} for each in range(40)]
+        spot = pa.array(spots, pa.struct([("city", pa.string()), ("floor", pa.int32())]))
+        rows = {"spot": spot, "place": pa.array(places(40 * number), kind), "v": pa.array(np.arange(40)), "t": times}
+        written(tmp_path / "in", number, rows)
+    found = []
+    for reader in ("arrow", "spark"):
+        if reader == "spark":
+            by_spark()
+        ddl = f"spot struct<city: string, floor: int>, place {PLACE}, v bigint, t timestamp"
+        rows = stream(spark, tmp_path / "in", ddl).where("v <> 5 and place is not null")
+        keyed = wp.stream(rows, event_time="t", watermark="1 second").key_by("spot")
+        result = keyed.window(wp.TumblingEventTimeWindows.of("5 seconds")).aggregate(
+            n=wp.count(), s=wp.sum("v"), places=wp.collect_list("place")
+        )
+        assert how(result) == ("files read and filtered by Arrow, where they are encoded" if reader == "arrow" else "")
+        found.append([repr(row) for row in results(result, tmp_path / reader)])
+    assert found[0] == found[1]
+    # Six spots and NULL: its rows of the first file have no place, and the second windows have five spots; the last one waits.
+    assert len(found[0]) == 6 + 5 + 7 + 5 + 7
+
+
+@pytest.mark.parametrize(
+    ("kind", "ddl"),
+    [
+        (pa.struct([("a", pa.list_(pa.int64()))]), "struct<a: array<bigint>>"),
+        (pa.struct([("A", pa.int64())]), "struct<a: bigint>"),
+        (pa.struct([("a", pa.int32())]), "struct<a: bigint>"),
+        (pa.struct([("b", pa.int64()), ("a", pa.int64())]), "struct<a: bigint, b: bigint>"),
+        (pa.struct([("a", pa.int64()), ("b", pa.int64())]), "struct<a: bigint>"),
+        (pa.struct([("a", pa.timestamp("us"))]), "struct<a: timestamp_ntz>"),
+        (pa.struct([("value", pa.binary()), ("metadata", pa.binary())]), "variant"),
+    ],
+    ids=str,
+)
+def test_other_structs_are_left_to_spark(tmp_path, kind, ddl):
+    path = tmp_path / "one.parquet"
+    pq.write_table(pa.table({"s": pa.nulls(3, kind)}), path)
+    types = T.StructType.fromDDL(f"s {ddl}")
+    assert isinstance(types, T.StructType)
+    refusal = ParquetColumns(arrow_schema(types, "test")).refusal(str(path), ["s"])
+    assert refusal is not None
+    assert "column 's' is struct<" in refusal
 
 
 def read(path: Path, schema: pa.Schema, *coded: str) -> list[pa.Table]:

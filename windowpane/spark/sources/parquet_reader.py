@@ -35,6 +35,8 @@ _BYTES_A_CODED_TEXT = 10
 """A column with so many bytes a row, its dictionary included, mostly holds codes."""
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_PLAIN = (*_INTEGERS, pa.string(), pa.binary(), pa.bool_(), pa.float32(), pa.float64(), pa.date32(), TIMESTAMP)
+"""Types of values in structs, which are read as they are; instants of 96 bits are read without a zone, so they are none."""
 
 
 def places(spark: Any, path: str, options: Mapping[str, str]) -> Any:
@@ -289,7 +291,7 @@ def _file_type(file: ParquetFile, name: str) -> pa.DataType:
 
 def _way(found: pa.DataType, wanted: pa.DataType) -> tuple[pa.DataType, ...] | None:
     """Return the casts that give Spark's values of a column, ``None`` where Spark reads it otherwise, or refuses it."""
-    if found == wanted and not pa.types.is_nested(found):
+    if found == wanted and (not pa.types.is_nested(found) or _is_plain_struct(wanted)):
         return ()
     if pa.types.is_dictionary(found) or pa.types.is_large_string(found):
         inner = found.value_type if pa.types.is_dictionary(found) else found
@@ -301,3 +303,20 @@ def _way(found: pa.DataType, wanted: pa.DataType) -> tuple[pa.DataType, ...] | N
     if found in _INTEGERS and wanted in _INTEGERS:
         return (wanted,) if _INTEGERS.index(found) < _INTEGERS.index(wanted) else None
     return (wanted,) if (found, wanted) == (pa.float32(), pa.float64()) else None
+
+
+def _is_plain_struct(kind: pa.DataType) -> bool:
+    """Whether a struct of a schema holds nothing but values that Arrow reads as they are, and structs of them.
+
+    What Spark has as a type of its own and Arrow as a struct (a variant) is marked by metadata of the fields.
+    """
+    if not pa.types.is_struct(kind) or not kind.num_fields or len({field.name.lower() for field in kind}) < kind.num_fields:
+        return False
+    return all(
+        not field.metadata and (_is_plain_struct(field.type) if pa.types.is_struct(field.type) else _is_plain(field.type))
+        for field in kind
+    )
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return kind in _PLAIN or pa.types.is_decimal128(kind)
