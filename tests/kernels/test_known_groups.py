@@ -76,6 +76,21 @@ def test_addressed_groups_are_those_of_arrow(seed, names):
     expected = {key: (len(rows), sum(rows), min(rows), max(rows)) for key, rows in groups_of(table).items()}
     assert dict(zip(keys, found, strict=True)) == expected, f"seed {seed}"
     assert groups.count == len(expected)
+    segments = groups.segments()
+    assert segments is not None
+    assert rows_of(segments, table) == groups_of(table), f"seed {seed}"
+    assert table.take(pa.array(segments.members)).equals(members)
+
+
+def test_rows_of_so_many_groups_are_not_brought_together():
+    numbers = np.random.default_rng(1).permutation(1 << 16)
+    few, many = (addressed_groups([pa.chunked_array([pa.array(each)])]) for each in (numbers, np.append(numbers, 1 << 16)))
+    assert few is not None
+    assert many is not None
+    segments = few.segments()
+    assert segments is not None
+    assert segments.order.tolist() == np.argsort(numbers).tolist()
+    assert many.segments() is None
 
 
 def texts(seed: int, distinct: int) -> pa.Table:

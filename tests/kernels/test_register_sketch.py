@@ -17,6 +17,7 @@ from datasketches import hll_sketch, hll_union, tgt_hll_type
 import windowpane as wp
 from windowpane.kernels.aggregates import columnar_form
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
+from windowpane.kernels.aggregates.register_sketch import _ranks
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.murmur import murmur_of_texts
 from windowpane.windowing.aggregates.algorithms.distinct_sketch import DistinctSketch
@@ -96,3 +97,11 @@ def test_hashes_of_texts_are_those_of_the_library() -> None:
         # A sketch of one value holds its coupon: 26 bits of the first half, and the rank of the second.
         coupon = int.from_bytes(bytes(sketch.serialize_compact())[8:12], "little")
         assert coupon == (min(64 - high.bit_length(), 62) + 1) << 26 | low & 0x3FFFFFF
+
+
+def test_ranks_are_the_leading_zeros_of_words_and_one_but_63_at_most() -> None:
+    drawn = random.Random(3)
+    words = [0, 1, 2, 2**10, 2**11 - 1, 2**11, 2**11 + 1, 2**63, 2**64 - 1, *(drawn.getrandbits(64) >> n for n in range(64))]
+    ranks = _ranks(np.array(words, np.uint64)).tolist()
+    assert ranks == [min(64 - word.bit_length() + 1, 63) for word in words]
+    assert _ranks(np.zeros(0, np.uint64)).tolist() == []
