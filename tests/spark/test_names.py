@@ -61,6 +61,19 @@ def test_programs_of_static_rows(spark: Any, key: str, value: str, time: str, be
 
 
 @pytest.mark.parametrize(("key", "value", "time", "beat"), NAMES)
+def test_labels_of_a_stream(spark: Any, tmp_path: Path, key: str, value: str, time: str, beat: str) -> None:
+    given = Feed(tmp_path / "rows", schema(key, value, time, beat)).add(
+        [(*row, False) for row in EVENTS], *[[(None, seconds, None, True)] for seconds in (60, 61)]
+    )
+    asked = Feed(tmp_path / "labels", f"{quoted(key)} string, {quoted('at.')} timestamp")
+    asked.add([("a", 4)], [("b", 13)], [("c", 70)])
+    labels = asked.stream(spark).withWatermark("`at.`", "0 seconds")
+    rolling = wp.rolling(given.stream(spark), event_time=time, watermark="0 seconds", heartbeat=beat).by(key)
+    features = rolling.over("20 seconds", n=wp.count(), total=wp.sum(value)).hop("5 seconds")
+    assert run(features.at(labels, time="at.")).rows() == [("a", 4, 2, 7), ("b", 13, 1, 7)]
+
+
+@pytest.mark.parametrize(("key", "value", "time", "beat"), NAMES)
 def test_joins(spark: Any, key: str, value: str, time: str, beat: str) -> None:
     left = wp.stream(table(spark, EVENTS, schema(key, value, time)), event_time=time)
     prices = table(spark, [("a", 2, 10), ("b", 11, 20)], schema(key, "w.x", "at."))

@@ -154,7 +154,7 @@ class Source:
     def watermarked(self) -> Any:
         """The rows with the watermark, for those that meet others before they are encoded."""
         delay = self.spark_watermark
-        return self.rows if delay is None else self.rows.withWatermark(self.event_time, delay)
+        return self.rows if delay is None else self.rows.withWatermark(quoted(str(self.event_time)), delay)
 
     def _punctuated(self, column: str) -> Any:
         """Return the DataFrame with a watermark of what a column says; the one that Spark watches does not stay."""
