@@ -14,7 +14,7 @@ from bench.standings import Standing
 from bench.systems import TITLES
 
 _BEGIN, _END = "<!-- {name}: written by `make bench` -->", "<!-- end of {name} -->"
-_GOALS = ("case", "keys", "against", "goal", "reached", "with `read_in_arrow`", "")
+_GOALS = ("case", "keys", "against", "goal", "reached", "in Arrow", "")
 
 
 def write_pages(results: Results, standings: Sequence[Standing], root: Path = ROOT) -> None:

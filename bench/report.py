@@ -42,7 +42,7 @@ def cells(figure: Figure) -> list[str]:
 
 
 def _standings(standings: Sequence[Standing]) -> Table:
-    table = Table("case", "keys", "against", "goal", "reached", "read_in_arrow", "", title="Goals")
+    table = Table("case", "keys", "against", "goal", "reached", "in Arrow", "", title="Goals")
     for each in standings:
         colour = "yellow" if each.verdict == "not met" else "green"
         against = TITLES.get(each.against, each.against)

@@ -25,7 +25,7 @@ class System:
 
 
 WINDOWPANE = System("windowpane", "windowpane", "on_windowpane")
-WINDOWPANE_ARROW = System("windowpane-arrow", "windowpane, read_in_arrow", "on_windowpane_arrow")
+WINDOWPANE_ARROW = System("windowpane-arrow", "windowpane, in Arrow", "on_windowpane_arrow")
 WINDOWPANE_CALENDAR = System("windowpane-calendar", "windowpane, windows of a calendar", "on_windowpane_calendar")
 WINDOWPANE_SOURCES = System("windowpane-sources", "windowpane, 64 sources", "on_windowpane_sources")
 NATIVE = System("spark", "native Spark", "on_spark")

@@ -78,6 +78,6 @@ def test_every_case_has_rows_and_a_name_of_its_own():
 
 def test_systems_go_by_the_titles_that_are_listed_and_by_their_names():
     case = next(case for case in all_cases() if case.is_among(["tumbling, batches of 4 M 1000 keys"]))
-    chosen = case.with_systems(["windowpane, read_in_arrow", "spark", "nobody"])
+    chosen = case.with_systems(["windowpane, in Arrow", "spark", "nobody"])
     assert [each.system.name for each in chosen.contenders] == ["windowpane-arrow", "spark"]
     assert not case.with_systems(["nobody"]).contenders
