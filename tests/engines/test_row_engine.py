@@ -109,6 +109,16 @@ def test_rows_of_an_earlier_window_without_a_watermark_come_before_the_batchs_ow
     assert not output.is_idle, "it must see every watermark, to compare the next rows with the one before"
 
 
+def test_a_bucket_without_state_finds_no_row_of_an_earlier_window_late_that_carries_no_watermark():
+    program = program_of(WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger()))
+    downstream = type(program)(**{**program.__dict__, "upstream": Upstream.WINDOW})
+    late = [table_of(Batch(0, 0, (("a", 1, 5),)))]
+    assert results_of(RowEngine(downstream).run(MemoryBlobStore(), late, Clock(60, 0))) == [("a", 0, 10, "[1]")]
+    store = MemoryBlobStore()
+    RowEngine(downstream).run(store, [table_of(Batch(0, 0, (("a", 1, 55),)))], Clock(50, 0))
+    assert late_of(RowEngine(downstream).run(store, late, Clock(60, 0))) == [("a", 1, True, [(0, 10)])]
+
+
 def test_a_row_without_event_time_is_refused_with_key_and_value_even_by_sessions():
     for assigner in (TumblingEventTimeWindows(10), EventTimeSessionWindows(10)):
         program = program_of(WindowSpec(assigner, AS_ROW, EventTimeTrigger()))
