@@ -136,6 +136,21 @@ def test_variance_of_exact_numbers_is_exact(session: Session) -> None:
     assert session.query("SELECT var_pop(i) FROM t").text_rows() == [["4611686016279904256.25"]]
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+def test_the_variance_of_one_double_that_is_not_finite_is_not_a_number_as_in_postgresql(value: str) -> None:
+    session = Session(store=":memory:")
+    calls = "var_pop(v) AS a, stddev_pop(v) AS b, stddev_pop(DISTINCT v) AS c, var_samp(v) AS d"
+    session.run("CREATE TABLE doubles (k int PRIMARY KEY, v double precision)")
+    session.run(f"CREATE MATERIALIZED VIEW moments AS SELECT {calls} FROM doubles")
+    session.run(f"INSERT INTO doubles VALUES (1, '{value}'), (2, NULL); FLUSH")
+    assert session.query(f"SELECT {calls} FROM doubles").text_rows() == [["NaN", "NaN", "NaN", None]]
+    assert session.query("SELECT * FROM moments").text_rows() == [["NaN", "NaN", "NaN", None]]
+    session.run("INSERT INTO doubles VALUES (3, 1.5); FLUSH")
+    assert session.query("SELECT * FROM moments").text_rows() == [["NaN"] * 4]
+    session.run("DELETE FROM doubles WHERE k = 1; FLUSH")
+    assert session.query("SELECT * FROM moments").text_rows() == [["0", "0", "0", None]]
+
+
 def test_a_text_is_every_digit_of_it_or_an_error(session: Session) -> None:
     digits = "123456789012345678"
     values = f"(VALUES ('{digits}'), (' +{digits}.5 '), ('-.5'), ('5.'), ('1e3')) AS q(v)"

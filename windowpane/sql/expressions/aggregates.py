@@ -157,11 +157,19 @@ def _moment(name: str) -> Binder:
         (value,) = _only(arguments)
         if not is_number(value.type):
             raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
-        if is_float(value.type):
-            return _one(Primitive(name, (convert(value, DOUBLE),), DOUBLE, name))
-        return _exact_moment(name, value)
+        return _float_moment(name, value) if is_float(value.type) else _exact_moment(name, value)
 
     return bind
+
+
+def _float_moment(name: str, value: Expr) -> Parts:
+    """The moment of floats; of one value DuckDB's ``var_pop`` is 0 even where that is NaN or infinite, PostgreSQL's NaN."""
+    wide = convert(value, DOUBLE)
+    moment = Primitive(name, (wide,), DOUBLE, name)
+    if name.endswith("_samp"):
+        return _one(moment)
+    zero_or_nan = Primitive("max", (build(DOUBLE, "({0} * 0)", wide),), DOUBLE, "max")
+    return Parts((moment, zero_or_nan), lambda parts: build(DOUBLE, "({0} + {1})", *parts))
 
 
 def _exact_moment(name: str, value: Expr) -> Parts:
