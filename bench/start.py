@@ -1,9 +1,9 @@
 """The start of a job: from its process to the results of its first batch, beside native Spark's.
 
 Usage: ``python -m bench.start [--rows N] [--runs N]``. A job reads four files of payments, each a batch, into tumbling windows;
-each job is a process of its own, and the systems take turns. ``plain`` is windowpane as it comes, ``daemon`` with its own daemon
-of workers, ``warm`` with that and ``wp.warm_up``. The figures are medians, in seconds since the start of the process but for the
-processor time, which is that of the process with all its children.
+each job is a process of its own, and the systems take turns. ``tws`` is a ``transformWithState`` written by hand, ``plain`` is
+windowpane as it comes, ``daemon`` with its own daemon of workers, ``warm`` with that and ``wp.warm_up``. The figures are medians,
+in seconds since the start of the process but for the processor time, which is that of the process with all its children.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.each_system import arguments, command
 from bench.payments import write_batches
 from bench.process_tree import ProcessTree
 
-SYSTEMS = ("spark", "plain", "daemon", "warm")
+SYSTEMS = ("spark", "tws", "plain", "daemon", "warm")
 _DAEMON = {"spark.python.daemon.module": "windowpane.spark.daemon"}
 _POINTS = ("session", "query", "first batch", "end")
 _EVERY_SECONDS = 0.1
@@ -47,6 +47,12 @@ def run(system: str, folder: Path) -> None:
 
         windows = rows.withWatermark("at", "2 seconds").groupBy("card", F.window("at", "10 seconds"))
         results = windows.agg(F.count(F.lit(1)).alias("n"), F.sum("amount").alias("total"))
+    elif system == "tws":
+        from bench.systems.on_tws import Tumbling
+
+        timed = rows.withWatermark("at", "2 seconds").selectExpr("card AS k", "amount AS price", "at", "unix_millis(at) AS ms")
+        schema = "k string, window_end timestamp, n bigint, s bigint, m bigint"
+        results = timed.groupBy("k").transformWithState(Tumbling(10), schema, "append", "EventTime")
     else:
         import windowpane as wp
 

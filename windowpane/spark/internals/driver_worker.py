@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark import cloudpickle
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
@@ -73,4 +73,5 @@ def unpickled_on_workers(
             if not self.is_on_driver():
                 self.processor.close()
 
-    return OnWorkers(cloudpickle.dumps(processor))  # type: ignore[no-untyped-call, unused-ignore]
+    # Spark's own serializer says in its words what cannot be pickled.
+    return OnWorkers(CloudPickleSerializer().dumps(processor))  # type: ignore[no-untyped-call]
