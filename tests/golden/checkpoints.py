@@ -51,9 +51,15 @@ def pack(name: str, checkpoint: Path, folder: Path) -> None:
 
 def unpack(name: str, checkpoint: Path, folder: Path) -> None:
     """Lay a kept checkpoint down, as that of a stream from ``folder``."""
-    with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
-        archive.extractall(checkpoint, filter="data")
+    extract(FOLDER / f"{name}.tar.xz", checkpoint)
     replace_words(checkpoint, {_INPUT: str(folder), _CHECKPOINT: str(checkpoint)})
+
+
+def extract(packed: Path, folder: Path) -> None:
+    """Extract an archive into a folder, with the filter that Python has since 3.11.4."""
+    with tarfile.open(packed) as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
+        archive.extractall(folder)
 
 
 def replace_words(checkpoint: Path, words: Mapping[str, str]) -> None:

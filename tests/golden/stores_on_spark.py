@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.golden.checkpoints import plain, replace_words
+from tests.golden.checkpoints import extract, plain, replace_words
 from windowpane.sql import Session
 
 FOLDER = Path(__file__).parent / "below"
@@ -86,8 +86,7 @@ def pack(work: Path) -> None:
 
 def unpack(work: Path) -> None:
     """Lay the kept store down in a folder."""
-    with tarfile.open(PACKED) as archive:
-        archive.extractall(work, filter="data")
+    extract(PACKED, work)
     _replace(work, _HERE, str(work))
 
 
