@@ -26,8 +26,8 @@ _TYPES = [
 
 
 def _details(value: Any) -> Any:
-    zone = getattr(value, "tzinfo", None)
-    return repr(value), getattr(value, "fold", None), zone, value.as_tuple() if isinstance(value, Decimal) else None
+    # A zone by its text: where the cache of zones was cleared, one zone has two objects, which are not equal.
+    return repr(value), getattr(value, "fold", None), value.as_tuple() if isinstance(value, Decimal) else None
 
 
 def _micros(instant: dt.datetime) -> int:
