@@ -87,7 +87,7 @@ def build_rolling(
         spec=spec,
         keys=arrow_schema(key_fields, "by"),
         key_columns=key_columns,
-        columns=arrow_schema(T.StructType([types[name] for name in read]), "over"),
+        columns=arrow_schema(T.StructType(call_columns(calls, projected.schema)), "over"),
         instant=window_bound_type(source.event_type),
         late_columns=arrow_schema(T.StructType([types[name] for name in late]), "late rows") if late else None,
         until=None if source.is_streaming else _until(source, spec, until),
@@ -144,7 +144,7 @@ def build_point_in_time(
     _check_labels(source, given, request, on, known_at)
     projection = Projection(source.rows)
     calls = calls_of(projection, request)
-    read, computed = columns_read(calls), dict(projection.columns)
+    computed = dict(projection.columns)
     rows = [F.col(quoted(key)).alias(hidden(f"key_{number}")) for number, key in enumerate(request.keys)]
     rows += [*computed.values(), F.col(quoted(event_time)).alias(_EVENT_TIME), F.lit(False).alias(IS_LABEL)]
     if known_at is not None:
@@ -158,10 +158,10 @@ def build_point_in_time(
     keys = tuple(hidden(f"key_{number}") for number in range(len(on)))
     carried = tuple(hidden(f"label_{number}") for number in range(len(labels.columns)))
     key_fields = T.StructType([both.schema[name] for name in keys])
-    read = (*read, *(() if known_at is None else (_KNOWN_AT,)))
     spec = request.spec(calls, RollingEmit.BATCH)
     plan = RollingPlan(request, spec, event_time, labels=_labels_text(time, inclusive, known_at))
-    columns = arrow_schema(T.StructType([both.schema[name] for name in read]), "over")
+    known = () if known_at is None else (both.schema[_KNOWN_AT],)
+    columns = arrow_schema(T.StructType([*call_columns(calls, both.schema), *known]), "over")
     program = PointInTimeProgram(
         spec=spec,
         keys=arrow_schema(key_fields, "by"),
@@ -269,11 +269,15 @@ def calls_of(projection: Projection, request: RollingRequest) -> list[RollingCal
         if condition is not None:
             condition = projection.add(_plain(condition), f"over {named.name}: filter", f"filter_{number}")
         calls.append(RollingCall(named.name, aggregate_of(named.call, arguments), request.window(named.length), condition))
-    schema = projection.select().schema
+    return calls
+
+
+def call_columns(calls: Sequence[RollingCall], schema: T.StructType) -> list[T.StructField]:
+    """Return the columns that calls read, refusing collations of those whose values are compared or handed on."""
     for call in calls:
         if call.aggregate.name != "count":
             refuse_compared_collations([schema[column] for column in call.aggregate.arguments], f"over {call.name}")
-    return calls
+    return [schema[name] for name in columns_read(calls)]
 
 
 def _plain(given: Any) -> Any:

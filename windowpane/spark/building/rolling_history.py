@@ -23,7 +23,7 @@ from windowpane.planning.engines import engine_of
 from windowpane.planning.rolling import RollingPlan, RollingRequest
 from windowpane.spark.building.operator_input import encoder_of
 from windowpane.spark.building.program import BuiltProgram
-from windowpane.spark.building.rolling import calls_of, columns_read
+from windowpane.spark.building.rolling import call_columns, calls_of, columns_read
 from windowpane.spark.queries.settings import Buckets, choose_settings
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode
@@ -76,14 +76,13 @@ def _folded(past: Source, heartbeat: str | None, request: RollingRequest, progra
     rows = _visible(past, heartbeat, program.spec, cut)
     projection = Projection(rows)
     key_columns, key_fields = projection.add_keys(request.keys)
-    read = columns_read(calls_of(projection, request))
+    calls = calls_of(projection, request)
     projection.add_event_time(str(past.event_time))
     projected = projection.select()
-    types = {field.name: field for field in projected.schema.fields}
     _check_same(program.keys, arrow_schema(key_fields, "by"))
-    _check_same(program.columns, arrow_schema(T.StructType([types[name] for name in read]), "over"))
+    _check_same(program.columns, arrow_schema(T.StructType(call_columns(calls, projected.schema)), "over"))
     number = Buckets.of(spark, is_streaming=True).number
-    encoder = encoder_of(past, key_columns, projection.columns, {*key_columns, *read, TIME})
+    encoder = encoder_of(past, key_columns, projection.columns, {*key_columns, *columns_read(calls), TIME})
     encoder = dataclasses.replace(encoder, partitions=number)
     every = spark.range(0, 1, 1, 1).mapInArrow(bounded.call_to_buckets(number), encode.SCHEMA)
     encoded = mapped_in_arrow(projected, encoder, encode.SCHEMA).union(every)

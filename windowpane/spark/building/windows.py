@@ -24,11 +24,9 @@ from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
-from windowpane.windowing.aggregates.registry import compared
+from windowpane.windowing.aggregates.registry import VALUES_OF_ARGUMENT, compared
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.over.spec import OrderColumn
-
-_VALUE_OF_ARGUMENT = frozenset({"any_value", "arg_max", "arg_min", "first", "last", "max", "min", "mode", "string_agg"})
 
 
 def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> BuiltProgram:
@@ -216,7 +214,7 @@ def _results(function: FunctionPlan, arguments: Mapping[str, Sequence[str]], giv
     if function.schema is not None:
         return fields
     for name, aggregate in function.aggregates:
-        if aggregate.name in _VALUE_OF_ARGUMENT:
+        if aggregate.name in VALUES_OF_ARGUMENT:
             fields.append(T.StructField(name, given[arguments[name][0]].dataType))
         elif aggregate.name == "collect_list":
             fields.append(T.StructField(name, T.ArrayType(given[arguments[name][0]].dataType)))

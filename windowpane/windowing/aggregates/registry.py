@@ -63,6 +63,9 @@ BINDERS: Mapping[str, Binder] = MappingProxyType(
     }
 )
 
+VALUES_OF_ARGUMENT = frozenset({"any_value", "arg_max", "arg_min", "first", "last", "max", "min", "mode", "string_agg"})
+"""Aggregates whose result is a value of their first argument, and has its type."""
+
 _HANDS_ON = frozenset({"any_value", "collect_list", "count", "first", "last", "string_agg"})
 
 
