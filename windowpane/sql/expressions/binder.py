@@ -73,6 +73,8 @@ _NEAREST = {
     "tumble": _IN_FROM.format("TUMBLE(t, at, INTERVAL '10 minutes')"),
     "hop": _IN_FROM.format("HOP(t, at, INTERVAL '5 minutes', INTERVAL '10 minutes')"),
 }
+_CALLED = frozenset((*FUNCTIONS, *time_functions.TIME_FUNCTIONS, *WITH_UNIT, "now", "proctime"))
+"""The names of all functions of values."""
 _BITWISE: _Kinds = {
     exp.BitwiseAnd: "&",
     exp.BitwiseOr: "|",
@@ -279,6 +281,8 @@ class ScalarBinder:
             raise self._misplaced(tree, f"the aggregate {name}")
         if name in WITH_UNIT and tree.expressions:
             return _renamed(with_unit(name, tree.expressions[0].name, [self.bind(each) for each in tree.expressions[1:]]), name)
+        if name not in _CALLED:
+            raise self.text.name_error(tree, f"there is no function {name!r}. {_NEAREST.get(name, _LISTED)}")
         arguments = [self.bind(argument) for argument in tree.expressions]
         if name in time_functions.TIME_FUNCTIONS:
             return _renamed(time_functions.TIME_FUNCTIONS[name](arguments), name)
@@ -286,8 +290,6 @@ class ScalarBinder:
             raise MismatchError(f"{name} takes no arguments.")
         if name in ("now", "proctime"):
             return self._now(tree)
-        if name not in FUNCTIONS:
-            raise self.text.name_error(tree, f"there is no function {name!r}. {_NEAREST.get(name, _LISTED)}")
         try:
             return _renamed(FUNCTIONS[name](arguments), name)
         except MismatchError as error:
@@ -375,6 +377,13 @@ def _coerced(binder: ScalarBinder, tree: exp.Expr) -> Expr:
     return binder._cast(tree)
 
 
+def _if(binder: ScalarBinder, tree: exp.If) -> Expr:
+    """Bind Flink's ``IF(condition, value, other)``."""
+    if tree.args.get("false") is None:
+        raise MismatchError("if takes a condition and two values, as in IF(a > 0, 'more', 'less').")
+    return _renamed(binder._case(exp.Case(ifs=[tree], default=tree.args["false"])), "if")
+
+
 _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Column: ScalarBinder.column,
     exp.Literal: ScalarBinder._literal,
@@ -391,6 +400,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Is: ScalarBinder._is,
     exp.In: ScalarBinder._in,
     exp.Case: ScalarBinder._case,
+    exp.If: _if,
     exp.DPipe: lambda binder, tree: operators.concatenate(binder.bind(tree.this), binder.bind(tree.expression)),
     exp.Pow: lambda binder, tree: operators.power(binder.bind(tree.this), binder.bind(tree.expression)),
     exp.Anonymous: ScalarBinder._call,

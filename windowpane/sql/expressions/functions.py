@@ -84,6 +84,12 @@ def _extreme(name: str) -> Builder:
     return bind
 
 
+def _if_null(arguments: Sequence[Expr]) -> Expr:
+    """Return Flink's ``IFNULL(value, other)``."""
+    counted(arguments, 2, 2)
+    return _extreme("coalesce")(arguments)
+
+
 def _compared(name: str, operator: str) -> Builder:
     """Return ``greatest`` or ``least``; DuckDB's compare intervals by their months first, and jsonb as text."""
 
@@ -136,6 +142,7 @@ FUNCTIONS: dict[str, Builder] = {
     "greatest": _compared("greatest", ">"),
     "least": _compared("least", "<"),
     "coalesce": _extreme("coalesce"),
+    "ifnull": _if_null,
     "nullif": _nullif,
     "pg_typeof": _type_name,
     "date": _as_date,

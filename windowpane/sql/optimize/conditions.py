@@ -39,16 +39,31 @@ def all_of(conditions: Sequence[Expr]) -> Expr | None:
 
 
 def factored(condition: Expr) -> list[Expr]:
-    """Return a condition as conjuncts: those that all branches of an OR have precede it, ``(a AND b) OR (a AND c)``."""
+    """Return a condition as conjuncts: those that all branches of an OR have precede it, ``(a AND b) OR (a AND c)``.
+
+    They hold for the same rows; where the condition is NULL, they may be false.
+    """
     branches = [conjuncts(branch) for branch in _disjuncts(condition)]
     if len(branches) == 1:
         return [condition]
+    if (equal := _null_safe(branches)) is not None:
+        return [equal]
     shared = [part for part in _unique(branches[0]) if all(any(part.sql == each.sql for each in rest) for rest in branches[1:])]
     if not shared:
         return [condition]
     known = {part.sql for part in shared}
     left = [[part for part in branch if part.sql not in known] for branch in branches]
     return [*shared, joined("OR", [joined("AND", rest) for rest in left])] if all(left) else shared
+
+
+def _null_safe(branches: Sequence[Sequence[Expr]]) -> Expr | None:
+    """Return ``a IS NOT DISTINCT FROM b`` for the branches of ``a = b OR (a IS NULL AND b IS NULL)``, ``None`` for others."""
+    if sorted(map(len, branches)) != [1, 2]:
+        return None
+    (equal,), nulls = sorted(branches, key=len)
+    if equal.operator != "=" or {part.sql for part in nulls} != {f"({side.sql} IS NULL)" for side in equal.parts}:
+        return None
+    return combined("IS NOT DISTINCT FROM", *equal.parts)
 
 
 def _unique(conditions: Iterable[Expr]) -> list[Expr]:

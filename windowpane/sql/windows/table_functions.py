@@ -144,7 +144,7 @@ class TableFunctions:
         added = tuple(Visible(table, column) for column in bounds)
         if call.is_described:
             node, last = self._window_time(node, bounds[1])
-            added = (*added, Visible(table, last, starred=False))
+            added = (*added, Visible(table, last))
         return node, scope + Scope(added)
 
     def _window_time(self, node: Node, end: Column) -> tuple[Node, Column]:
