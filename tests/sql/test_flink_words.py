@@ -61,8 +61,8 @@ def test_the_last_row_of_each_window_with_its_window_time(session: Session) -> N
         "CREATE MATERIALIZED VIEW last AS SELECT `int`, name, window_start, window_end, window_time FROM ("
         "SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, name ORDER BY rowtime DESC) AS rownum "
         "FROM TABLE(TUMBLE(TABLE t1, DESCRIPTOR(rowtime), INTERVAL '5' SECOND))) WHERE rownum <= 1;"
-        "INSERT INTO t1 VALUES ('2020-10-10 00:00:01', 1, 'a'), ('2020-10-10 00:00:04', 5, 'a'), ('2020-10-10 00:00:07', 3, 'b'), "
-        "('2020-10-10 00:00:06', 6, 'b'), ('2020-10-10 00:00:32', 7, NULL); FLUSH"
+        "INSERT INTO t1 VALUES ('2020-10-10 00:00:01', 1, 'a'), ('2020-10-10 00:00:04', 5, 'a'), "
+        "('2020-10-10 00:00:07', 3, 'b'), ('2020-10-10 00:00:06', 6, 'b'), ('2020-10-10 00:00:32', 7, NULL); FLUSH"
     )
     assert session.query("SELECT * FROM last ORDER BY window_start").text_rows() == [
         ["5", "a", "2020-10-10 00:00:00", "2020-10-10 00:00:05", "2020-10-10 00:00:04.999"],
