@@ -48,7 +48,7 @@ def metrics_names(dataframe: Any) -> set[str]:
     """Return the names of the metrics that a DataFrame observes; none where the plan cannot be read."""
     try:
         if hasattr(dataframe, "_jdf"):
-            return set(_OBSERVED.findall(dataframe._jdf.queryExecution().logical().toString()))
+            return set(_OBSERVED.findall(dataframe._jdf.queryExecution().analyzed().toString()))
         return {str(each._observation) for each in _nodes(dataframe._plan) if type(each).__name__ == "CollectMetrics"}
     except (AttributeError, TypeError, Py4JError):
         return set()

@@ -23,6 +23,7 @@ from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import EndedStreamError, InvalidSpecError, WindowpaneError
 from windowpane.planning.engines import engine_of
 from windowpane.spark.building.program import BuiltProgram
+from windowpane.spark.internals.earlier_operators import has_kept_rows
 from windowpane.spark.queries.checkpoints import only
 from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
@@ -56,7 +57,8 @@ def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[st
             f"flush_at_end=True: Spark does not read the state of checkpoint {checkpoint!r}, since it escapes a space, a bracket "
             "or the like in its path. Give the checkpoint a path without."
         )
-    if len(built.operators) > 1 or any(source.upstream is not None for source in built.sources):
+    is_chain = any(source.upstream is not None or has_kept_rows(source.dataframe) for source in built.sources)
+    if len(built.operators) > 1 or is_chain:
         raise InvalidSpecError(
             "flush_at_end=True closes the windows of one operator, and here the results of one are the input of another, whose "
             f"state does not have them yet. {_HEARTBEAT}"

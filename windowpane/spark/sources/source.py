@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import hidden
+from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, waits_for_watermark
 from windowpane.spark.internals.file_relation import LeftToSpark
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
 from windowpane.spark.queries.settings import is_local, watermark_policy
@@ -233,7 +234,14 @@ class Source:
         """Where rows come from, as an ``Upstream`` of programs."""
         if self.upstream is not None:
             return Upstream.WINDOW_WITH_WATERMARKS
-        return Upstream.WINDOW if self.is_passed_on else Upstream.SOURCE
+        return Upstream.WINDOW if self.is_passed_on or self._leaves_operator else Upstream.SOURCE
+
+    @cached_property
+    def _leaves_operator(self) -> bool:
+        """Whether the watermark is that of the DataFrame, and an operator of Spark's may have kept rows while it advanced."""
+        if self.event_time is None or self.watermark is not None or not self.is_streaming:
+            return False
+        return self.has_watermark and has_kept_rows(self.dataframe)
 
     @property
     def has_watermark(self) -> bool:
@@ -316,6 +324,12 @@ class Source:
                 "does not carry that one to a second operator. Give the first operator a watermark of Spark's (bounded, "
                 "monotonous, punctuated), or write its results to a table and read that as a stream."
             )
+        if self.is_window_end and mixes_sources(self.dataframe):
+            raise InvalidSpecError(
+                f"event_time={self.event_time!r} is the end of a window in some rows of this union and not in others. An end "
+                "counts as the microsecond before it, which is wrong for the others. Give them one meaning before the union: "
+                "F.expr('window_end - INTERVAL 1 MICROSECOND') for the results."
+            )
         if self.is_passed_on and self.watermark is not None and (self.own_watermark or self.watermark.punctuation):
             raise InvalidSpecError(
                 f"event_time={self.event_time!r} comes with the watermark of the operator before, and {self.watermark!r} would "
@@ -325,10 +339,25 @@ class Source:
     def _check_watermark(self) -> None:
         if self.event_time is None:
             raise InvalidSpecError("watermark= needs event_time=, the column it is made from.")
+        self._check_second_watermark()
         if isinstance(self.event_type, T.TimestampNTZType):
             raise InvalidSpecError(
                 f"event_time: column {self.event_time!r} is timestamp_ntz, and Spark makes watermarks only of timestamps with "
                 "a time zone. Cast it to timestamp first."
+            )
+
+    def _check_second_watermark(self) -> None:
+        """Refuse a watermark of Spark's that waits for results which wait for the watermark themselves."""
+        assert self.watermark is not None, "the caller has checked"
+        if not self.watermark.is_sparks or watermark_policy(self.dataframe.sparkSession) != "min":
+            return
+        if waits_for_watermark(self.dataframe, PASSED_ON):
+            raise InvalidSpecError(
+                f"event_time={self.event_time!r} with {self.watermark!r}: these rows are results of a window or an aggregation "
+                "of the same query. Spark has one watermark a query, the least of all: results would wait for a watermark that "
+                "they have to move, and nothing would ever be emitted. Take the window's end as event time, which needs no "
+                "watermark= (window_end of a result, F.window_time('window') of an aggregation), or write the results to a table "
+                "and read that as a stream."
             )
 
 

@@ -1,0 +1,100 @@
+"""Rows that have passed an operator of Spark's: what is late is known by the watermark that this operator was under before.
+
+Expected results are those of Spark's own second aggregation, which compares rows with the watermark of the batch before, too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import windowpane as wp
+from tests.spark.helpers import Feed, run
+from windowpane.errors import InvalidSpecError
+
+pytestmark = pytest.mark.spark
+
+TEN = wp.TumblingEventTimeWindows.of("10 seconds")
+FIVE = wp.TumblingEventTimeWindows.of("5 seconds")
+EVENTS = [[("a", 1, 1), ("a", 6, 2), ("b", 2, 3)], [("a", 12, 4), ("b", 13, 5)], [("b", 27, 7)], [("a", 41, 8)], [("a", 60, 9)]]
+
+
+def events(spark: Any, folder: Path) -> Any:
+    return Feed(folder / "in").add(*EVENTS).stream(spark)
+
+
+def by_spark(spark: Any, folder: Path) -> Any:
+    """Return sums of five seconds that Spark has aggregated."""
+    grouped = events(spark, folder).withWatermark("t", "0 seconds").groupBy(F.window("t", "5 seconds"), "k")
+    return grouped.agg(F.sum("v").alias("s"))
+
+
+def by_windows(spark: Any, folder: Path) -> Any:
+    """Return the same sums by windows of this package."""
+    return wp.stream(events(spark, folder), "t", watermark="0 seconds").key_by("k").window(FIVE).aggregate(s=wp.sum("v")).df
+
+
+def test_results_of_an_aggregation_are_not_late(spark: Any, tmp_path: Path) -> None:
+    sums = by_spark(spark, tmp_path).select("k", F.window_time("window").alias("at"), "s")
+    collected = run(wp.stream(sums, "at").key_by("k").window(TEN).aggregate(n=wp.count(), s=wp.sum("s")))
+    expected = [("a", 0, 10, 2, 3), ("a", 10, 20, 1, 4), ("a", 40, 50, 1, 8)]
+    assert collected.rows() == [*expected, ("b", 0, 10, 1, 3), ("b", 10, 20, 1, 5), ("b", 20, 30, 1, 7)]
+    assert sum(collected.counted("late_elements")) == 0
+
+
+def test_rows_that_an_outer_join_held_are_not_late(spark: Any, tmp_path: Path) -> None:
+    left = events(spark, tmp_path).withWatermark("t", "0 seconds")
+    others = Feed(tmp_path / "right", "k2 string, t2 timestamp").add(
+        [("a", 1)], [("b", 13)], [("a", 27)], [("a", 41)], [("c", 60)]
+    )
+    right = others.stream(spark).withWatermark("t2", "0 seconds")
+    near = F.expr("k = k2 AND t2 BETWEEN t - INTERVAL 3 SECONDS AND t + INTERVAL 3 SECONDS")
+    joined = left.join(right, near, "leftOuter")
+    collected = run(wp.stream(joined, "t").key_by("k").window(TEN).aggregate(n=wp.count(), met=wp.count("t2")))
+    expected = [("a", 0, 10, 2, 1), ("a", 10, 20, 1, 0), ("a", 40, 50, 1, 1)]
+    assert collected.rows() == [*expected, ("b", 0, 10, 1, 0), ("b", 10, 20, 1, 1), ("b", 20, 30, 1, 0)]
+
+
+def test_rows_of_a_source_go_behind_the_watermark(spark: Any, tmp_path: Path) -> None:
+    """Joins with static rows, and deduplication, keep no row back: rows fold before the shuffle as before."""
+    named = spark.createDataFrame([("a", "Ann"), ("b", "Bob")], "k string, name string")
+    names = named.groupBy("k").agg(F.max("name").alias("name"))
+    rows = events(spark, tmp_path).withWatermark("t", "0 seconds").join(names, "k").dropDuplicatesWithinWatermark(["k", "v"])
+    explained = wp.stream(rows, "t").key_by("name").window(TEN).aggregate(n=wp.count()).explain()
+    assert "fold before the shuffle" in explained
+    assert "late one by one" not in explained
+
+
+@pytest.mark.parametrize("made", [by_spark, by_windows])
+def test_a_second_watermark_that_would_stop_the_query_is_refused(spark: Any, tmp_path: Path, made: Any) -> None:
+    end = "window.end" if made is by_spark else "window_end"
+    sums = made(spark, tmp_path).select("k", "s", F.expr(f"{end} - INTERVAL 1 SECOND").alias("at"))
+    with pytest.raises(InvalidSpecError, match="nothing would ever be emitted"):
+        wp.stream(sums, "at", watermark="5 seconds").key_by("k").window(TEN).aggregate(n=wp.count())
+
+
+def test_ends_of_windows_beside_other_times_are_refused(spark: Any, tmp_path: Path) -> None:
+    sums = by_windows(spark, tmp_path).select("k", F.col("window_end").alias("t"), F.col("s").alias("v"))
+    mixed = sums.union(events(spark, tmp_path / "other").withWatermark("t", "0 seconds"))
+    with pytest.raises(InvalidSpecError, match="one meaning before the union"):
+        wp.stream(mixed, "t").key_by("k").window(TEN).aggregate(n=wp.count())
+
+
+def test_a_view_of_results_has_names_of_counters_of_its_own(spark: Any, tmp_path: Path) -> None:
+    by_windows(spark, tmp_path).createOrReplaceTempView("results_of_windows")
+    sums = spark.sql("SELECT k, window_end, s FROM results_of_windows")
+    collected = run(wp.stream(sums, "window_end").key_by("k").window(TEN).aggregate(n=wp.count()))
+    assert len(collected.rows()) == 6
+    assert collected.counted("firings", "windowpane_2")
+
+
+@pytest.mark.parametrize("made", [by_spark, by_windows])
+def test_the_end_of_a_stream_is_refused_where_an_operator_before_keeps_rows(spark: Any, tmp_path: Path, made: Any) -> None:
+    end = F.window_time("window") if made is by_spark else F.col("window_end")
+    sums = made(spark, tmp_path).select("k", "s", end.alias("at"))
+    result = wp.stream(sums, "at").key_by("k").window(TEN).aggregate(n=wp.count())
+    with pytest.raises(InvalidSpecError, match="results of one are the input of another"):
+        run(result, checkpoint=tmp_path / "checkpoint", flush_at_end=True)

@@ -1,0 +1,110 @@
+"""Operators with state that the rows of a stream have passed already, as its plan says; PySpark has no public way to read it.
+
+Where the plan cannot be read there are none: rows then count as those of a source. On Spark Connect the text of ``spark.sql`` is
+not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+_BY_WATERMARK = ("Aggregate", "Distinct")
+"""Nodes that emit a row when the watermark has passed it, in output mode append."""
+_FUNCTIONS = ("FlatMapGroups", "TransformWithState")
+"""How the names of nodes of functions with state begin; here and on Spark Connect, where one more has a name of its own."""
+_FUNCTION_ON_CONNECT = "ApplyInPandasWithState"
+_JOIN = "Join"
+_ANY = re.compile("|".join((*_BY_WATERMARK, *_FUNCTIONS, _JOIN)))
+"""What the text of a plan with such a node contains: one call instead of several for each node."""
+
+
+def has_kept_rows(dataframe: Any) -> bool:
+    """Whether rows of a stream leave an operator that may have kept them: their times may be behind the watermark of the batch.
+
+    Such operators are aggregations, joins of two streams, and functions with state. Deduplication keeps no row back.
+    """
+    return any(map(_has_state, _nodes(dataframe)))
+
+
+def waits_for_watermark(dataframe: Any, passed_on: str) -> bool:
+    """Whether rows of a stream leave an operator that emits what the watermark has passed: an aggregation, or windows.
+
+    Args:
+        dataframe: the stream.
+        passed_on: the metadata of a column that windows of this package pass their watermark on with.
+    """
+    found = list(_nodes(dataframe))
+    if any(name in _BY_WATERMARK for name, _ in found):
+        return True
+    if not any(name.startswith(_FUNCTIONS) for name, _ in found) or not hasattr(dataframe, "_jdf"):
+        return False
+    return any(name == "Project" and passed_on in node.schema().json() for name, node in found)
+
+
+def mixes_sources(dataframe: Any) -> bool:
+    """Whether a stream is a union of rows that have passed an operator with state and of rows that have not."""
+    try:
+        unions = [node for name, node in _nodes(dataframe) if name == "Union" and hasattr(dataframe, "_jdf")]
+        return any(len({any(map(_has_state, _of_spark(each))) for each in _below(union)}) > 1 for union in unions)
+    except (AttributeError, TypeError, Py4JError):
+        return False
+
+
+def _has_state(named: tuple[str, Any]) -> bool:
+    name, _ = named
+    return name in _BY_WATERMARK or name.startswith(_FUNCTIONS) or name in (_JOIN, _FUNCTION_ON_CONNECT)
+
+
+def _nodes(dataframe: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the nodes of the plan of a stream with such operators, each with its name, without joins with static rows."""
+    if not getattr(dataframe, "isStreaming", False):
+        return
+    try:
+        if hasattr(dataframe, "_jdf"):
+            plan = dataframe._jdf.queryExecution().analyzed()
+            if _ANY.search(plan.toString()):
+                yield from _of_spark(plan)
+        else:
+            yield from _of_connect(dataframe._plan)
+    except (AttributeError, TypeError, Py4JError):
+        return
+
+
+def _of_spark(plan: Any) -> Iterator[tuple[str, Any]]:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        if not node.isStreaming():
+            continue
+        name, below = str(node.nodeName()), _below(node)
+        waiting += below
+        if name != _JOIN or all(child.isStreaming() for child in below):
+            yield name, node
+
+
+def _below(node: Any) -> list[Any]:
+    children = node.children()
+    return [children.apply(number) for number in range(children.size())]
+
+
+def _of_connect(plan: Any) -> Iterator[tuple[str, Any]]:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        name, below = type(node).__name__, _children(node)
+        waiting += below
+        if _is_stream(node) and (name != _JOIN or all(map(_is_stream, below))):
+            yield name, node
+
+
+def _is_stream(plan: Any) -> bool:
+    return bool(getattr(plan, "_is_streaming", False)) or any(map(_is_stream, _children(plan)))
+
+
+def _children(plan: Any) -> list[Any]:
+    below = (getattr(plan, name, None) for name in ("_child", "left", "right"))
+    return [child for child in below if child is not None]
