@@ -9,7 +9,7 @@ from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.own_watermark import Mark, Moves, OwnWatermark, is_mark, latest_of, reported
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
-from windowpane.windowing.watermarks import Standing, Watermarks
+from windowpane.windowing.watermarks import SourceMark, Standing, Watermarks
 
 SOURCES = Watermarks.bounded(5).per_source("s")
 
@@ -65,3 +65,15 @@ def test_a_change_of_the_column_forgets_sources_and_keeps_the_watermark() -> Non
     assert (changed.read(store).watermark, changed.read(store).sources) == (4, {})
     assert changed.advanced(store, changed.read(store), [mark(None, ("a", 90))], now=60).watermark == 84
     assert changed.read(store).watermark > MIN
+
+
+def test_a_batch_that_another_run_repeats_is_under_the_same_watermarks() -> None:
+    """Sinks take a batch once: what the clock adds depends on the run, so it counts from the next batch on."""
+    own = OwnWatermark(SOURCES.with_idleness(100).not_behind_now(1000).at_once())
+    before = Standing(4, sources={"a": SourceMark(10, silent=60), "b": SourceMark(30)}, now=1500, run="first", caught_up=True)
+    for marks in ([], [mark("s", ("b", 700))], [mark("s", ("a", 700), ("b", 900))]):
+        rows = latest_of(marks)
+        moves = own.moves(before, marks, 1590)
+        assert moves.before == 4
+        assert moves.after == max(499, 694 if "a" in rows else 4)  # the clock of the batch before, less 1000; the rows less 5
+    assert OwnWatermark(SOURCES).moves(before, [mark("s", ("a", 700), ("b", 900))], 1590) == Moves(4, 4)

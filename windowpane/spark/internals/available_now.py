@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import suppress
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from windowpane.spark.internals.session import is_classic
@@ -38,7 +40,8 @@ def stop_when_consumed(query: Any, poll_seconds: float = 0.2) -> threading.Threa
             if batches and batches[-1].batchId != first and _read_nothing(batches[-1]):
                 query.stop()
                 return
-            query.awaitTermination(poll_seconds)
+            with suppress(StreamingQueryException):  # whoever waits for the query gets it
+                query.awaitTermination(poll_seconds)
 
     thread = threading.Thread(target=watch, name="windowpane-stop-when-consumed", daemon=True)
     thread.start()

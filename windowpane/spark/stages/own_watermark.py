@@ -135,6 +135,17 @@ class OwnWatermark:
         is_same = held.pop("column") == self.strategy.source
         return Standing(sources=sources if is_same else {}, **held)
 
+    def moves(self, before: Standing, marks: Iterable[pa.Table], now: int) -> Moves:
+        """Return the watermark in a batch at ``now``: at its end it is that of its rows, where they may close windows at once.
+
+        What the clock adds counts from the next batch on. How much that is depends on the run, and a batch that a run did not
+        commit is repeated by another one: its results must be the same, since sinks take a batch once.
+        """
+        if not self.strategy.is_at_once:
+            return Moves(before.watermark, before.watermark)
+        clock = now if before.now is None else before.now
+        return Moves(before.watermark, advance(self.strategy, before, latest_of(marks), clock, before.run).watermark)
+
     def advanced(self, store: BlobStore, before: Standing, marks: Iterable[pa.Table], now: int) -> Standing:
         """Return what is known after a batch at ``now``, and keep it."""
         context = TaskContext.get()

@@ -121,8 +121,8 @@ class BucketProcessor(StatefulProcessor):
             standing = None
             if self._own is not None:
                 before = self._own.read(self._store)
+                moves = self._own.moves(before, marks, now * 1000)
                 standing = self._own.advanced(self._store, before, marks, now * 1000)
-                moves = Moves(before.watermark, standing.watermark if self._own.strategy.is_at_once else before.watermark)
             elif self._follows:
                 moves = Moves.least(reports)
             else:
