@@ -89,13 +89,26 @@ def test_rows_that_are_spread_over_buckets_meet_what_is_there(spread_session: Se
     _rounds(spread_session, random.Random(7), expected)
 
 
+@pytest.mark.parametrize("source", ["l", "(SELECT * FROM l) AS l", "seen AS l"])
+def test_a_column_declared_as_proctime_is_the_time_of_arrival_as_in_flink(source: str) -> None:
+    with Session(":memory:") as session:
+        session.run(
+            "CREATE TABLE l (k int, n int, at AS PROCTIME()) APPEND ONLY; CREATE TABLE v (k int PRIMARY KEY, name text);"
+            "CREATE VIEW seen AS SELECT k, n, at FROM l;"
+            f"CREATE MATERIALIZED VIEW named AS SELECT n, name FROM {source} LEFT JOIN v FOR SYSTEM_TIME AS OF l.at ON l.k = v.k;"
+            "INSERT INTO v VALUES (1, 'a'); INSERT INTO l VALUES (1, 1); FLUSH;"
+            "UPDATE v SET name = 'b' WHERE k = 1; INSERT INTO l VALUES (1, 2), (2, 3); FLUSH"
+        )
+        assert session.query("SELECT * FROM named ORDER BY n").rows() == [(1, "a"), (2, "b"), (3, None)]
+
+
 @pytest.mark.parametrize(
     ("query", "words"),
     [
         ("SELECT 1 FROM v FOR SYSTEM_TIME AS OF PROCTIME()", "line 1, column .*here is not supported"),
         ("SELECT 1 FROM v JOIN l FOR SYSTEM_TIME AS OF PROCTIME() ON l.k = v.k", "must be APPEND ONLY"),
         ("SELECT 1 FROM l RIGHT JOIN v FOR SYSTEM_TIME AS OF PROCTIME() ON l.k = v.k", "JOIN and LEFT JOIN with ON are"),
-        ("SELECT 1 FROM l JOIN v FOR SYSTEM_TIME AS OF '2024-01-01' ON l.k = v.k", "gives another result"),
+        ("SELECT 1 FROM l JOIN v FOR SYSTEM_TIME AS OF '2024-01-01' ON l.k = v.k", "write FOR SYSTEM_TIME AS OF PROCTIME"),
         ("SELECT 1 FROM l JOIN v FOR SYSTEM_TIME BETWEEN 1 AND 2 ON l.k = v.k", "FOR SYSTEM_TIME AS OF is"),
     ],
 )

@@ -85,21 +85,28 @@ class Joins:
     def _of_versions(
         self, left: Node, right: Node, scope: Scope, other: Scope, join: exp.Expr, moment: exp.Expr
     ) -> tuple[Node, Scope]:
-        """Join each row with the version of its key that was valid at a time of the row."""
+        """Join each row with the version of its key that was valid at a time of the row.
+
+        A column of the left side that is declared as ``PROCTIME()`` looks up a table without versions, as in Flink.
+        """
         version = join.this.args["version"]
         if (join.args.get("side") or "").upper() not in ("", "LEFT") or join.args.get("on") is None:
             raise self._text.unsupported(join, "FOR SYSTEM_TIME AS OF in this join", "JOIN and LEFT JOIN with ON are.")
+        at = ScalarBinder(self._text, scope, "FOR SYSTEM_TIME AS OF", self._query.now).bind(moment)
         times = [each.column for each in other.visible if each.column.id in right.watermarks]
-        if not right.append_only or len(times) != 1:
+        has_versions = right.append_only and len(times) == 1
+        if not has_versions and at.is_column and at.column in self._query.arrival_times:
+            kind = _KINDS[str(join.args.get("side") or "").upper()]
+            return self._by_arrival(left, right, scope + other, join, kind), scope + other
+        if not has_versions:
             raise self._text.unsupported(
                 version,
                 "FOR SYSTEM_TIME AS OF a time of the left side for a table that has not each version as a row",
                 "A table with a PRIMARY KEY keeps the newest version alone. Make it APPEND ONLY, each version a row, with one "
-                "WATERMARK FOR the time from which it is valid. A join without FOR SYSTEM_TIME gives another result: when a row "
-                "of this side changes, results that stand already change with it.",
+                "WATERMARK FOR the time from which it is valid. To look up the rows of a table when a row of the left side "
+                "arrives, write FOR SYSTEM_TIME AS OF PROCTIME(). A join without FOR SYSTEM_TIME gives another result: when a "
+                "row of this side changes, results that stand already change with it.",
             )
-        binder = ScalarBinder(self._text, scope, "FOR SYSTEM_TIME AS OF", self._query.now)
-        at = binder.bind(moment)
         if not at.columns:
             raise self._text.unsupported(
                 version, "FOR SYSTEM_TIME AS OF a constant", "Write a time of the left side, or PROCTIME()."

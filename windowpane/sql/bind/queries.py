@@ -52,6 +52,7 @@ class QueryBinder:
         self.ids = ids or Ids()
         self.now = "" if streaming else NOW
         self.window_places: dict[str, exp.Expr] = {}
+        self.arrival_times = set[str]()
         self.relation_places: dict[str, exp.Expr] = {}
         self.reads: list[exp.Table] = []
 
@@ -236,6 +237,7 @@ class QueryBinder:
         inner = QueryBinder(self.schema, Text(view.script), self._evaluator, streaming=self.streaming, ids=self.ids)
         bound = inner.bind(view.query)
         self.window_places.update(dict.fromkeys(inner.window_places, view.query))
+        self.arrival_times |= inner.arrival_times
         names = view.column_names or tuple(column.name for column in bound.outputs)
         outputs = tuple(column.renamed(name) for column, name in zip(bound.outputs, names, strict=True))
         return self._as_table(replace(bound, outputs=outputs), view.name)
@@ -254,6 +256,7 @@ class QueryBinder:
             small=found.small,
             keyed=found.kind != "materialized view",
         )
+        self.arrival_times.update(columns[name].id for name in found.arrival)
         visible = tuple(Visible(found.name, columns[stored.name]) for stored in found.visible)
         return node, Scope(visible)
 

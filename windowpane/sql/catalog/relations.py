@@ -35,6 +35,7 @@ class Relation:
         storage: where DuckDB keeps it.
         watermarks: by column.
         small: whether it has few rows, by declaration or by its query.
+        arrival: the columns that are declared as ``PROCTIME()``, the time at which a row is written.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Relation:
     storage: str
     watermarks: Mapping[str, Watermark] = field(default_factory=dict)
     small: bool = False
+    arrival: frozenset[str] = frozenset()
 
     @property
     def visible(self) -> tuple[StoredColumn, ...]:

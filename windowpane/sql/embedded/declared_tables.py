@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sqlglot import exp
+
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo, TableWatermark
 from windowpane.sql.catalog.relations import Relation, StoredColumn
@@ -55,6 +57,7 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
         f"main.{quoted(statement.name)}",
         {watermark.column: Watermark(((statement.name, "{w}"),), statement.append_only)} if watermark else {},
         small=statement.small,
+        arrival=frozenset(column.name for column in statement.columns if _is_proctime(column.generated)),
     )
     types = {column.name: column.type for column in columns}
     generated = _generated(statement, scope, types, text)
@@ -99,6 +102,10 @@ def _defaults(statement: CreateTable, text: Text) -> dict[str, Expr]:
     binder = ScalarBinder(text, Scope(), "DEFAULT", NOW)
     given = [column for column in statement.columns if column.default is not None]
     return {column.name: assigned(binder.bind(column.default), column.type) for column in given if column.default is not None}
+
+
+def _is_proctime(tree: exp.Expr | None) -> bool:
+    return isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "proctime"
 
 
 def _generated(statement: CreateTable, scope: Scope, types: Mapping[str, SqlType], text: Text) -> dict[str, str]:

@@ -221,18 +221,19 @@ class Cursor:
     def _parse(self, tokens: list[Token]) -> exp.Expr:
         if not tokens:
             raise self.syntax_error(f"expected an expression, found {self._found()}.")
-        self._refuse_changelog(tokens)
+        self._refuse_unread(tokens)
         tree = parse_tokens(rewrite_table_calls(tokens), self._text)
         refuse_unread(tree, Text(self._text))
         return tree
 
-    def _refuse_changelog(self, tokens: list[Token]) -> None:
+    def _refuse_unread(self, tokens: list[Token]) -> None:
+        """Refuse what the parser would call an error of syntax, or not see."""
         words = [_word(token) for token in tokens]
-        for index in range(len(words) - 2):
-            if words[index : index + 3] == ["AS", "CHANGELOG", "FROM"]:
-                place = place_at(self._text, tokens[index].start)
-                message = "AS CHANGELOG FROM is not supported. session.changelog(name) says what a flush has changed in a view."
-                raise UnsupportedSqlError(message, place.line, place.column)
+        for index, token in enumerate(tokens):
+            for phrase, message in _UNREAD.items():
+                if words[index : index + len(phrase)] == list(phrase):
+                    place = place_at(self._text, token.start)
+                    raise UnsupportedSqlError(message, place.line, place.column)
 
     def _found(self) -> str:
         return repr(self._tokens[self._at].text) if self._at < len(self._tokens) else "the end of the statement"
@@ -244,6 +245,18 @@ class Cursor:
     def unsupported(self, construct: str, instead: str) -> SqlError:
         """Return a refusal of a construct at the next token."""
         return UnsupportedSqlError(f"{construct} is not supported. {instead}", self.place.line, self.place.column)
+
+
+_UNREAD = {
+    ("AS", "CHANGELOG", "FROM"): (
+        "AS CHANGELOG FROM is not supported. session.changelog(name) says what a flush has changed in a view."
+    ),
+    ("MATCH_RECOGNIZE", "("): (
+        "MATCH_RECOGNIZE is not supported. LAG and other calls OVER a window say what was before a row; "
+        "SESSION finds rows that are near to one another."
+    ),
+}
+"""Constructs that are refused by their words, and what is said of them."""
 
 
 def _word(token: Token) -> str:
