@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,11 @@ from windowpane.engines.over.tails import SHARD_ROWS, Tails
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import InconsistentChangeError, MissingOrderError
-from windowpane.hidden_columns import PARTITION, POSITION, SORT_KEY, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, SORT_KEY, TIME
 from windowpane.planning.engines import with_engine
 from windowpane.sizes import Size
 from windowpane.state.codec import frame, unframe
+from windowpane.state.compact.texts import MANY_TEXTS
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import BLOCK_PAGES, RowPages
 from windowpane.state.tables import table_to_blob
@@ -450,6 +452,50 @@ def test_the_tails_that_two_rows_of_one_place_join_are_read_once(monkeypatch: py
     assert found[0] == found[1]
     assert found[0][0] == 1
     assert [table.num_rows for table in reads] == [0, 0, 2]  # once for each watermark
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_coded_texts_are_what_the_texts_are(seed: int) -> None:
+    """Each piece of a bucket has codes of its own, in numbers of any width; texts that do not repeat arrive as they are."""
+    draw = random.Random(seed)
+    program = with_engine(a_program(OverCall("sum", ("v",), ROWS_10), OverCall("lag", ("v",)), mode=Emit.CLOSE, append_only=True))
+    plain, coded, stores, number = columnar_engine(program), columnar_engine(program), [MemoryBlobStore(), MemoryBlobStore()], 0
+    with given_sizes({SHARD_ROWS: draw.choice([2, 16_384]), MANY_TEXTS: draw.choice([2, 4096])}):
+        for watermark in [*range(MIN, MIN + 1), *range(0, 400, 40), MAX]:
+            parts = []
+            for _ in range(draw.randrange(4) if watermark < MAX else 0):
+                entries = [
+                    (draw.choice([None, "", "a", "b", "ü"]), max(watermark, 0) + draw.randrange(1, 90), number + n, n)
+                    for n in range(draw.randrange(1, 20))
+                ]
+                number += len(entries)
+                parts.append(rows(entries).drop_columns([PARTITION, POSITION]))
+            sent = [in_codes(part, draw) for part in parts]
+            expected, got = plain.run(stores[0], parts, Clock(watermark, 0)), coded.run(stores[1], sent, Clock(watermark, 0))
+            assert emitted(got) == emitted(expected)
+            assert [table.schema for _, table in got.tables] == [table.schema for _, table in expected.tables]
+            assert got.counters.open_windows == expected.counters.open_windows
+
+
+def in_codes(rows: pa.Table, draw: random.Random) -> pa.Table:
+    texts = rows["p"].combine_chunks()
+    codes = texts.dictionary_encode()
+    codes = pa.DictionaryArray.from_arrays(
+        codes.indices.cast(draw.choice([pa.uint8(), pa.uint16(), pa.int32()])), codes.dictionary
+    )
+    return rows.set_column(0, "p", draw.choice([texts, codes]))
+
+
+@pytest.mark.parametrize("mode", [Emit.CLOSE, Emit.UPDATE])
+def test_columns_that_nobody_reads_are_not_emitted(mode: Emit) -> None:
+    program = with_engine(a_program(OverCall("lag", ("v",)), mode=mode, append_only=True, time_column="t"))
+    table = rows([("a", 1, 1, 10), ("b", 2, 2, 20), ("a", 3, 3, 30)])
+    every = run_to_the_end(columnar_engine(program), MemoryBlobStore(), table)
+    some = run_to_the_end(columnar_engine(replace(program, read=frozenset({"id", "c0"}))), MemoryBlobStore(), table)
+    names = [name for name in ("id", "c0", CHANGE_TYPE, TIME, FIRING_WATERMARK) if name in program.main_schema.names]
+    assert [{name: row[name] for name in names} for output in every for row in emitted(output)] == [
+        row for output in some for row in emitted(output)
+    ]
 
 
 def test_a_row_without_time_is_refused_on_close() -> None:

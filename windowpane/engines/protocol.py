@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -67,3 +67,15 @@ class Engine(Protocol):
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket: advance the clocks, take the rows, and leave all state in ``store``."""
+
+
+@runtime_checkable
+class TakesCodes(Protocol):
+    """An engine that takes coded texts in some columns."""
+
+    coded: Sequence[str]
+
+
+def coded_columns(engine: Engine) -> Sequence[str]:
+    """Return the columns in which the rows that an engine takes may have coded texts."""
+    return engine.coded if isinstance(engine, TakesCodes) else ()

@@ -15,7 +15,7 @@ commits both or neither. Recovery reads the index.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.compact import from_stream, to_stream
+from windowpane.state.compact.texts import with_plain_texts
 
 MAX_CHUNKS = Size("chunks of a segment", 8, (1, 2))
 
@@ -54,12 +55,13 @@ class SegmentLog:
         [1]
     """
 
-    def __init__(self, store: BlobStore, name: str) -> None:
-        """Read the index."""
+    def __init__(self, store: BlobStore, name: str, coded: Container[str] = ()) -> None:
+        """Read the index; texts of the columns ``coded`` may be codes when they are read and appended."""
         self._store = store
         self._name = name
         self._segments = self._read_index()
         self._changed = False
+        self._coded = coded
 
     def segments(self) -> list[int]:
         """Return the segments that hold something, in order."""
@@ -108,7 +110,7 @@ class SegmentLog:
         """Return the chunks of a segment in the order they were appended; none if it is empty."""
         keys = self._chunk_keys(segment)
         self._store.prefetch(keys)
-        return [_from_blob(self._store.get(key)) for key in keys]
+        return [_from_blob(self._store.get(key), self._coded) for key in keys]
 
     def replace(self, segment: int, table: pa.Table) -> None:
         """Put one chunk in place of all chunks of a segment."""
@@ -162,10 +164,12 @@ class SegmentLog:
 def _to_blob(table: pa.Table) -> bytes:
     """Return a chunk, compressed where moving it costs more than that: Spark takes 10 ms and more for a megabyte, zstd two."""
     is_large = table.nbytes >= _LARGE.value
-    stream = to_stream(table, "zstd" if is_large else None, lists=is_large, texts=is_large)
+    stream = to_stream(
+        table if is_large else with_plain_texts(table), "zstd" if is_large else None, lists=is_large, texts=is_large
+    )
     return frame(_CHUNK_KIND, _CHUNK_VERSIONS[-1], stream)
 
 
-def _from_blob(blob: bytes | None) -> pa.Table:
+def _from_blob(blob: bytes | None, coded: Container[str]) -> pa.Table:
     assert blob is not None, "the index names only chunks that were written"
-    return from_stream(unframe(_CHUNK_KIND, _CHUNK_VERSIONS, blob))
+    return from_stream(unframe(_CHUNK_KIND, _CHUNK_VERSIONS, blob), coded)

@@ -31,6 +31,7 @@ from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import MissingOrderError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.kernels.keys.coded_texts import are_coded, coded_alike, spelled
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
 from windowpane.kernels.over.rows import SortedRows
@@ -38,6 +39,7 @@ from windowpane.kernels.over.sorting import order_in_partitions, partition_numbe
 from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.compact.texts import texts_repeat
 from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.times import MAX, MIN
 
@@ -56,10 +58,19 @@ class OverCloseEngine:
         changes = [] if program.append_only else [pa.field(CHANGE_TYPE, pa.string())]
         self.waiting = pa.schema([*self.arriving, *changes])
         self.waits = is_closed_by_watermark(self.window.calls)
+        self.coded = self._coded()
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         return _Batch(self, store).run([table for table in rows if table.num_rows], clock)
+
+    def _coded(self) -> tuple[str, ...]:
+        """Return the columns whose texts are codes from arrival to result: only partitions are made of them."""
+        spec = self.program.spec
+        read = {*spec.key, *spec.order_names, *self.window.read}
+        return tuple(
+            name for name in spec.partition_by if pa.types.is_string(self.program.columns.field(name).type) and name not in read
+        )
 
 
 def refusal(program: OverProgram) -> str | None:
@@ -144,7 +155,8 @@ class OverCloser:
             words: columns of words that sort them, the most significant first; none if they are in order.
         """
         fresh, before = released.select(self._engine.arriving.names), held.table.num_rows
-        table = pa.concat_tables([held.table, fresh], promote_options="default").select(self._engine.kept.names)
+        parts = coded_alike([held.table, fresh], self._engine.coded)
+        table = pa.concat_tables(parts, promote_options="default").select(self._engine.kept.names)
         columns = [table[name].combine_chunks() for name in self._engine.program.spec.partition_by]
         numbers, ties = partition_numbers(columns, table.num_rows), np.zeros(0, np.int64)
         if words and fresh.num_rows:
@@ -173,16 +185,17 @@ class OverCloser:
         kept = layout.numbers >= kept_from(rows, self._window.calls, pending)[layout.segment]
         emitted = layout.numbers < pending[layout.segment]
         columns = [*(rows.table[name] for name in self._engine.arriving.names), *carries, pa.array(emitted)]
-        table = pa.table(columns, schema=self._engine.kept).filter(pa.array(kept))
-        self.tails.write(shards, table)
+        table = pa.table(columns, self._engine.kept.names).filter(pa.array(kept))
+        self.tails.write(shards, spelled(table).cast(self._engine.kept))
 
     def _completed(self, rows: SortedRows, outputs: list[pa.Array]) -> pa.Table | None:
         if not rows.wanted.any():
             return None
         program = self._engine.program
-        fields = [*program.columns, *program.outputs, self._engine.arriving.field(TIME)]
-        columns = [*(rows.table[name] for name in program.columns.names), *outputs, rows.table[TIME]]
-        return pa.table(columns, schema=pa.schema(fields)).filter(pa.array(rows.wanted))
+        schema = pa.schema([field for field in program.main_schema if field.name != FIRING_WATERMARK])
+        results = dict(zip(program.outputs.names, outputs, strict=True))
+        columns = [results[name] if name in results else rows.table[name] for name in schema.names]
+        return spelled(pa.table(columns, schema.names).filter(pa.array(rows.wanted))).cast(schema)
 
 
 def _behind(held: int, words: Sequence[Integers]) -> list[Integers]:
@@ -214,7 +227,7 @@ class _Batch:
         self._program = engine.program
         self._store = store
         self._header = BucketHeader.read(store, engine.program.description)
-        self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0])
+        self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0], engine.coded)
         self._closer = OverCloser(engine, store)
         self._arrivals = Arrivals(engine.program)
         self._emitted: list[pa.Table] = []
@@ -232,11 +245,18 @@ class _Batch:
     def _take(self, tables: list[pa.Table], watermark: int) -> None:
         if not tables:
             return
-        rows = self._arrivals.punctual(tables, watermark)
+        rows = self._arrivals.punctual(coded_alike([self._with_codes(table) for table in tables], self._engine.coded), watermark)
         if rows[TIME].null_count:
             row = python_rows(rows.filter(rows[TIME].is_null()).select(self._program.columns.names).slice(0, 1))[0]
             raise MissingOrderError(self._program.spec.order_names[0], row)
         self._buffer.add(in_arrival_order(self._program, rows).select(self._engine.waiting.names))
+
+    def _with_codes(self, table: pa.Table) -> pa.Table:
+        """Return a table with codes for texts that repeat."""
+        for name in self._engine.coded:
+            if not are_coded(table.schema.field(name).type) and texts_repeat(texts := table[name].combine_chunks()):
+                table = table.set_column(table.schema.get_field_index(name), name, texts.dictionary_encode())
+        return table
 
     def _advance(self, before: int, watermark: int) -> None:
         if watermark == before:
@@ -244,7 +264,8 @@ class _Batch:
         closed = self._program.horizon(watermark)
         assert closed is not None, "mode close has a horizon"
         released, point = self._buffer.release(closed), self._point(closed)
-        rows = (pa.concat_tables(released) if released else self._engine.waiting.empty_table()).combine_chunks()
+        parts = coded_alike(released or [self._engine.waiting.empty_table()], self._engine.coded)
+        rows = pa.concat_tables(parts).combine_chunks()
         done = self._closer.completed(self._joined(rows, point), point)
         if done is not None:
             under = np.full(done.num_rows, self._program.fired_under(before))

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
+from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import InSpans, Spans
-from windowpane.hidden_columns import TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
@@ -65,12 +65,13 @@ class _Rows:
     def table(self, rows: Integers, word: str) -> pa.Table:
         """Return some of the rows as entries of the changelog."""
         program, source = self._program, self._source[rows]
-        inputs = _picked(self._spans.table.select([*program.columns.names, TIME]), source)
+        schema = pa.schema([field for field in program.main_schema if field.name != FIRING_WATERMARK])
+        read = [name for name in program.columns.names if name in schema.names]
+        inputs = _picked(self._spans.table.select([*read, TIME]), source)
         picked = pa.array(source if self._stored else rows)
-        outputs = [self._outputs[name].take(picked) for name in program.outputs.names]
+        outputs = [self._outputs[name].take(picked) for name in program.outputs.names if name in schema.names]
         words = pa.repeat(word, len(rows))
-        fields = [*program.columns, *program.outputs, pa.field(CHANGE_TYPE, pa.string()), pa.field(TIME, pa.int64())]
-        return pa.table([*inputs.columns[:-1], *outputs, words, inputs.columns[-1]], schema=pa.schema(fields))
+        return pa.table([*inputs.columns[:-1], *outputs, words, inputs.columns[-1]], schema=schema)
 
 
 def _picked(table: pa.Table, rows: Integers) -> pa.Table:

@@ -59,7 +59,7 @@ class OverProgram:
 
     Args:
         spec: the window itself.
-        columns: names and types of the input columns, all of which are emitted again.
+        columns: names and types of the input columns.
         outputs: names and types of the columns of the calls, in call order.
         mode: when results are emitted.
         time_column: the column with the event time, ``None`` if there is none. In mode close it is the ORDER BY column.
@@ -70,6 +70,7 @@ class OverProgram:
         on_inconsistent: what happens to changes that cannot be.
         has_late_output: whether late rows are emitted as output ``LATE``.
         upstream: where rows come from.
+        read: the input columns and outputs that are emitted, ``None`` for all: no other is read behind the operator.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
         description: the parts a restart compares, by name.
@@ -86,6 +87,7 @@ class OverProgram:
     on_inconsistent: Inconsistent = Inconsistent.ERROR
     has_late_output: bool = False
     upstream: Upstream = Upstream.SOURCE
+    read: frozenset[str] | None = None
     engine: str = "over reference"
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
@@ -95,7 +97,8 @@ class OverProgram:
         """The main output as an engine emits it."""
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.mode is Emit.UPDATE else []
         system = [pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())]
-        return pa.schema([*self.columns, *self.outputs, *changes, *system])
+        rows = [field for field in (*self.columns, *self.outputs) if self.read is None or field.name in self.read]
+        return pa.schema([*rows, *changes, *system])
 
     @property
     def late_schema(self) -> pa.Schema:

@@ -10,6 +10,7 @@ the data: an eighth of what an empty buffer takes first, eight times as much whe
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.hidden_columns import TIME
+from windowpane.kernels.keys.coded_texts import coded_alike
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
@@ -31,12 +33,13 @@ _MOST_SEGMENTS = Size("segments of the sort buffer", 64, (1, 3))
 class SortBuffer:
     """Rows by event time, those of column ``TIME``."""
 
-    def __init__(self, store: BlobStore, name: str, order_by: str) -> None:
-        """Open the buffer of rows ordered by the column ``order_by``."""
+    def __init__(self, store: BlobStore, name: str, order_by: str, coded: Collection[str] = ()) -> None:
+        """Open the buffer of rows ordered by the column ``order_by``; texts of the columns ``coded`` may be codes."""
         self._store = store
         self._order_by = order_by
+        self._coded = coded
         self._width_key = f"{name}.w"
-        self._log = SegmentLog(store, name)
+        self._log = SegmentLog(store, name, coded)
         blob = store.get(self._width_key) if self._log.segments() else None
         self._width = 0 if blob is None else decode_int64(unframe(_KIND, _VERSION, blob))
 
@@ -101,7 +104,7 @@ class SortBuffer:
         return rows.drop_columns([TIME]) if times is not None and times.equals(rows[TIME]) else rows
 
     def _read(self, segment: int) -> pa.Table:
-        return pa.concat_tables([self._whole(table) for table in self._log.read(segment)])
+        return pa.concat_tables(coded_alike([self._whole(table) for table in self._log.read(segment)], self._coded))
 
     def _whole(self, kept: pa.Table) -> pa.Table:
         """Return rows as they arrived, ``TIME`` last."""
@@ -115,7 +118,7 @@ class SortBuffer:
         return column.cast(pa.int64()) if column.type.bit_width == 64 else None
 
     def _widen(self) -> None:
-        held = pa.concat_tables([self._read(segment) for segment in self._log.segments()])
+        held = pa.concat_tables(coded_alike([self._read(segment) for segment in self._log.segments()], self._coded))
         for segment in self._log.segments():
             self._log.drop(segment)
         self._set_width(self._width * _PIECES)

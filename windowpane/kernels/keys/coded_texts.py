@@ -7,7 +7,7 @@ dictionary, so the type shows which these are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -86,3 +86,17 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
     """Return tables of the same columns as one; texts that only some of them code are spelled in all."""
     alike = all(table.schema.equals(tables[0].schema) for table in tables)
     return pa.concat_tables(tables if alike else [spelled(table) for table in tables])
+
+
+def coded_alike(tables: Sequence[pa.Table], names: Iterable[str]) -> list[pa.Table]:
+    """Return tables whose columns of ``names`` hold coded texts in all of them where they do in one."""
+    found = list(tables)
+    for name in names:
+        if any(are_coded(table.schema.field(name).type) for table in found):
+            found = [table.set_column(table.schema.get_field_index(name), name, _coded(table[name])) for table in found]
+    return found
+
+
+def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts, which may be coded in numbers of any width, as ``CODED``."""
+    return (column if are_coded(column.type) else column.dictionary_encode()).cast(CODED)

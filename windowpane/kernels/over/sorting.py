@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
+from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.ordered_codes import codes_of, has_codes, ordered_codes, validity
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.sorting.packed_order import fit_together, order_with_ties, stable_order
@@ -19,16 +20,33 @@ from windowpane.windowing.over.spec import OrderColumn
 
 
 def partition_numbers(columns: Sequence[pa.Array], rows: int) -> Integers:
-    """Return the number of each row's partition, dense from 0; NULL is an ordinary value."""
+    """Return the number of each row's partition, from 0 and fewer than a few times the rows; NULL is an ordinary value.
+
+    Texts may be coded.
+    """
     numbers = np.zeros(rows, np.int64)
     for column in columns:
-        plain = pa.array(ordered_codes(column), mask=~validity(column)) if pa.types.is_floating(column.type) else column
-        encoded = plain.dictionary_encode(null_encoding="encode")
-        size = len(encoded.dictionary)
-        numbers = numbers * size + encoded.indices.to_numpy()
+        added, size = _numbered(column)
+        numbers = numbers * size + added
         if len(columns) > 1:
             numbers = np.unique(numbers, return_inverse=True)[1].reshape(-1)
     return numbers
+
+
+def _numbered(column: pa.Array) -> tuple[Integers, int]:
+    """Return a number for each value of a column, equal exactly where values are, and how many numbers there may be."""
+    if are_coded(column.type):
+        held = CodedTexts.of(column)
+        texts = held.texts.dictionary_encode(null_encoding="encode")  # one that is coded twice is still one
+        return texts.indices.to_numpy()[held.codes.to_numpy()], len(texts)
+    if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
+        bounds = pc.min_max(column)
+        least, most = bounds["min"].as_py(), bounds["max"].as_py()
+        if most - least < len(column):
+            return np.subtract(column.to_numpy(), least, dtype=np.int64), most - least + 1
+    plain = pa.array(ordered_codes(column), mask=~validity(column)) if pa.types.is_floating(column.type) else column
+    encoded = plain.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(), len(encoded.dictionary)
 
 
 def sorting_codes(column: pa.Array, order: OrderColumn) -> list[Integers]:

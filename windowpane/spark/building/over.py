@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -54,6 +55,7 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
     )
     _check_watermark(source, plan)
     programs = compile_stages(plan, names.arrow, source.kind)
+    programs = (*programs[:-1], _emitting(programs[-1], names.selected))
     _check_own_watermark(source)
     operators = _operators(source, names, plan, programs)
     explanation = operators[0].reads.explanation
@@ -144,7 +146,7 @@ def _outputs(source: Source, names: Names, plan: OverPlan, programs: Sequence[Ov
 def _main(source: Source, names: Names, plan: OverPlan, last: OverProgram) -> OverOutput:
     changes = [(CHANGE_TYPE, Name(CHANGE_TYPE))] if plan.mode is Emit.UPDATE else []
     selected = (*names.selected, *changes)
-    arrow = _read_by(selected, last)
+    arrow = _without_system(last.main_schema)
     behind = plan.held_back
     passes = behind is not None and source.has_watermark
     own = source.own_watermark
@@ -159,8 +161,8 @@ def _main(source: Source, names: Names, plan: OverPlan, last: OverProgram) -> Ov
     )
 
 
-def _read_by(selected: Sequence[tuple[str, Expression]], last: OverProgram) -> pa.Schema:
-    """Return the columns of the last operator that the selected ones are made of: no others leave it."""
+def _emitting(last: OverProgram, selected: Sequence[tuple[str, Expression]]) -> OverProgram:
+    """Return the last program, which emits what the selected columns are made of and nothing else; one column at least."""
     read = {each for _, expression in selected for each in names_in(expression)}
-    rows = _without_system(last.main_schema)
-    return pa.schema([field for field in rows if field.name in read] or list(rows)[:1])
+    known = [*last.columns.names, *last.outputs.names]
+    return dataclasses.replace(last, read=frozenset(name for name in known if name in read) or frozenset(known[:1]))

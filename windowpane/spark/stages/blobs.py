@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import pyarrow as pa
 
 from windowpane.kernels.grouping.segments import flat
@@ -27,9 +29,9 @@ def coded(table: pa.Table, name: str) -> pa.Table:
     return table.set_column(place, table.schema.field(place).with_type(codes.type), codes)
 
 
-def unpack(blob: bytes | pa.Buffer) -> pa.Table:
-    """Return the table of a blob made by ``pack``, coded texts spelled."""
-    return from_stream(blob)
+def unpack(blob: bytes | pa.Buffer, coded: Container[str] = ()) -> pa.Table:
+    """Return the table of a blob made by ``pack``, coded texts spelled but for those of the columns ``coded``."""
+    return from_stream(blob, coded)
 
 
 HEARTBEAT: bytes = pack(pa.table({}))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from windowpane.engines.protocol import BucketOutput, Clock, Engine
+from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_columns
 from windowpane.errors import WindowpaneError
 from windowpane.spark.internals.arrow_frames import frame_of
 from windowpane.spark.internals.worker import prepare_worker
@@ -81,7 +81,8 @@ class BucketProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
-        tables = [unpack(bytes(blob)) for frame in rows for blob in frame["blob"]]
+        coded = coded_columns(self._engine)
+        tables = [unpack(bytes(blob), coded) for frame in rows for blob in frame["blob"]]
         calls = [table for table in tables if not is_probe(table)]
         if calls:
             yield from self._run(key, [table for table in calls if not is_heartbeat(table)], timerValues)

@@ -104,11 +104,11 @@ class Wire:
         waiting: list[pa.Table] = []
         size = 0
         for number, piece in _cut(output.tables):
-            waiting.append(self._main_rows(piece) if self._is_plain(number) else self._blob_rows(self._packed([(number, piece)])))
-            size += piece.nbytes
-            if size >= LARGEST_BLOB:
+            if waiting and size + piece.nbytes > LARGEST_BLOB:  # a piece alone is not copied
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
+            waiting.append(self._main_rows(piece) if self._is_plain(number) else self._blob_rows(self._packed([(number, piece)])))
+            size += piece.nbytes
         counted = (COUNTER_ROW, _counted(output, self.counters, standing).encode())
         yield pa.concat_tables([*waiting, self._blob_rows([*self._packed(_cut(passed)), counted])]).combine_chunks()
 

@@ -10,6 +10,7 @@ Pure functions: nothing here mutates or needs recovery.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,9 @@ def to_stream(table: pa.Table, compression: str | None = None, *, lists: bool = 
     return sink.getvalue()
 
 
-def from_stream(stream: bytes | memoryview | pa.Buffer) -> pa.Table:
-    """Return the table that ``to_stream`` was given, coded texts spelled."""
-    return with_plain_texts(with_plain_lists(_widened(pa.ipc.open_stream(stream).read_all())))
+def from_stream(stream: bytes | memoryview | pa.Buffer, coded: Container[str] = ()) -> pa.Table:
+    """Return the table that ``to_stream`` was given, coded texts spelled but for those of the columns ``coded``."""
+    return with_plain_texts(with_plain_lists(_widened(pa.ipc.open_stream(stream).read_all())), coded)
 
 
 def _narrowed(table: pa.Table) -> pa.Table:

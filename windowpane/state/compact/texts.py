@@ -6,6 +6,7 @@ Codes are known by their type, Arrow's dictionary: no other column of a stream h
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 
 import numpy as np
 import pyarrow as pa
@@ -20,19 +21,26 @@ _FEWEST_REPEATS = 4
 
 
 def with_coded_texts(table: pa.Table) -> pa.Table:
-    """Return a table with codes in place of the texts of each column where they repeat."""
+    """Return a table with codes in place of the texts of each column where they repeat; texts may be coded already."""
     for place, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            texts = table[field.name].combine_chunks()
-            codes = coded_texts(texts) if texts_repeat(texts) else texts
+        if pa.types.is_dictionary(field.type) or pa.types.is_string(field.type):
+            texts = _worth_their_room(table[field.name].combine_chunks())
+            codes = coded_texts(texts) if pa.types.is_dictionary(texts.type) or texts_repeat(texts) else texts
             table = table.set_column(place, field.with_type(codes.type), codes)
     return table
 
 
-def with_plain_texts(table: pa.Table) -> pa.Table:
-    """Return a table with texts where it has coded ones."""
+def _worth_their_room(texts: pa.Array) -> pa.Array:
+    """Return texts spelled where they are coded and so few rows that the texts of other rows are most of it."""
+    if pa.types.is_dictionary(texts.type) and len(texts) < max(MANY_TEXTS.value, _FEWEST_REPEATS * len(texts.dictionary)):
+        return texts.cast(texts.type.value_type)
+    return texts
+
+
+def with_plain_texts(table: pa.Table, but: Container[str] = ()) -> pa.Table:
+    """Return a table with texts where it has coded ones, ``but`` for those columns, which stay as they are."""
     for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
+        if pa.types.is_dictionary(field.type) and field.name not in but:
             texts = table[field.name].cast(field.type.value_type)
             table = table.set_column(place, field.with_type(texts.type), texts)
     return table

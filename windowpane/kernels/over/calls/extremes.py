@@ -36,12 +36,13 @@ def _of_span(codes: Integers, lo: Integers, hi: Integers, largest: bool) -> Inte
     level, width = codes, 1
     most = int(lengths.max(initial=0))
     widest = lengths == most
+    behind = _distance(lo, widest)
+    others = np.flatnonzero(~widest) if behind is not None else np.arange(len(lo))
+    widths = lengths[others]
     while width <= most:
-        rows = np.flatnonzero((lengths >= width) & (lengths < 2 * width))
-        behind = _distance(lo, widest) if 2 * width > most else None
-        if behind is not None:
+        if behind is not None and 2 * width > most:
             _fill(found, widest, pick(level[: len(level) - most + width], level[most - width :]), behind)
-            rows = rows[~widest[rows]]
+        rows = others[(widths >= width) & (widths < 2 * width)]
         if len(rows):
             found[rows] = pick(level[lo[rows]], level[hi[rows] - width])
         if 2 * width <= most:
@@ -52,11 +53,13 @@ def _of_span(codes: Integers, lo: Integers, hi: Integers, largest: bool) -> Inte
 
 def _distance(lo: Integers, widest: Mask) -> int | None:
     """Return how far behind its row each of the widest spans begins, if that is the same for all and most spans are such."""
-    at = np.flatnonzero(widest)
-    if 2 * len(at) < len(lo):
+    count = int(np.count_nonzero(widest))
+    if 2 * count < len(lo) or not count:
         return None
-    distances = at - lo[at]
-    return int(distances[0]) if (distances == distances[0]).all() else None
+    distances = np.arange(len(lo))
+    distances -= lo
+    behind = int(distances[int(widest.argmax())])
+    return behind if np.count_nonzero((distances == behind) & widest) == count else None
 
 
 def _fill(found: Integers, widest: Mask, spans: Integers, behind: int) -> None:

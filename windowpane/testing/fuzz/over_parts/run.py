@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from windowpane.engines.over.program import LATE, Emit, OverProgram
 from windowpane.engines.program import MAIN
-from windowpane.engines.protocol import Clock, Engine
+from windowpane.engines.protocol import Clock, Engine, coded_columns
 from windowpane.errors import WindowpaneError
 from windowpane.hidden_columns import FIRING_WATERMARK, PREFIX, TIME
 from windowpane.operators.over.row_order import RowOrder
@@ -92,6 +92,12 @@ class _Engines:
         self.counters: dict[str, int] = {}
         """Those of the last batch that do not depend on how state is kept."""
 
+    def _coded(self, rows: pa.Table) -> pa.Table:
+        """Return rows with codes for texts where the engine takes them, as they arrive from the encoder."""
+        for name in coded_columns(self._engine):
+            rows = rows.set_column(rows.schema.get_field_index(name), name, rows[name].combine_chunks().dictionary_encode())
+        return rows
+
     def run(self, batch: Batch) -> dict[int, pa.Table]:
         if batch.restart:
             snapshot = self._store.snapshot()
@@ -100,7 +106,8 @@ class _Engines:
         if self._is_idle and not batch.rows.num_rows:
             return {}
         split = batch.rows.num_rows // 2
-        parts = [batch.rows.slice(split), batch.rows.slice(0, split)]
+        parts = [self._coded(batch.rows.slice(split)), batch.rows.slice(0, split)]
+        parts[split % 2 :] = map(self._coded, parts[split % 2 :])
         output = self._engine.run(self._store, parts, Clock(batch.watermark, 0))
         self._is_idle = output.is_idle
         self.counters = {name: getattr(output.counters, name) for name in _COUNTERS}
