@@ -50,6 +50,7 @@ from windowpane.windowing.triggers import (
     TriggerContext,
     TriggerResult,
 )
+from windowpane.windowing.triggers.composable import AfterCount, AfterProcessingTime, AfterWatermark, EarlyAndFinal, Repeatedly
 from windowpane.windowing.watermarks import Watermarks
 from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
 
@@ -628,3 +629,31 @@ def test_an_evictor_leaves_the_youngest() -> None:
 def test_a_harness_refuses_built_in_aggregates_with_the_way_out():
     with pytest.raises(InvalidSpecError, match="takes a WindowFunctionSpec"):
         WindowTestHarness(TumblingEventTimeWindows.of("1 second"), function=count())  # type: ignore[arg-type]
+
+
+MINUTE = 60_000_000
+
+
+def test_a_composable_trigger_runs_as_in_beams_leader_board() -> None:
+    """Elements, clocks and sums are those of Beam's LeaderBoardTest, testTeamScoresSpeculative, for the blue team."""
+    trigger = AfterWatermark(early=AfterProcessingTime("5 minutes"), late=AfterProcessingTime("10 minutes"))
+    parts = {"allowed_lateness": "1 hour", "accumulation": "accumulating", "function": SUM}
+    harness = WindowTestHarness(TumblingEventTimeWindows.of("20 minutes"), trigger, **parts)  # type: ignore[arg-type]
+    for time, clock, scores in ((3_000_000, 10, [3, 2]), (22_000_000, 32, [3]), (2 * MINUTE, 32, [2])):
+        for score in scores:
+            harness.process_element(score, time, key="blue")
+        harness.set_processing_time(clock * MINUTE)
+    harness.process_watermark(20 * MINUTE)
+    panes = [(record.value, record.pane.timing.name if record.pane else None) for record in harness.output]
+    assert panes == [(5, "EARLY"), (8, "EARLY"), (10, "ON_TIME")]
+
+
+def test_a_composable_trigger_that_fires_again_needs_an_accumulation_mode() -> None:
+    with pytest.raises(InvalidSpecError, match="can fire more than once"):
+        WindowTestHarness(TumblingEventTimeWindows.of(10), Repeatedly(AfterCount(2)))
+    WindowTestHarness(TumblingEventTimeWindows.of(10), EarlyAndFinal(count=2))
+
+
+def test_a_window_spec_takes_the_trigger_that_runs() -> None:
+    with pytest.raises(InvalidSpecError, match="is no Trigger"):
+        WindowSpec(TumblingEventTimeWindows.of(10), SUM, AfterWatermark())  # type: ignore[arg-type]

@@ -36,10 +36,13 @@ from windowpane.testing.timeline import Timeline
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import ProcessContext, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.pane_settings import PaneSettings
+from windowpane.windowing.panes import AccumulationMode
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MIN, Duration, to_micros
 from windowpane.windowing.triggers import Trigger
+from windowpane.windowing.triggers.composable import ComposableTrigger, EarlyAndFinal
 from windowpane.windowing.watermarks import WatermarkGenerator, Watermarks
 from windowpane.windowing.windows import Window
 
@@ -70,13 +73,16 @@ class WindowTestHarness:
 
     Args:
         assigner: a window assigner, or a whole ``WindowSpec`` (then leave the other parts out).
-        trigger: the trigger; the assigner's default where none is given.
+        trigger: the trigger, one of Flink's, your own, or a composable one, whose results carry their ``pane``; the assigner's
+            default where none is given.
         evictor: the evictor, if any.
         allowed_lateness: how long windows are kept behind the watermark: a duration, integers are microseconds.
         function: what a firing window is turned into; where none is given, one list of the window's elements.
         side_outputs: the declared side outputs; ``None`` accepts every tag.
         watermarks: how the watermark is made of elements and the clock, whenever a batch ends (``finish_batch``) or the clock is
             set; elements are dicts where the strategy reads columns. ``None`` leaves it to ``process_watermark``.
+        accumulation: what a pane shows, as ``.accumulation(mode)`` of a program says it; a composable trigger that fires more
+            than once needs it.
 
     Raises:
         InvalidSpecError: parts that do not fit together, as everywhere in windowpane.
@@ -99,12 +105,13 @@ class WindowTestHarness:
     def __init__(
         self,
         assigner: WindowAssigner | WindowSpec,
-        trigger: Trigger | None = None,
+        trigger: Trigger | ComposableTrigger | None = None,
         evictor: Evictor | None = None,
         allowed_lateness: Duration = 0,
         function: WindowFunctionSpec | None = None,
         side_outputs: Sequence[OutputTag] | None = None,
         watermarks: Watermarks | None = None,
+        accumulation: AccumulationMode | None = None,
     ) -> None:
         """Build the operator over empty state."""
         if function is not None and not isinstance(function, WindowFunctionSpec):
@@ -113,15 +120,17 @@ class WindowTestHarness:
                 "wp.WindowFunctionSpec.apply(...) or .aggregate(...); built-in aggregates have types, which only a DataFrame has."
             )
         if isinstance(assigner, WindowSpec):
-            _reject_parts_beside_spec(trigger, evictor, allowed_lateness, function)
+            _reject_parts_beside_spec(trigger, evictor, allowed_lateness, function, accumulation)
             self.spec = assigner
         else:
+            lateness, panes = to_micros(allowed_lateness), _panes(trigger, accumulation)
             self.spec = WindowSpec(
                 assigner,
                 function or WindowFunctionSpec.full(ListElements()),
-                trigger or assigner.default_trigger(),
+                panes.trigger(trigger or assigner.default_trigger(), assigner, evictor, lateness),
                 evictor,
-                to_micros(allowed_lateness),
+                lateness,
+                panes=panes.options,
             )
         self._declared = None if side_outputs is None else [tag.name for tag in side_outputs]
         self._strategy = None if watermarks is None else Watermarks.of(watermarks)
@@ -322,6 +331,12 @@ class WindowTestHarness:
             harness._generator = WatermarkGenerator(harness._generator.strategy, before, run=f"after {before.run}")
             harness._timers.restore_clocks(before.watermark, 0)
         return harness
+
+
+def _panes(trigger: Trigger | ComposableTrigger | None, accumulation: AccumulationMode | None) -> PaneSettings:
+    if accumulation is None and isinstance(trigger, EarlyAndFinal):
+        accumulation = "accumulating"
+    return PaneSettings(accumulation, shows_info=isinstance(trigger, ComposableTrigger))
 
 
 def _reject_parts_beside_spec(*parts: Any) -> None:

@@ -54,6 +54,11 @@ class WindowSpec:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
+        if not isinstance(self.trigger, Trigger):
+            raise InvalidSpecError(
+                f"{self.trigger!r} is no Trigger. A WindowSpec takes the trigger that runs: give a composable one to "
+                "WindowedStream.trigger or to WindowTestHarness."
+            )
         if not 0 <= self.allowed_lateness <= MAX:
             raise InvalidSpecError(f"The allowed lateness cannot be negative, but is {self.allowed_lateness} µs.")
         if self.merges and not (self.trigger.can_merge() and _says_how_to_merge(self.trigger)):
