@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -94,7 +96,8 @@ def apply_changes(
         store: path of a DuckDB file, or a ``postgresql://`` URL.
         key: the columns that identify a row of the table.
         table: name of the table; it is created if it does not exist.
-        checkpoint: checkpoint location of the streaming query. Batches are numbered by it: a table belongs to one checkpoint.
+        checkpoint: checkpoint location of the streaming query. Batches are numbered by it; with a new one all rows are applied
+            that it reads, whatever another one has applied.
         trigger: arguments of the streaming writer's ``trigger``, such as ``{"availableNow": True}``.
         options: passed to the streaming writer's ``options``.
 
@@ -119,10 +122,16 @@ def apply_changes(
             )
         write.rows(df.toArrow(), None)
         return None
-    from windowpane.spark.queries.running import start_writing
+    from windowpane.spark.queries.running import QueryId, start_writing
 
+    write = write.for_query(partial(_named, uuid4().hex) if checkpoint is None else QueryId(checkpoint).read)
     query: StreamingQuery = start_writing(df, write, checkpoint, trigger, options=options or {})
     return query
+
+
+def _named(name: str, df: Any) -> str:
+    """Return the name of a query whose checkpoint nobody starts again."""
+    return name
 
 
 @dataclass(frozen=True)
@@ -191,28 +200,49 @@ class ChangeWriter:
 
     Use it wherever a sink function is expected, as in ``result.start(main=ChangeWriter("views.duckdb", ("id",), "prices"))``.
 
+    Batches are numbered by query, that is by checkpoint. On Spark Connect ``foreachBatch`` does not say which that is:
+    there a table belongs to one checkpoint, unless ``start`` or ``apply_changes`` starts the query.
+
     Args:
         store: path of a DuckDB file, or a ``postgresql://`` URL.
         key: the columns that identify a row of the table.
         table: name of the table.
+        read_query: returns the id of the query of a batch where the session does not know it; ``start`` gives it.
     """
 
     store: str
     key: tuple[str, ...]
     table: str
+    read_query: Callable[[Any], str] | None = field(default=None, repr=False, compare=False)
+
+    def for_query(self, read: Callable[[Any], str]) -> ChangeWriter:
+        """Return the same for one query."""
+        return replace(self, read_query=read)
 
     def __call__(self, df: Any, batch_id: int) -> None:
         """Apply one batch."""
-        self.rows(df.toArrow(), batch_id)
+        from windowpane.spark.internals.session import query_of_batch
 
-    def rows(self, changes: pa.Table, batch_id: int | None) -> None:
-        """Apply the changes of an Arrow table; without a number they count as new."""
+        query = query_of_batch(df.sparkSession)
+        if query is None and self.read_query is not None:
+            query = self.read_query(df)
+        self.rows(df.toArrow(), batch_id, query)
+
+    def rows(self, changes: pa.Table, batch_id: int | None, query: str | None = None) -> None:
+        """Apply the changes of an Arrow table; without a number they count as new.
+
+        Args:
+            changes: the table.
+            batch_id: its number; it rises from batch to batch of a query.
+            query: the id of the query, ``None`` where the table has only one.
+        """
         from windowpane.stores import Batch, open_store  # they bring DuckDB, and every worker imports this module
 
         target = open_store(self.store)
         try:
             number = time.time_ns() if batch_id is None else batch_id
-            source = f"{self.table} (one by one)" if batch_id is None else self.table
+            source = self.table if query is None else f"{self.table} (query {query})"
+            source = f"{self.table} (one by one)" if batch_id is None else source
             target.apply(Batch(self.table, self.key, changes, number, source))
         finally:
             target.close()

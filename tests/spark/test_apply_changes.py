@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from windowpane.errors import InvalidSpecError
-from windowpane.sinks import apply_changes
+from windowpane.sinks import ChangeWriter, apply_changes
 from windowpane.stores import Store, open_store
 
 pytestmark = pytest.mark.spark
@@ -60,6 +60,27 @@ def test_a_streaming_changelog_goes_on_from_its_checkpoint(spark: Any, tmp_path:
         run(r"raise_error('\nwindowpane.errors.UserFunctionError: a bad row')")
     assert "windowpane.errors.UserFunctionError: a bad row" in str(caught.value).splitlines()[0]
     assert len(str(caught.value).splitlines()) < 30
+
+
+@pytest.mark.parametrize("way", ["checkpoint", "none", "foreachBatch", "start"])
+def test_a_query_with_a_new_checkpoint_is_applied_to_a_table_that_exists(spark: Any, tmp_path: Path, way: str) -> None:
+    """Its batches are numbered from 0 again: none of them is one that the table has."""
+    store, writer = str(tmp_path / "views.duckdb"), ChangeWriter(str(tmp_path / "views.duckdb"), ("k",), "t")
+    for number in range(2):
+        write(tmp_path / f"in{number}", 0, (number, "a", "insert"), (9, f"{number}", "insert"))
+        changes, checkpoint = stream(spark, tmp_path / f"in{number}"), str(tmp_path / f"checkpoint{number}")
+        for _ in range(2):
+            if way == "foreachBatch":
+                started = changes.writeStream.foreachBatch(writer).option("checkpointLocation", checkpoint)
+                query = started.trigger(availableNow=True).start()
+            elif way == "start":
+                first = wp.stream(changes).key_by("k").count_window(1).aggregate(v=wp.first("v"))
+                query = first.start(main=writer, checkpoint=checkpoint, trigger={"availableNow": True})
+            else:
+                given = checkpoint if way == "checkpoint" else None
+                query = apply_changes(changes, store, "k", table="t", checkpoint=given, trigger={"availableNow": True})
+            query.awaitTermination()
+    assert rows(store) == [(0, "a"), (1, "a"), (9, "1")]
 
 
 def test_a_static_dataframe_is_applied_at_once(spark: Any, tmp_path: Path) -> None:

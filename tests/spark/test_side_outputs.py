@@ -38,13 +38,20 @@ class Split(wp.ProcessWindowFunction):
         return [{"v": sum(row["v"] for row in elements)}]
 
 
-def result(spark: Any, folder: Path) -> wp.Result:
+class Sum(wp.ProcessWindowFunction):
+    """Sums a window."""
+
+    def process(self, key: Any, context: wp.ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+        return [{"v": sum(row["v"] for row in elements)}]
+
+
+def result(spark: Any, folder: Path, function: type[wp.ProcessWindowFunction] = Split) -> wp.Result:
     feed = Feed(folder / "in")
     if not feed.folder.exists():
         feed.add(*BATCHES)
     windows = wp.stream(feed.stream(spark), event_time="t", watermark="0 seconds").key_by("k")
     windows_of_ten = windows.window(wp.TumblingEventTimeWindows.of("10 seconds"))
-    return windows_of_ten.side_output_late_data(LATE).side_output(LARGE).process(Split(), "v long")
+    return windows_of_ten.side_output_late_data(LATE).side_output(LARGE).process(function(), "v long")
 
 
 def test_one_query_keeps_the_state_once_and_writes_every_output(spark: Any, tmp_path: Path) -> None:
@@ -83,6 +90,20 @@ def test_a_batch_repeated_after_a_failing_sink_leaves_the_same_rows(spark: Any, 
     assert calls.count(2) == 2
     assert all(calls.count(batch) == 1 for batch in taken if batch != 2)
     assert [folder.name for folder in (tmp_path / "main").iterdir()] == [f"query={query.id}"]
+
+
+def test_files_of_a_failed_batch_are_written_over_where_the_mended_program_emits_no_row(spark: Any, tmp_path: Path) -> None:
+    def fails(df: Any, batch_id: int) -> None:
+        if batch_id == 2:
+            raise RuntimeError("the disk is full")
+
+    options: dict[str, Any] = {"checkpoint": f"{tmp_path}/checkpoint", "trigger": {"availableNow": True}}
+    with pytest.raises(StreamingQueryException, match="the disk is full"):
+        result(spark, tmp_path).start(large=f"{tmp_path}/large", main=fails, **options).awaitTermination()
+    assert rows(spark.read.parquet(f"{tmp_path}/large").select("v")) == [(20,)]
+    result(spark, tmp_path, Sum).start(large=f"{tmp_path}/large", main=f"{tmp_path}/main", **options).awaitTermination()
+    assert rows(spark.read.parquet(f"{tmp_path}/large").select("v")) == []
+    assert rows(spark.read.parquet(f"{tmp_path}/main").drop("query", "batch")) == MAIN
 
 
 def test_files_have_a_folder_for_each_query_and_batch_with_rows_and_for_the_first(spark: Any, tmp_path: Path) -> None:

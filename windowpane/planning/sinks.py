@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 SinkFunction = Callable[[Any, int], None]
 
@@ -44,6 +44,14 @@ class DeltaTable:
 
     path: str
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+@runtime_checkable
+class QuerySink(Protocol):
+    """A sink that numbers batches by query, and has to know which one it is of."""
+
+    def for_query(self, read: Callable[[Any], str]) -> SinkFunction:
+        """Return the sink for one query, whose id ``read`` returns with a DataFrame of its batch."""
 
 
 Sink = SinkFunction | Files | DeltaTable | str

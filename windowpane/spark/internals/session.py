@@ -12,6 +12,9 @@ from pyspark import TaskContext
 _MARK = "windowpane.mark"
 """The local property of jobs, and on Spark Connect, which has tags in its place, how our tag begins."""
 
+_QUERY = "sql.streaming.queryId"
+"""The local property of the thread that runs a query's batches."""
+
 _TAG = re.compile(rf"{re.escape(_MARK)}=(\w+)")
 _TAGS = "spark.job.tags"
 
@@ -57,3 +60,11 @@ def mark_of_job() -> str | None:
         return None
     found = _TAG.search(context.getLocalProperty(_TAGS) or "")
     return context.getLocalProperty(_MARK) if found is None else found[1]
+
+
+def query_of_batch(spark: Any) -> str | None:
+    """Return, in a function that is given a batch, the id of its query; ``None`` where the session does not know it (Connect)."""
+    try:
+        return spark.sparkContext.getLocalProperty(_QUERY) if is_classic(spark) else None
+    except (AttributeError, Py4JError, RuntimeError):
+        return None

@@ -19,6 +19,15 @@ def only(path: str) -> str:
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
+def exists(spark: Any, folder: str) -> bool:
+    """Whether a folder exists."""
+    path = only(folder)
+    try:
+        return bool(spark.read.text([path, path]).schema)  # of one path that does not exist Spark logs a stack trace
+    except PySparkException:
+        return False
+
+
 def query_id(spark: Any, checkpoint: str) -> str:
     """Return the id of the query that owns a checkpoint; it stays the same over restarts."""
     return str(json.loads(spark.read.text(f"{only(checkpoint)}/metadata").first()[0])["id"])

@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
-from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
+from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Sink, SinkFunction
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
-from windowpane.spark.queries.checkpoints import query_id, refuse_a_second_query
+from windowpane.spark.queries.checkpoints import exists, query_id, refuse_a_second_query
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started
@@ -123,9 +123,13 @@ class BatchWriter:
     """Writes each output of a batch to its sink.
 
     Files and tables are spared outputs without rows, but in the first batch of a checkpoint: readers find them from then on.
+    The first batch of a run may have failed in another one, whose program emitted rows where this one emits none: what is left
+    of them is written over.
     """
 
     outputs: tuple[tuple[Output, SinkFunction], ...]
+    begun: set[int] = field(default_factory=set, compare=False)
+    """The first batch of the run."""
 
     def __call__(self, blobs: Any, batch_id: int) -> None:
         """Compute the batch once and hand its outputs to their sinks."""
@@ -133,8 +137,10 @@ class BatchWriter:
         try:
             present = {row.output for row in blobs.select("output").collect()}
             for output, write in self.outputs:
-                if batch_id == 0 or output.number in present or not isinstance(write, FilesWriter | DeltaWriter):
+                is_spared = batch_id > 0 and output.number not in present and isinstance(write, FilesWriter | DeltaWriter)
+                if not is_spared or (not self.begun and isinstance(write, FilesWriter) and write.has(blobs, batch_id)):
                     write(output.of(blobs, Wire()), batch_id)
+            self.begun.add(batch_id)
         finally:
             blobs.unpersist()
 
@@ -146,6 +152,8 @@ def _function(sink: Sink, query: QueryId) -> SinkFunction:
         return FilesWriter(sink, query)
     if isinstance(sink, DeltaTable):
         return DeltaWriter(sink, query)
+    if isinstance(sink, QuerySink):
+        return sink.for_query(query.read)
     if callable(sink):
         return sink
     raise InvalidSpecError(f"a sink is a path, Files, DeltaTable or a callable (DataFrame, batch_id), but this is {sink!r}.")
@@ -174,8 +182,15 @@ class FilesWriter:
 
     def __call__(self, dataframe: Any, batch_id: int) -> None:
         """Write one batch."""
-        folder = f"{self.sink.path}/query={self.query.read(dataframe)}/batch={batch_id}"
+        folder = self._folder(dataframe, batch_id)
         dataframe.write.mode("overwrite").format(self.sink.format).options(**self.sink.options).save(folder)
+
+    def has(self, dataframe: Any, batch_id: int) -> bool:
+        """Whether a batch was written already, by a run that did not commit it."""
+        return exists(dataframe.sparkSession, self._folder(dataframe, batch_id))
+
+    def _folder(self, dataframe: Any, batch_id: int) -> str:
+        return f"{self.sink.path}/query={self.query.read(dataframe)}/batch={batch_id}"
 
 
 @dataclass(frozen=True)
