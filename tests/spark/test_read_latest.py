@@ -45,6 +45,17 @@ def test_windows_that_a_changelog_deleted_are_left_out(spark: Any, tmp_path: Pat
     assert rows(read_latest(spark, path, key="k")) == [("a", 1, 14, 7), ("b", 1, 6, 1)]
 
 
+def test_batches_are_numbers_where_spark_reads_folders_as_text(spark: Any, tmp_path: Path) -> None:
+    for number in (9, 10):
+        table(spark, [("a", number)], "k string, v long").write.parquet(f"{tmp_path}/out/query=q/batch={number}")
+    inference = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    spark.conf.set(inference, "false")
+    try:
+        assert rows(read_latest(spark, f"{tmp_path}/out", key="k")) == [("a", 10)]
+    finally:
+        spark.conf.unset(inference)
+
+
 def test_what_is_refused(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "plain")
     table(spark, [("a", 1, 1)]).write.parquet(path)

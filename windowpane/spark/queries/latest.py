@@ -45,7 +45,7 @@ def read_latest(spark: Any, path: str, key: Sequence[str]) -> Any:
         raise InvalidSpecError(f"{path!r} has no windows: name the columns that a result replaces another by, with key=.")
     if CHANGE_TYPE in names:
         found = found.filter(F.col(CHANGE_TYPE) != UPDATE_PREIMAGE)
-    place = F.struct(_BATCH, "_metadata.file_name", "_metadata.row_index")
+    place = F.struct(F.col(_BATCH).cast("long"), "_metadata.file_name", "_metadata.row_index")
     row = F.struct(*[F.col(quoted(name)) for name in names])
     grouped = found.groupBy(*[F.col(quoted(name)).alias(f"by_{n}") for n, name in enumerate((*key, *windows))])
     latest = grouped.agg(F.max_by(row, place).alias(_LATEST)).select(f"{_LATEST}.*")

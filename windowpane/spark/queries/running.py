@@ -25,6 +25,8 @@ from windowpane.spark.queries.starting import started
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
+FOLDERS = ("query", "batch")
+"""The columns that the folders of ``Files`` are when these are read."""
 _TRIGGERS = {"processingTime", "availableNow", "once", "continuous", "realTime"}
 """The arguments of ``DataStreamWriter.trigger``."""
 
@@ -43,6 +45,8 @@ def start(
     if not sinks:
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
     outputs = [built.named(name) for name in sinks]
+    for output in outputs:
+        _check_columns(output, sinks[output.name])
     _check_trigger(trigger)
     _check_idleness(built, trigger or {})
     if flush_at_end:
@@ -91,6 +95,18 @@ def start_writing(
     if trigger:
         writer = writer.trigger(**trigger)
     return started(writer.start, rows.sparkSession)
+
+
+def _check_columns(output: Output, sink: Sink) -> None:
+    """Refuse columns that are hidden by the folders of ``Files`` when these are read: Spark takes the value of the folder."""
+    if not isinstance(sink, str | Files):
+        return
+    if hidden := sorted(name for name in output.column_names if name.lower() in FOLDERS):
+        raise InvalidSpecError(
+            f"output {output.name!r} has a column {hidden[0]!r}, and so have the folders that Files writes, query=.../batch=...: "
+            "whoever reads them back gets the number of the batch, not your value. Rename the column, or give a function that "
+            "writes it elsewhere."
+        )
 
 
 def _check_trigger(trigger: Any) -> None:
