@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,21 +27,30 @@ _NAMES_AN_ERROR = re.compile(r"(Caused by: )?[\w.]*(Error|Exception)(:|$)")
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run of one system.
+class Spent:
+    """What a process and all that it starts took.
 
     Args:
         whole_job_s: from start of the process to its end.
         peak_mb: largest resident memory of the process and its children together; shared pages count in each.
         worker_mb: largest resident memory of one Python child.
         cpu_s: processor time of the process and its children.
-        figures: what the system reported about itself.
     """
 
     whole_job_s: float
     peak_mb: float
     worker_mb: float
     cpu_s: float
+
+
+@dataclass(frozen=True)
+class Run(Spent):
+    """One run of one system.
+
+    Args:
+        figures: what the system reported about itself.
+    """
+
     figures: dict[str, Any]
 
 
@@ -54,10 +64,21 @@ def measure(system: System, task: Task, timeout: float) -> Run:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     (work / "task.json").write_text(json.dumps(task.to_json()))
-    command = [system.environment.python(), "-m", f"bench.systems.{system.module}", str(work)]
+    spent = watched([system.environment.python(), "-m", f"bench.systems.{system.module}", str(work)], work / "log.txt", timeout)
+    figures = json.loads((work / "figures.json").read_text())
+    shutil.rmtree(work)
+    return Run(**vars(spent), figures=figures)
+
+
+def watched(command: Sequence[str], log: Path, timeout: float) -> Spent:
+    """Run a command to its end, with what it says in a file.
+
+    Raises:
+        Unavailable: it failed, or took longer than ``timeout`` seconds; the message says which.
+    """
     begun = time.monotonic()
-    with (work / "log.txt").open("wb") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=_environment())
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said, env=_environment())
         watch = _Watch(ProcessTree(process.pid))
         try:
             code = process.wait(timeout)
@@ -67,11 +88,8 @@ def measure(system: System, task: Task, timeout: float) -> Run:
             watch.stop()
             _end(process)
     if code:
-        raise Unavailable(f"failed: {_why(work / 'log.txt')}")
-    figures = json.loads((work / "figures.json").read_text())
-    run = Run(time.monotonic() - begun, watch.peak / _MB, watch.worker / _MB, watch.tree.cpu_s, figures)
-    shutil.rmtree(work)
-    return run
+        raise Unavailable(f"failed: {_why(log)}")
+    return Spent(time.monotonic() - begun, watch.peak / _MB, watch.worker / _MB, watch.tree.cpu_s)
 
 
 def _environment() -> dict[str, str]:

@@ -1,0 +1,76 @@
+"""Nexmark on windowpane's SQL on Spark, beside native Spark and Flink SQL: ``python -m bench.nexmark --help``."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bench.environments import FLINK, OWN, Environment, Unavailable
+from bench.measured import Spent, watched
+from bench.nexmark import events
+from bench.nexmark.native_spark import PROGRAMS
+from bench.nexmark.queries import QUERIES
+
+_SYSTEMS: dict[str, Environment] = {"windowpane": OWN, "spark": OWN, "flink": FLINK}
+app = typer.Typer(add_completion=False)
+console = Console(width=None if Console().is_terminal else 160)
+
+
+@app.command()
+def nexmark(
+    query: Annotated[list[str], typer.Option(help="Run only these, q5 or q18.")] = [],  # noqa: B006
+    system: Annotated[list[str], typer.Option(help="Run only these: windowpane, spark, flink.")] = [],  # noqa: B006
+    number: Annotated[int, typer.Option("--events", help="How many events.")] = 2_000_000,
+    files: Annotated[int, typer.Option(help="In how many files of an entity they arrive; Spark takes one a batch.")] = 20,
+    disorder: Annotated[int, typer.Option(help="Within so many events, the order of arrival is not that of time.")] = 10_000,
+    timeout: Annotated[float, typer.Option(help="Seconds that a run may take.")] = 600,
+) -> None:
+    """Run the queries, each on each system in a process of its own.
+
+    Results of windowpane are compared with DuckDB's answer from all events; a time is shown only where all rows are the
+    same. Native Spark is left out where it has no such query.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        systems = system or list(_SYSTEMS)
+        events.write(Path(folder), number, files, disorder, csv="flink" in systems)
+        table = Table(title=f"Nexmark, {number:,} events in {files} files, disorder {disorder:,}")
+        for heading in ("query", "system", "whole job", "processor time", "peak memory", "batch", "rows"):
+            table.add_column(heading, justify="left" if heading in ("query", "system") else "right")
+        for name in query or QUERIES:
+            for each in systems:
+                row = _row(each, name, Path(folder), timeout)
+                console.print(*row, sep="  ", highlight=False)
+                table.add_row(*row)
+        console.print(table)
+
+
+def _row(system: str, name: str, folder: Path, timeout: float) -> tuple[str, ...]:
+    if system == "spark" and name not in PROGRAMS:
+        return name, system, "no such query"
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            python = _SYSTEMS[system].python()
+            command = [python, "-m", f"bench.nexmark.on_{system}", str(folder), work, name]
+            spent = watched(command, Path(work) / "log.txt", timeout)
+        except Unavailable as error:
+            return name, system, str(error)
+        figures = json.loads((Path(work) / "figures.json").read_text())
+    if figures.get("differing"):
+        return name, system, f"{figures['differing']:,} rows differ from DuckDB's"
+    return name, system, *_shown(spent, figures)
+
+
+def _shown(spent: Spent, figures: dict[str, float]) -> tuple[str, ...]:
+    batch = f"{figures['batch_s']:.2f} s" if "batch_s" in figures else ""
+    rows = f"{figures['rows']:,}" if "rows" in figures else ""
+    return f"{spent.whole_job_s:.1f} s", f"{spent.cpu_s:.0f} s", f"{spent.peak_mb:,.0f} MB", batch, rows
+
+
+if __name__ == "__main__":
+    app()

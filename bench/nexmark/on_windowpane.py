@@ -1,0 +1,63 @@
+"""One query as a materialized view of windowpane's SQL on Spark: ``on_windowpane INPUT WORK QUERY``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from bench.nexmark.events import ENTITIES
+from bench.nexmark.figures import batches, given, write
+from bench.nexmark.queries import DELAY_SECONDS, QUERIES, Query
+from bench.nexmark.tables import columns, times
+from bench.systems.spark_job import session
+from windowpane.sql import Session
+
+
+def main() -> None:
+    folder, work, name = given()
+    spark, query = session(), QUERIES[name]
+    with Session(spark, str(work / "store.duckdb")) as store:
+        create(store, folder, query, maxFilesPerTrigger="1")
+        store.run("FLUSH")
+        rows = results(store)
+        progress = [each for running in spark.streams.active for each in running.recentProgress]
+    write(work, **batches(progress), rows=len(rows), differing=differing(folder, query, rows))
+
+
+def create(store: Session, folder: Path, query: Query, **options: str) -> None:
+    """Create the sources that a query reads, of the files of a folder, and its view, ``found``."""
+    for entity in query.reads:
+        source = {"connector": "parquet", "path": str(folder / entity), **options}
+        store.run(
+            f"CREATE SOURCE {entity} ({columns(entity, text='varchar', time='timestamp')}, "
+            f"WATERMARK FOR date_time AS date_time - INTERVAL '{DELAY_SECONDS} seconds') "
+            f"WITH ({', '.join(f'{name} = {value!r}' for name, value in source.items())})"
+        )
+    store.run(f"CREATE MATERIALIZED VIEW found AS {query.sql}")
+
+
+def results(store: Session) -> pa.Table:
+    """Return the rows of the view."""
+    store.run("SET max_result_size = '8GB'")
+    found = store.query("SELECT * FROM found")
+    return found.table.rename_columns(list(found.names))
+
+
+def differing(folder: Path, query: Query, found: pa.Table) -> int:
+    """Return how many rows are not those of DuckDB, of all events in one query; a row that is missing counts, too."""
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        for entity in ENTITIES:
+            without_zone = ", ".join(f"{name}::timestamp AS {name}" for name in times(entity))
+            rows = f"SELECT * REPLACE ({without_zone}) FROM '{folder / entity}/*.parquet'"
+            database.execute(f"CREATE VIEW {entity} AS {rows}")
+        database.register("found", found)
+        ours, right = f"SELECT {query.columns} FROM found", f"SELECT {query.columns} FROM ({query.duckdb or query.sql})"
+        both = f"(({ours}) EXCEPT ALL ({right})) UNION ALL (({right}) EXCEPT ALL ({ours}))"
+        return int(database.execute(f"SELECT count(*) FROM ({both})").fetchall()[0][0])
+
+
+if __name__ == "__main__":
+    main()
