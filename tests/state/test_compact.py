@@ -52,6 +52,16 @@ def test_a_plain_stream_reads_as_it_is() -> None:
 
 WORDS = st.lists(st.sampled_from(["a", "b", "ž" * 9, "", None]) | st.text(max_size=3), max_size=12)
 NUMBERS = st.lists(INT64 | st.integers(0, 300) | st.none(), max_size=12)
+
+
+_WHOLE = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(0, 300), st.none())
+
+
+def structs_of(times: st.SearchStrategy, texts: st.SearchStrategy) -> st.SearchStrategy:
+    return st.fixed_dictionaries({"t": times, "n": _WHOLE, "s": texts})
+
+
+STRUCT = pa.struct([("t", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
 COLUMNS: list[tuple[pa.DataType, st.SearchStrategy[list[object]]]] = [
     (pa.list_(pa.string()), st.lists(WORDS)),
     (pa.list_(pa.string()), st.lists(WORDS | st.none())),
@@ -61,6 +71,9 @@ COLUMNS: list[tuple[pa.DataType, st.SearchStrategy[list[object]]]] = [
     (pa.list_(pa.field("element", pa.int64(), nullable=False)), st.lists(st.lists(st.integers(0, 300), max_size=9))),
     (pa.list_(pa.list_(pa.int64())), st.lists(st.lists(NUMBERS, max_size=2))),
     (pa.list_(pa.float64()), st.lists(st.lists(st.floats(allow_nan=False), max_size=3))),
+    (pa.list_(STRUCT), st.lists(st.one_of(st.none(), st.lists(structs_of(_WHOLE, st.sampled_from("ab")), max_size=3)))),
+    (pa.list_(STRUCT), st.lists(st.lists(structs_of(st.integers(2**40, 2**40 + 9), st.just("a")), max_size=3))),
+    (pa.list_(STRUCT), st.lists(st.lists(st.one_of(st.none(), structs_of(_WHOLE, st.none())), max_size=3))),
 ]
 
 
@@ -71,8 +84,18 @@ def test_any_lists_come_back_whole_sliced_and_in_chunks(data: st.DataObject, col
     table = pa.table({"x": pa.array(data.draw(values), kind)})
     with given_sizes({MANY_TEXTS: 1 << 12 if are_few else 2}):
         for each in (table, table.slice(begin), pa.concat_tables([table, table.slice(begin)])):
-            found = from_stream(to_stream(each, lists=True))
-            assert (found.schema, found.to_pydict()) == (each.schema, each.to_pydict())
+            for structs in (False, True):
+                found = from_stream(to_stream(each, lists=True, structs=structs))
+                assert (found.schema, found.to_pydict()) == (each.schema, each.to_pydict())
+
+
+def test_structs_in_lists_take_few_bytes() -> None:
+    numbers = pa.array(range(30_000))
+    structs = pa.StructArray.from_arrays([pa.array([2**50 + n % 200 for n in range(30_000)]), numbers], ["t", "n"])
+    table = pa.table({"l": pa.ListArray.from_arrays(pa.array(range(0, 30_001, 10), pa.int32()), structs)})
+    stream = to_stream(table, structs=True)
+    assert len(stream) < 30_000 * 3 + 3_000 * 4 + 10_000
+    assert from_stream(stream).equals(table)
 
 
 def test_lists_take_few_bytes_coded_already_or_not() -> None:

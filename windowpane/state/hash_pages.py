@@ -36,7 +36,9 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.compact import from_stream, to_stream
 
-_PAGE_KIND, _INDEX_KIND, _VERSION = "hash-pages-page", "hash-pages-index", 1
+_PAGE_KIND, _PAGE_VERSIONS = "hash-pages-page", (1, 2)
+"""From 2 on lists of integers, of texts and of structs may be compact."""
+_INDEX_KIND, _VERSION = "hash-pages-index", 1
 
 
 class PageSummary(NamedTuple):
@@ -172,7 +174,7 @@ class HashPages:
             return None
         blob = self._store.get(self._key(self._pages[position].number))
         assert blob is not None, "the index names only pages that were written"
-        return from_stream(unframe(_PAGE_KIND, _VERSION, blob))
+        return from_stream(unframe(_PAGE_KIND, _PAGE_VERSIONS, blob))
 
     def write(self, position: int, table: pa.Table) -> None:
         """Put ``table`` in the place of a page; all of its rows belong there."""
@@ -227,7 +229,7 @@ class HashPages:
 
     def _put(self, page: _Page) -> None:
         assert page.unwritten is not None
-        blob = frame(_PAGE_KIND, _VERSION, to_stream(page.unwritten, compression="lz4"))
+        blob = frame(_PAGE_KIND, _PAGE_VERSIONS[-1], to_stream(page.unwritten, compression="lz4", lists=True, structs=True))
         self._store.put(self._key(page.number), blob)
         page.size = len(blob)
         page.due, page.live = self._summary_of(page.unwritten)

@@ -19,6 +19,7 @@ from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import PARTITION, POSITION, hidden
+from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over.sorting import partition_numbers
 from windowpane.operators.over.consolidation import consolidate
@@ -45,7 +46,7 @@ def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChan
         InconsistentChangeError: a change type that is none, whatever ``report`` does.
     """
     appears = _appearing(program, rows)
-    repeated = _repeated([rows[name].combine_chunks() for name in program.spec.key], rows.num_rows)
+    repeated = _repeated([flat(rows[name]) for name in program.spec.key], rows.num_rows)
     inserted, deleted = np.flatnonzero(appears & ~repeated), np.flatnonzero(~appears & ~repeated)
     if repeated.any():
         more_deleted, more_inserted = _merged(program, rows, np.flatnonzero(repeated), report)

@@ -31,6 +31,7 @@ from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import MissingOrderError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.coded_texts import are_coded, coded_alike, spelled
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
@@ -157,7 +158,7 @@ class OverCloser:
         fresh, before = released.select(self._engine.arriving.names), held.table.num_rows
         parts = coded_alike([held.table, fresh], self._engine.coded)
         table = pa.concat_tables(parts, promote_options="default").select(self._engine.kept.names)
-        columns = [table[name].combine_chunks() for name in self._engine.program.spec.partition_by]
+        columns = [flat(table[name]) for name in self._engine.program.spec.partition_by]
         numbers, ties = partition_numbers(columns, table.num_rows), np.zeros(0, np.int64)
         if words and fresh.num_rows:
             order, ties = order_in_partitions(numbers, _behind(before, words))
@@ -254,7 +255,7 @@ class _Batch:
     def _with_codes(self, table: pa.Table) -> pa.Table:
         """Return a table with codes for texts that repeat."""
         for name in self._engine.coded:
-            if not are_coded(table.schema.field(name).type) and texts_repeat(texts := table[name].combine_chunks()):
+            if not are_coded(table.schema.field(name).type) and texts_repeat(texts := flat(table[name])):
                 table = table.set_column(table.schema.get_field_index(name), name, texts.dictionary_encode())
         return table
 

@@ -15,6 +15,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import InSpans, Spans
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
@@ -88,7 +89,7 @@ def _differ(program: OverProgram, spans: Spans, source: Integers, before: Intege
         found |= written_differently_among(was[name], current[name], before >= 0)
     rows = np.flatnonzero((before >= 0) & (source != before))
     for name in program.columns.names if len(rows) else ():
-        column = spans.table[name].combine_chunks()
+        column = flat(spans.table[name])
         found[rows] |= written_differently(column.take(pa.array(before[rows])), column.take(pa.array(source[rows])))
     return found
 

@@ -16,6 +16,7 @@ from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import PARTITION, POSITION
+from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
@@ -80,4 +81,4 @@ def _settled(program: OverProgram, rows: pa.Table, order: Integers, identity: li
 
 
 def _one(table: pa.Table, name: str) -> pa.Array:
-    return table[name].combine_chunks()
+    return flat(table[name])

@@ -36,6 +36,7 @@ from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import FIRING_WATERMARK, SORT_KEY, TIME
+from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
@@ -198,7 +199,7 @@ class _Batch:
         if len(cache.dropped.rows):
             spans = Spans(cache, ordinals, Delta.none(self._engine.arriving))
             names = [*self._program.outputs.names, *self._engine.window.carries.names]
-            current = {name: spans.table[name].combine_chunks() for name in names}
+            current = {name: flat(spans.table[name]) for name in names}
             self._write(cache, spans, np.arange(len(spans.source)), current, np.zeros(len(spans.source), np.bool_))
 
     def _dropped(self, cache: PageCache, ordinals: Integers, horizon: int | None, whole: bool = False) -> Integers:
@@ -339,7 +340,7 @@ class _Batch:
         """Return where the carry columns of rows differ from the stored ones."""
         found = np.zeros(len(at), np.bool_)
         for name, new in zip(self._engine.window.carries.names, values.carries, strict=True):
-            old = spans.table[name].take(pa.array(source)).combine_chunks()
+            old = flat(spans.table[name].take(pa.array(source)))
             found |= written_differently(old, new.take(pa.array(at)))
         return found
 
@@ -349,7 +350,7 @@ class _Batch:
         """Write what changed and return the changelog."""
         source = spans.source[computed.live]
         names = [*self._program.outputs.names, *self._engine.window.carries.names]
-        stored = {name: spans.table[name].take(pa.array(source)).combine_chunks() for name in names}
+        stored = {name: flat(spans.table[name].take(pa.array(source))) for name in names}
         fresh = dict(zip(names, [*computed.values.outputs, *computed.values.carries], strict=True))
         runs = {name: call.is_running for name, call in zip(self._program.outputs.names, self._engine.window.calls, strict=True)}
         affected = {name: computed.by_running if runs.get(name, True) else computed.by_frames for name in names}
@@ -370,7 +371,7 @@ class _Batch:
             return {name: stored[name] for name in self._program.outputs.names}
         before = spans.before[computed.live]
         rows = pa.array(before, mask=before < 0)
-        return {name: spans.table[name].take(rows).combine_chunks() for name in self._program.outputs.names}
+        return {name: flat(spans.table[name].take(rows)) for name in self._program.outputs.names}
 
     def _write(self, cache: PageCache, spans: Spans, live: InSpans, current: dict[str, pa.Array], changed: Mask) -> None:
         page, marked = spans.page[live], spans.deleted.copy()
@@ -393,9 +394,7 @@ class _Batch:
         """Return stored columns of some rows, but for those of calls."""
         keys, inputs = self._engine.sort_keys, [name for name in names if name != SORT_KEY]
         made = {SORT_KEY: keys.kept(spans.keys_at(places))} if SORT_KEY in names else {}
-        return made | {
-            name: column.combine_chunks() for name, column in zip(inputs, spans.taken(inputs, places).columns, strict=True)
-        }
+        return made | {name: flat(column) for name, column in zip(inputs, spans.taken(inputs, places).columns, strict=True)}
 
 
 @dataclass

@@ -178,8 +178,7 @@ def of_held_table(table: pa.Table) -> tuple[Keys, Pieces]:
 
 def pieces_held(table: pa.Table) -> int:
     """Return how many pieces the keys of a table have."""
-    lists = flat(table[_PIECES])
-    return int(lists.offsets[-1].as_py() - lists.offsets[0].as_py())
+    return sum(int(lists.offsets[-1].as_py() - lists.offsets[0].as_py()) for lists in table[_PIECES].chunks)
 
 
 def single_pieces(spec: RollingSpec, keys: Keys, pieces: Pieces) -> int:

@@ -31,7 +31,7 @@ class PlainExtreme(KernelAggregate):
         return (Partial(f"{self.prefix}m", self._kind, self._kind),)
 
     def finish(self, partials: pa.Table) -> pa.Array:
-        return partials[f"{self.prefix}m"].combine_chunks()
+        return flat(partials[f"{self.prefix}m"])
 
 
 class FloatExtreme(KernelAggregate):
@@ -78,7 +78,7 @@ class OrderedExtreme(SegmentAggregate):
         return {f"{self.prefix}m": take_or_null(values, segments.rows_at(best))}
 
     def finish(self, partials: pa.Table) -> pa.Array:
-        return partials[f"{self.prefix}m"].combine_chunks()
+        return flat(partials[f"{self.prefix}m"])
 
 
 def are_extreme(values: pa.Array, segments: Segments, is_max: bool) -> Mask:

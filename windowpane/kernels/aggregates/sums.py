@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 from windowpane.kernels.aggregates.tables import replaced
+from windowpane.kernels.grouping.segments import flat
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import fitted
 from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
@@ -36,7 +37,7 @@ class FloatSum(KernelAggregate):
         return {f"{self.prefix}s": rows[self.slots[0]].cast(pa.float64())}
 
     def finish(self, partials: pa.Table) -> pa.Array:
-        return pc.add(partials[f"{self.prefix}s"].combine_chunks(), 0.0)  # never -0.0
+        return pc.add(flat(partials[f"{self.prefix}s"]), 0.0)  # never -0.0
 
 
 class IntegerSum(KernelAggregate):

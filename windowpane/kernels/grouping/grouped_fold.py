@@ -258,7 +258,7 @@ def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dic
     grouped = table.group_by([_ROW], use_threads=False).aggregate([(name, how) for name, _, how in steps])
     grouped = grouped.rename_columns([_ROW, *(name for name, _, _ in steps)]).combine_chunks()
     grouped = grouped.take(pa.array(np.argsort(grouped[_ROW].to_numpy())))
-    return {name: grouped[name].combine_chunks() for name, _, _ in steps}
+    return {name: flat(grouped[name]) for name, _, _ in steps}
 
 
 def _applied(table: pa.Table, step: Step, groups: Groups) -> pa.Array | None:

@@ -139,8 +139,10 @@ class Runs(Segments):
 
 
 def flat(column: Any) -> pa.Array:
-    """Return a column as one array."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    """Return a column as one array; Arrow copies a column that is one chunk already, so that is taken as it is."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 and not pa.types.is_nested(column.type) else column.combine_chunks()
 
 
 def whole_numbers(column: Any) -> Integers | None:

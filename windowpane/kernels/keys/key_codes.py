@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Unsigned
+from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.codes import canonical
 from windowpane.kernels.keys.splitmix import GAMMA, stepped
@@ -54,7 +55,7 @@ def _codes(column: pa.ChunkedArray) -> Integers:
     if are_coded(column.type):
         indices = CodedTexts.of(column).codes
     else:
-        indices = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
+        indices = flat(column).dictionary_encode(null_encoding="encode").indices
     codes: Integers = indices.to_numpy().astype(np.int64)
     return codes
 
@@ -70,7 +71,7 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Unsigned:
 def _hashes(column: pa.ChunkedArray) -> Unsigned:
     if pa.types.is_integer(column.type) and not column.null_count:
         return stepped(column.to_numpy().astype(np.int64).view(np.uint64))
-    values = column.combine_chunks()
+    values = column.combine_chunks()  # texts without those of rows that a slice leaves out
     if not values.null_count and _are_mostly_distinct(values):
         return _hashes_of_values(values)
     encoded = values.dictionary_encode()

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Bytes, Integers, Unsigned
 from windowpane.hidden_columns import SORT_KEY
+from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.over.spec import OrderColumn, OverSpec
@@ -71,7 +72,7 @@ class SortKeys:
         """Return the keys of stored rows, which have the columns ``stored``."""
         if not self.stored:
             return self.of(table)
-        column = table[SORT_KEY].combine_chunks()
+        column = flat(table[SORT_KEY])
         hashes = np.frombuffer(column.buffers()[1], f"V{_HASH_BYTES}", len(column), column.offset * _HASH_BYTES)
         return self._closed(table, _Fixed([(hashes.dtype.str, hashes)]))
 
@@ -88,7 +89,7 @@ class SortKeys:
         """Return columns of words that compare as the keys do, the most significant first."""
         words = [np.zeros(table.num_rows, np.uint64)]
         for each in (*partition, *self._ordered):
-            column = table[each.name].combine_chunks()
+            column = flat(table[each.name])
             if _width(column.type) is None:
                 words += _words_of(_padded(_text(column, each)))
                 continue
@@ -98,7 +99,7 @@ class SortKeys:
         return words
 
     def _closed(self, table: pa.Table, partition: _Fixed) -> Bytes:
-        parts = [partition, *(_part(table[each.name].combine_chunks(), each) for each in self._ordered)]
+        parts = [partition, *(_part(flat(table[each.name]), each) for each in self._ordered)]
         fixed = [part for part in parts if isinstance(part, _Fixed)]
         if len(fixed) == len(parts):
             return _Fixed([field for part in fixed for field in part.fields]).closed(table.num_rows)
@@ -107,11 +108,11 @@ class SortKeys:
     def _partition_part(self, table: pa.Table) -> _Fixed:
         if self._hashed:
             return _hashed_part(*self._hashes(table))
-        parts = [_fixed(table[each.name].combine_chunks(), each) for each in self._partition]
+        parts = [_fixed(flat(table[each.name]), each) for each in self._partition]
         return _Fixed([field for part in parts for field in part.fields])
 
     def _hashes(self, table: pa.Table) -> tuple[_Hashes, Integers]:
-        return _hashes([table[each.name].combine_chunks() for each in self._partition], table.num_rows)
+        return _hashes([flat(table[each.name]) for each in self._partition], table.num_rows)
 
 
 def sorting(keys: Bytes) -> Integers:

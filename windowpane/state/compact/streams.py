@@ -30,17 +30,20 @@ SMALL = Size("rows stored compactly by numpy", 1 << 13, (1, 4, 20))
 """So few that a call of Arrow's functions costs more than what it does."""
 
 
-def to_stream(table: pa.Table, compression: str | None = None, *, lists: bool = False, texts: bool = False) -> pa.Buffer:
+def to_stream(
+    table: pa.Table, compression: str | None = None, *, lists: bool = False, structs: bool = False, texts: bool = False
+) -> pa.Buffer:
     """Return a table as a compact Arrow IPC stream.
 
     Args:
         table: the table.
         compression: as Arrow names it (``lz4``, ``zstd``), ``None`` for none.
         lists: whether lists of integers and of texts may be stored compactly, too.
+        structs: whether lists of structs may be, as well.
         texts: whether columns of texts that repeat may be stored with each text once.
     """
     stored = table if table.num_rows < _FEW_ROWS.value else _narrowed(table)
-    stored = with_compact_lists(stored) if lists else stored
+    stored = with_compact_lists(stored, structs) if lists or structs else stored
     stored = with_coded_texts(stored) if texts else stored
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, stored.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
