@@ -113,6 +113,7 @@ class Session:
         self._parameters: dict[str, str] = {
             "rw_implicit_flush": "false",
             "streaming_parallelism": "0",
+            "timezone": zone.UTC,
             STRICT_MODE: "false",
             MOST_BYTES: "1GB",
         }
@@ -262,7 +263,7 @@ class Session:
             self._storage.set_clock(self._now())
         self._runner.prepare(statement, partial(self._upcoming, statement, text))
         try:
-            with zone.within(self._parameters.get("timezone", zone.UTC)):
+            with zone.within(self._parameters["timezone"]):
                 return self._runner.attempt(action)
         except MismatchError as error:
             raise SqlTypeError(str(error), statement.place.line, statement.place.column) from None
@@ -277,7 +278,7 @@ class Session:
         if not isinstance(statement, CreateView) or not statement.materialized:
             return None
         try:
-            with zone.within(self._parameters.get("timezone", zone.UTC)):
+            with zone.within(self._parameters["timezone"]):
                 return self._definitions.plan(statement, text).node
         except (WindowpaneError, MismatchError, duckdb.Error, RecursionError):
             return None

@@ -68,8 +68,9 @@ def show(catalog: Catalog, parameters: Mapping[str, str], statement: Show) -> di
         return {"Name": list(parameters), "Setting": list(parameters.values())}
     if what.startswith("CREATE "):
         return _definition(catalog, statement)
-    if statement.what.lower() in parameters:
-        return {statement.what.lower(): [parameters[statement.what.lower()]]}
+    name = "timezone" if what == "TIME ZONE" else statement.what.lower()
+    if name in parameters:
+        return {name: [parameters[name]]}
     place = statement.place
     known = f"SHOW ERRORS, WATERMARKS, {', '.join(_KINDS)}, CREATE kind name, ALL and a parameter are."
     message = f"SHOW {statement.what} is not supported. {known}"

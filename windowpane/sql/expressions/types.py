@@ -139,6 +139,7 @@ _NAMES: dict[str, SqlType] = {
     "timestamptz": TIMESTAMPTZ,
     "timestamp with time zone": TIMESTAMPTZ,
     "timestamp_ltz": TIMESTAMPTZ,
+    "timestampltz": TIMESTAMPTZ,  # as a parsed type writes it
     "bytes": BYTEA,
     "interval": INTERVAL,
     "jsonb": JSONB,
