@@ -255,8 +255,8 @@ def _sources() -> Case:
 
 
 def _latency() -> Case:
-    peers = (Contender(systems.WINDOWPANE), Contender(systems.NATIVE))
-    goals = (Goal("spark", "batch_s", 1.4, at_most=True),)
+    peers = (Contender(systems.WINDOWPANE), Contender(systems.NATIVE), Contender(systems.TWS))
+    goals = (Goal("spark", "batch_s", 1.4, at_most=True), Goal("tws", "batch_s", 1.1, at_most=True))
     return Case("latency, batches of 1 k", _TUMBLING, (Part(Feed(100, 1_000), 0, 120),), peers, goals)
 
 
