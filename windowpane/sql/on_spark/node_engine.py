@@ -1,7 +1,7 @@
 """The engine of a stage: one node of a plan on a bucket of its rows, with its state in the blobs of the bucket.
 
 State of OVER windows is that of their engines. Every other node keeps its inputs, or what they fold to, as rows in hash pages,
-one set an input, named by the number of the input; a row's hash is that of the columns it is spread by. A batch reads the pages
+one set an input, named by the number of the input; in place of a hash, they lie by ``Stage.place_sql``. A batch reads the pages
 of the keys it touches, and those with a row that the watermark passes. The node's operator runs on these pages as if they were
 its whole state, and its state behind the batch is written back. Who may mutate: this engine, once a batch. Recovery: Spark
 commits all state of a batch or none.
@@ -29,7 +29,7 @@ from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Over
 from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
 from windowpane.sql.on_spark.rowwise import task_storage, typed
-from windowpane.sql.on_spark.stages import HASH, Stage, column_types, hash_sql
+from windowpane.sql.on_spark.stages import HASH, Stage, column_types
 from windowpane.sql.streaming.clock import FixedClock
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.freeing import closing_columns
@@ -165,7 +165,7 @@ class PagedNode:
     def _save(self, table: str, pages: HashPages, places: Sequence[int], index: int) -> None:
         if not places:
             return
-        rows = self._storage.arrow(f"SELECT *, {hash_sql(self._stage.keys[index])} AS {HASH} FROM {table}")
+        rows = self._storage.arrow(f"SELECT *, {self._stage.place_sql(index)} AS {HASH} FROM {table}")
         located = pages.locate(_hashes(rows))
         for place in places:
             pages.write(place, rows.filter(pa.array(located == place)))

@@ -29,7 +29,7 @@ from windowpane.sql.on_spark.programs.groups_below import GROUPS
 from windowpane.sql.on_spark.programs.query import streamed_groups, watermark_of
 from windowpane.sql.on_spark.rowwise import Rowwise
 from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
-from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut, hash_sql
+from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.windowing.times import MIN
 
@@ -77,7 +77,7 @@ class Direct:
     groups: StreamedGroups | None = None
 
 
-def spread(node: Node, direct: Direct, change_sets: Any, received: Path) -> Any:
+def spread(node: Node, direct: Direct, change_sets: Any, received: Path, *, by_value: bool = False) -> Any:
     """Return the changes that the plan emits for a DataFrame of change sets, as a DataFrame of blobs.
 
     Args:
@@ -85,10 +85,11 @@ def spread(node: Node, direct: Direct, change_sets: Any, received: Path) -> Any:
         direct: the sources whose rows enter it where they are read.
         change_sets: the streaming DataFrame of change sets.
         received: the folder of the files that they name.
+        by_value: how rows lie in the state of its stages.
     """
     from windowpane.spark.queries import staged
 
-    plan = cut(node)
+    plan = cut(node, by_value=by_value)
     has_state = direct.groups is None or not direct.groups.closes  # else each node gets all rows of a window in one batch
     stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage), has_state) for stage in plan.stages]
     result = [staged.Inlet(number, Rowwise(flows), relations=_relations(flows)) for number, flows in by_stage(plan.result)]
@@ -127,7 +128,7 @@ def _inlets(stage: Stage) -> list[Any]:
     from windowpane.spark.queries import staged
 
     return [
-        staged.Inlet(number, Rowwise(flows, hash_sql(stage.keys[index])), index, _relations(flows))
+        staged.Inlet(number, Rowwise(flows, stage.place_sql(index)), index, _relations(flows))
         for index, arriving in enumerate(stage.inputs)
         for number, flows in by_stage(arriving)
     ]

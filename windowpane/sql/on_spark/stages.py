@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.types import is_integer
 from windowpane.sql.expressions.written import has_spellings, in_one_spelling
 from windowpane.sql.nodes import CloseSort, Node, Scan, UnionAll, Values
 from windowpane.sql.on_spark.change_sets import CLOCK
@@ -25,9 +27,15 @@ STAGE = "windowpane stage"
 """The source of rows that come from an earlier stage."""
 
 HASH = "windowpane_h"
-"""The column of the hash that says where a row belongs."""
+"""The column of the number that says where a row belongs: to which bucket, and to which page there."""
 
 _WEIGHTED = f", {quoted(WEIGHT)}"
+
+_ORDERED = ("timestamp", "timestamptz", "integer")
+"""The types of keys by which rows may lie, the best first: a batch has rows of few times."""
+
+_VALUE_BITS, _HASH_BITS = 40, 24
+"""Of the number that says where a row belongs: its value's lower bits, above so many of the hash."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +62,35 @@ class Flow:
 
 @dataclass(frozen=True)
 class Stage:
-    """A node with state, and the changes that flow into each of its inputs."""
+    """A node with state, and the changes that flow into each of its inputs.
+
+    Args:
+        node: the node.
+        inputs: for each of its inputs what flows into it.
+        by_value: whether rows lie in the state in the order of a time or an integer among the keys, where there is one, not of
+            a hash: keys of one time, or numbered one after the other, are those that a batch has, and share pages.
+    """
 
     node: Node
     inputs: tuple[tuple[Flow, ...], ...]
+    by_value: bool = False
 
     @property
     def keys(self) -> tuple[tuple[Column, ...], ...]:
         """The columns of each input by which its rows are spread; none: all rows are one bucket."""
         return tuple(tuple(source.column(name) for name in self._names(index)) for index, source in enumerate(self.node.inputs))
+
+    def place_sql(self, index: int) -> str:
+        """Return the number that says where a row of an input belongs, as SQL: equal keys have equal ones."""
+        keys = self.keys[index]
+        return hash_sql(keys) if self._leading is None else _ordered_sql(keys[self._leading], hash_sql(keys))
+
+    @cached_property
+    def _leading(self) -> int | None:
+        """The place of the key by whose value rows lie: a time, or else an integer."""
+        orders = [{_order(key) for key in keys} for keys in zip(*self.keys, strict=True)]
+        places = [orders.index({order}) for order in _ORDERED if {order} in orders]
+        return places[0] if self.by_value and places else None
 
     def _names(self, index: int) -> tuple[str, ...]:
         return self.node.inputs[0].key if isinstance(self.node, CloseSort) else keys_of(self.node, index)
@@ -76,11 +104,11 @@ class Stages:
     result: tuple[Flow, ...]
 
 
-def cut(node: Node) -> Stages:
-    """Return a plan in stages."""
+def cut(node: Node, *, by_value: bool = False) -> Stages:
+    """Return a plan in stages; ``by_value`` is that of each."""
     stages: list[Stage] = []
     result = _flows(node, stages)
-    return Stages(tuple(stages), tuple(result))
+    return Stages(tuple(replace(stage, by_value=by_value) for stage in stages), tuple(result))
 
 
 def _flows(node: Node, stages: list[Stage]) -> list[Flow]:
@@ -125,6 +153,19 @@ def hash_sql(keys: Sequence[Column]) -> str:
         return "0::UBIGINT"
     texts = (_hashed_text(key) for key in keys)
     return f"md5_number_lower(concat_ws(chr(31), {', '.join(f'coalesce({text}, chr(0))' for text in texts)}))"
+
+
+def _order(key: Column) -> str:
+    """Return the type by which values of a key are ordered: one for all integers, for they are compared with each other."""
+    return "integer" if is_integer(key.type) else key.type.name
+
+
+def _ordered_sql(key: Column, hashed: str) -> str:
+    """Return a number that rises with a key, as SQL, and with the hash among equal ones; it begins anew every 2**40."""
+    value = quoted(key.id)
+    whole = f"CAST({value} AS BIGINT)" if is_integer(key.type) else f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
+    upper = f"CAST(coalesce({whole}, 0) & {2**_VALUE_BITS - 1} AS UBIGINT) * {2**_HASH_BITS}::UBIGINT"
+    return f"({upper} + {hashed} % {2**_HASH_BITS}::UBIGINT)"
 
 
 def _hashed_text(key: Column) -> str:

@@ -111,7 +111,11 @@ class ViewBatches:
         name, exchange, plan = view.relation.name, self._exchange(view), self._streams.spread_of(view)
         tables = {source: self._streams.tables[source] for source in sorted(self._streams.own_sources(view))}
         direct, files = Direct(tables, self._ingest.rows, exchange, plan.groups), self.queries.received(name)
-        self._start(view, exchange, lambda spark: spread(plan.node, direct, self.queries.change_sets(name, spark), files))
+
+        def changes(spark: Any) -> Any:
+            return spread(plan.node, direct, self.queries.change_sets(name, spark), files, by_value=plan.by_value)
+
+        self._start(view, exchange, changes)
 
     def _exchange(self, view: ViewInfo) -> BatchExchange:
         """Return the exchange between driver and tasks of a view; before, make the table that tasks write, if they do."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 
 from windowpane.errors import ChangedPlanError
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
@@ -33,6 +34,9 @@ _READS = "Reads sources itself: "
 
 _BELOW = "Groups of windows in a program below\n"
 """The next line, unless the groups of the view run on the nodes of SQL, too."""
+
+_BY_VALUE = "Rows by the value of a key\n"
+"""The line before the plan, unless the nodes of the view keep all rows by a hash."""
 
 
 class ViewStreams:
@@ -74,7 +78,7 @@ class ViewStreams:
         is_program = isinstance(self.program(node), StreamedPlan)
         way = _PROGRAM + _BY_DIGITS if is_program else _reads(own) if own else ""
         has_below = not is_program and self.spread(node).groups is not None
-        return way + _BELOW * has_below + plan_text(node)
+        return way + _BELOW * has_below + _BY_VALUE * (not is_program) + plan_text(node)
 
     # --- a view that exists ----------------------------------------------------------------------------
 
@@ -95,11 +99,12 @@ class ViewStreams:
         """Return how a view is spread over Spark that was made as no program, with the SQL that runs."""
         node = view.job.node
         runs = node if view.strict else tried_plan(node)
-        if not _has_below(self._pending.stream(view.relation.name).plan):
-            return SpreadPlan(runs)
+        kept = self._pending.stream(view.relation.name).plan
+        if not _has_below(kept):
+            return SpreadPlan(runs, by_value=_is_by_value(kept))
         found = self.spread(node, runs)
         assert found.groups is not None, "check_plan has seen that there is a program still"
-        return found
+        return replace(found, by_value=_is_by_value(kept))
 
     def own_sources(self, view: ViewInfo) -> frozenset[str]:
         """Return the sources that a view reads itself."""
@@ -120,7 +125,7 @@ class ViewStreams:
             ChangedPlanError: with both.
         """
         stream, node = self._pending.stream(view.relation.name), view.job.node
-        plan = plan_text(node)
+        plan = _BY_VALUE * _is_by_value(stream.plan) + plan_text(node)
         if stream.plan.startswith(_PROGRAM):
             way = _PROGRAM + _BY_DIGITS * stream.plan.startswith(_PROGRAM + _BY_DIGITS)
             plan = way * isinstance(self.program(node), StreamedPlan) + plan
@@ -203,6 +208,11 @@ def _reads(sources: Iterable[str]) -> str:
 def _has_below(plan: str) -> bool:
     """Whether a view was made with a program below the nodes of SQL."""
     return plan.startswith(_READS) and plan.partition("\n")[2].startswith(_BELOW)
+
+
+def _is_by_value(plan: str) -> bool:
+    """Whether the nodes of a view keep rows by the value of a key where they can."""
+    return f"\n{_BY_VALUE}" in f"\n{plan}"
 
 
 def _watched(node: Node) -> set[str]:

@@ -44,10 +44,12 @@ class SpreadPlan:
     Args:
         node: what runs on the nodes of SQL.
         groups: the program whose results it reads as ``GROUPS``, or ``None``.
+        by_value: whether the nodes keep rows by the value of a key, see ``Stage``.
     """
 
     node: Node
     groups: StreamedGroups | None = None
+    by_value: bool = False
 
     @property
     def lines(self) -> list[str]:

@@ -1,0 +1,144 @@
+"""Where the rows of a stage lie in its state: by the value of a time or an integer among the keys, else by a hash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sql.in_process import run_in_process
+from windowpane.sql import Session
+from windowpane.sql.catalog.entries import ViewInfo
+from windowpane.sql.on_spark.rowwise import task_storage
+from windowpane.sql.on_spark.spark_runner import SparkRunner
+from windowpane.sql.on_spark.stages import Stage, cut
+from windowpane.sql.on_spark.view_streams import ViewStreams, _is_by_value
+
+TABLES = """
+CREATE TABLE sold (item text, shop int, at timestamp, price numeric);
+CREATE TABLE shops (shop bigint, name text, since timestamptz);
+"""
+LARGEST = 2**40 - 1
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    """Two tables."""
+    with Session(store=":memory:") as opened:
+        opened.run(TABLES)
+        yield opened
+
+
+def stage_of(session: Session, query: str, *, by_value: bool = True) -> Stage:
+    """Return the one stage of a view."""
+    session.run(f"CREATE MATERIALIZED VIEW v AS {query}")
+    view = session._catalog.entries["v"]
+    assert isinstance(view, ViewInfo)
+    (stage,) = cut(view.job.node, by_value=by_value).stages
+    return stage
+
+
+def place(stage: Stage, *values: str, index: int = 0) -> int:
+    """Return where a row with these values of the keys of an input lies, by DuckDB."""
+    given = ", ".join(f'{value} AS "{key.id}"' for value, key in zip(values, stage.keys[index], strict=True))
+    return int(task_storage().arrow(f"SELECT {stage.place_sql(index)} AS place FROM (SELECT {given})")["place"][0].as_py())
+
+
+def test_rows_lie_in_the_order_of_an_integer_among_the_keys(session: Session) -> None:
+    """Whatever stands beside it in the keys, which parts rows of equal integers."""
+    stage = stage_of(session, "SELECT item, shop, count(*) FROM sold GROUP BY item, shop")
+    names = [f"'{name}'" for name in "zyx"]
+    places = [place(stage, name, f"{number}::INTEGER") for number, name in enumerate(names)]
+    assert places == sorted(places)
+    assert len({place(stage, name, "5::INTEGER") for name in names}) == 3
+    assert {place(stage, name, "5::INTEGER") >> 24 for name in names} == {5}
+
+
+def test_a_time_goes_before_an_integer(session: Session) -> None:
+    """Microseconds, from which 40 bits are taken: some twelve days, then they begin anew."""
+    stage = stage_of(session, "SELECT shop, at, count(*) FROM sold GROUP BY shop, at")
+    assert place(stage, "7::INTEGER", "TIMESTAMP '1970-01-01 00:00:00.000003'") >> 24 == 3
+    assert place(stage, "7::INTEGER", "make_timestamp(1099511627776 + 3)") >> 24 == 3
+
+
+@pytest.mark.parametrize("value", ["NULL", "'infinity'", "'-infinity'"])
+def test_what_is_no_instant_has_a_place(session: Session, value: str) -> None:
+    """That of 1970."""
+    stage = stage_of(session, "SELECT at, count(*) FROM sold GROUP BY at")
+    assert place(stage, f"{value}::TIMESTAMP") >> 24 == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "upper"), [("NULL", 0), ("-1", LARGEST), ("-2147483648", 2**40 - 2**31), ("2147483647", 2**31 - 1)]
+)
+def test_negative_integers_and_null_have_places(session: Session, value: str, upper: int) -> None:
+    """The lower 40 bits of the integer."""
+    stage = stage_of(session, "SELECT shop, count(*) FROM sold GROUP BY shop")
+    assert place(stage, f"({value})::INTEGER") >> 24 == upper
+
+
+def test_both_sides_of_a_join_have_one_place(session: Session) -> None:
+    """An ``int`` equals a ``bigint``."""
+    stage = stage_of(session, "SELECT item, name FROM sold JOIN shops ON sold.shop = shops.shop")
+    for value in ("0", "12", "-3", "2147483647"):
+        assert place(stage, f"({value})::INTEGER") == place(stage, f"{value}::BIGINT", index=1)
+    assert place(stage, "1::INTEGER") < place(stage, "2::BIGINT", index=1)
+
+
+def test_texts_and_numerics_lie_by_a_hash(session: Session) -> None:
+    """As all keys of views that earlier versions made."""
+    by_text = stage_of(session, "SELECT item, price, count(*) FROM sold GROUP BY item, price")
+    assert by_text.place_sql(0).startswith("md5_number_lower(")
+    session.run("DROP MATERIALIZED VIEW v")
+    earlier = stage_of(session, "SELECT shop, count(*) FROM sold GROUP BY shop", by_value=False)
+    assert earlier.place_sql(0).startswith("md5_number_lower(")
+
+
+def test_the_kept_plan_says_whether_rows_lie_by_value() -> None:
+    """Views of earlier versions do not have the line, and keep their rows by a hash."""
+    assert _is_by_value('Reads sources itself: ["bid"]\nRows by the value of a key\nAggregate')
+    assert _is_by_value("Rows by the value of a key\nAggregate")
+    assert not _is_by_value('Reads sources itself: ["bid"]\nAggregate')
+
+
+VIEWS = {
+    "groups": "SELECT shop, item, count(*) AS n, min(price) AS least FROM sold GROUP BY shop, item",
+    "named": "SELECT item, name FROM sold FULL JOIN shops ON sold.shop = shops.shop",
+    "highest": "SELECT * FROM sold QUALIFY row_number() OVER (PARTITION BY shop, at ORDER BY price DESC, item) <= 2",
+}
+ROUNDS = (
+    "INSERT INTO sold SELECT 'item ' || n, n % 9 - 4, TIMESTAMP '2024-01-01' + n % 5 * INTERVAL '1 day', n "
+    "FROM generate_series(1, 90) s(n)",
+    "INSERT INTO shops SELECT n, 'shop ' || n, now() FROM generate_series(-6, 3) s(n)",
+    "INSERT INTO sold VALUES ('late', NULL, NULL, 1), ('late', -4, 'infinity', 2), ('late', 3, '1969-12-31', 3)",
+    "DELETE FROM sold WHERE shop = 2; UPDATE sold SET price = price + 100 WHERE shop < 0; DELETE FROM shops WHERE shop > 0",
+)
+
+
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_earlier: bool) -> None:
+    """Each round in a session of its own; a view of an earlier version has no line about it, and goes on by a hash."""
+    run_in_process(monkeypatch)
+    store, kept = str(tmp_path / "views.duckdb"), ViewStreams.kept_plan
+    made = [*(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items())]
+    with Session(store=":memory:") as embedded:
+        embedded.run("; ".join([TABLES.strip().rstrip(";"), *made]))
+        with monkeypatch.context() as patched:
+            if is_earlier:
+                patched.setattr(
+                    ViewStreams, "kept_plan", lambda self, node: kept(self, node).replace("Rows by the value of a key\n", "")
+                )
+            with Session(object(), store) as session:
+                session.run("; ".join([TABLES.strip().rstrip(";"), *made]))
+        for statements in ROUNDS:
+            embedded.run(f"{statements}; FLUSH")
+            with Session(object(), store) as session:
+                session.run(f"{statements}; FLUSH")
+                assert isinstance(session._runner, SparkRunner)
+                streams = session._runner._streams
+                assert [streams.spread_of(streams.view(name)).by_value for name in VIEWS] == [not is_earlier] * len(VIEWS)
+                for name in VIEWS:
+                    found, right = (sorted(map(repr, each.query(f"SELECT * FROM {name}").rows())) for each in (session, embedded))
+                    assert found == right, name
+                    assert found
