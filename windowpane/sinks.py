@@ -240,9 +240,10 @@ class ChangeWriter:
 
         target = open_store(self.store)
         try:
-            number = time.time_ns() if batch_id is None else batch_id
-            source = self.table if query is None else f"{self.table} (query {query})"
-            source = f"{self.table} (one by one)" if batch_id is None else source
+            if batch_id is None:
+                number, source = time.time_ns(), f"{self.table} (one by one)"
+            else:
+                number, source = batch_id, self.table if query is None else f"{self.table} (query {query})"
             target.apply(Batch(self.table, self.key, changes, number, source))
         finally:
             target.close()

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.columns import flat
 from windowpane.errors import ConditionError
 from windowpane.windowing.expressions import Constant, Expression, Operation
 
@@ -41,7 +42,7 @@ def holds(condition: Expression, column: Column, rows: int) -> pa.Array:
     if isinstance(found, pa.Scalar):
         return pa.repeat(pa.scalar(found.as_py() is True), rows)
     mask = pc.fill_null(found, False)
-    return mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+    return flat(mask)
 
 
 def _values(expression: Expression, column: Column) -> Values:

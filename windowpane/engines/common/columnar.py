@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays.columns import flat
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.nested_keys.reading import decoded_keys
@@ -23,7 +24,6 @@ from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.aggregates import is_scalar
 from windowpane.kernels.aggregates.user_code import KeptRows, UserAggregate
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.codes import canonical, is_nested
 from windowpane.windowing.aggregates.canonical import is_array
 from windowpane.windowing.arrow.functions import ArrowWindowFunction

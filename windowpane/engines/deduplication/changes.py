@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import flat
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.kernels.deduplication.runs import run_numbers
 from windowpane.kernels.keys.row_differences import written_differently
@@ -73,9 +74,5 @@ def _changed(rows: pa.Table, before: Integers, after: Integers) -> Mask:
     changed = np.zeros(len(before), np.bool_)
     one, other = rows.take(pa.array(before)).combine_chunks(), rows.take(pa.array(after)).combine_chunks()
     for name in rows.column_names:
-        changed |= written_differently(_flat(one[name]), _flat(other[name]))
+        changed |= written_differently(flat(one[name]), flat(other[name]))
     return changed
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
 from windowpane.engines.nested_keys.writing import UTC_ZONE
-from windowpane.kernels.grouping.segments import flat
 from windowpane.state.codec import decode_key, encode_key, encode_length
 
 _LONG = 255

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import flat
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.arrivals import Arrivals
@@ -31,7 +32,6 @@ from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import MissingOrderError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
-from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.coded_texts import are_coded, coded_alike, spelled
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
@@ -193,7 +193,7 @@ class OverCloser:
         if not rows.wanted.any():
             return None
         program = self._engine.program
-        schema = pa.schema([field for field in program.main_schema if field.name != FIRING_WATERMARK])
+        schema = program.result_schema
         results = dict(zip(program.outputs.names, outputs, strict=True))
         columns = [results[name] if name in results else rows.table[name] for name in schema.names]
         return spelled(pa.table(columns, schema.names).filter(pa.array(rows.wanted))).cast(schema)

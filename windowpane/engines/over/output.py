@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import flat
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import InSpans, Spans
-from windowpane.hidden_columns import FIRING_WATERMARK, TIME
-from windowpane.kernels.grouping.segments import flat
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
@@ -66,7 +66,7 @@ class _Rows:
     def table(self, rows: Integers, word: str) -> pa.Table:
         """Return some of the rows as entries of the changelog."""
         program, source = self._program, self._source[rows]
-        schema = pa.schema([field for field in program.main_schema if field.name != FIRING_WATERMARK])
+        schema = program.result_schema
         read = [name for name in program.columns.names if name in schema.names]
         inputs = _picked(self._spans.table.select([*read, TIME]), source)
         picked = pa.array(source if self._stored else rows)

@@ -101,6 +101,11 @@ class OverProgram:
         return pa.schema([*rows, *changes, *system])
 
     @property
+    def result_schema(self) -> pa.Schema:
+        """The main output before the watermark is added under which it was emitted."""
+        return pa.schema([field for field in self.main_schema if field.name != FIRING_WATERMARK])
+
+    @property
     def late_schema(self) -> pa.Schema:
         """The late output: rows as they arrived."""
         return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())])

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import PARTITION, POSITION
-from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
@@ -39,8 +39,8 @@ def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
 def sorting_words(program: OverProgram, rows: pa.Table) -> list[Integers]:
     """Return columns of words that sort rows by ORDER BY and key, the most significant first."""
     spec = program.spec
-    ordered = sorting_codes(_one(rows, spec.order_names[0]), spec.order_by[0])
-    return [*ordered, *(codes for name in spec.key for codes in key_sorting_codes(_one(rows, name)))]
+    ordered = sorting_codes(flat(rows[spec.order_names[0]]), spec.order_by[0])
+    return [*ordered, *(codes for name in spec.key for codes in key_sorting_codes(flat(rows[name])))]
 
 
 def in_window_order(program: OverProgram, rows: pa.Table, words: list[Integers], report: Report) -> pa.Table:
@@ -52,7 +52,7 @@ def in_window_order(program: OverProgram, rows: pa.Table, words: list[Integers],
         words: their ``sorting_words``.
         report: takes impossible changes.
     """
-    identity = [*words, partition_numbers([_one(rows, name) for name in program.spec.partition_by], rows.num_rows)]
+    identity = [*words, partition_numbers([flat(rows[name]) for name in program.spec.partition_by], rows.num_rows)]
     order = _settled(program, rows, lexical_order(identity), identity, report)
     return rows.take(pa.array(order))
 
@@ -78,7 +78,3 @@ def _settled(program: OverProgram, rows: pa.Table, order: Integers, identity: li
     kept[[at for at in last.values() if at is not None]] = True
     settled: Integers = order[kept]
     return settled
-
-
-def _one(table: pa.Table, name: str) -> pa.Array:
-    return flat(table[name])

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import flat
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.arrivals import Arrivals
@@ -36,7 +37,6 @@ from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import FIRING_WATERMARK, SORT_KEY, TIME
-from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import ROWS, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.grouping.segments import Runs, flat
+from windowpane.kernels.grouping.segments import Runs
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.sizes import Size

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.extremes import are_extreme
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import NOWHERE, Segments, flat, take_or_null
+from windowpane.kernels.grouping.segments import NOWHERE, Segments, take_or_null
 
 
 class ArgExtreme(SegmentAggregate):

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Mask
+from windowpane.arrays.columns import flat
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial, SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments, flat, take_or_null
+from windowpane.kernels.grouping.segments import Segments, take_or_null
 from windowpane.kernels.keys.codes import canonical, codes_and_validity
 
 _LEAST = np.iinfo(np.int64).min

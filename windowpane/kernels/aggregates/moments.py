@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Doubles, Mask
+from windowpane.arrays.columns import flat
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import NOWHERE, Segments, flat
+from windowpane.kernels.grouping.segments import NOWHERE, Segments
 
 
 class Moments(SegmentAggregate):

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments, flat, take_or_null
+from windowpane.kernels.grouping.segments import Segments, take_or_null
 
 NEVER = -1
 """The arrival number of no row: real ones are not negative."""

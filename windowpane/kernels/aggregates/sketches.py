@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments, flat
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.columns import flat
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 from windowpane.kernels.aggregates.tables import replaced
-from windowpane.kernels.grouping.segments import flat
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import fitted
 from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays.columns import flat
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.collecting import CollectList
-from windowpane.kernels.grouping.segments import Segments, flat
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.windowing.arrow.calls import partials_of, results_of
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction
 

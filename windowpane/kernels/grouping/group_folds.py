@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.grouping.segments import Groups, Values, flat
+from windowpane.arrays.columns import flat
+from windowpane.kernels.grouping.segments import Groups, Values
 
 _VIEWS = {
     pa.int8(): pa.int8(),

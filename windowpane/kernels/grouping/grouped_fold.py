@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import ARRIVAL, hidden
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
@@ -26,7 +27,7 @@ from windowpane.kernels.grouping.addressed_groups import addressed_groups
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
 from windowpane.kernels.grouping.hashed_groups import hashed_groups
 from windowpane.kernels.grouping.packed_groups import packed_groups
-from windowpane.kernels.grouping.segments import Groups, Runs, Segments, flat
+from windowpane.kernels.grouping.segments import Groups, Runs, Segments
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates import Aggregate

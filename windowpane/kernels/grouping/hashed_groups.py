@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Unsigned
+from windowpane.arrays.columns import flat
 from windowpane.kernels.grouping.cardinality import expected_groups
-from windowpane.kernels.grouping.segments import Segments, flat, whole_numbers
+from windowpane.kernels.grouping.segments import Segments, whole_numbers
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.kernels.keys.splitmix import GAMMA, mixed
 from windowpane.sizes import Size

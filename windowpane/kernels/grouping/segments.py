@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import flat
 
 Values = npt.NDArray[Any]
 
@@ -136,13 +137,6 @@ class Runs(Segments):
     def picked(self, values: Values) -> Values:
         """Return the values as they are."""
         return values
-
-
-def flat(column: Any) -> pa.Array:
-    """Return a column as one array; Arrow copies a column that is one chunk already, so that is taken as it is."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 and not pa.types.is_nested(column.type) else column.combine_chunks()
 
 
 def whole_numbers(column: Any) -> Integers | None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.kernels.grouping.segments import flat
+from windowpane.arrays.columns import flat
 
 CODED = pa.dictionary(pa.int32(), pa.string())
 """The type of a column of coded texts."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.grouping.segments import flat
+from windowpane.arrays.columns import flat
 from windowpane.kernels.keys.dense_codes import dense_codes, struct_leaves
 from windowpane.kernels.keys.ordered_codes import are_negative_zeros, has_codes, ordered_codes, validity
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_array, written_form_of

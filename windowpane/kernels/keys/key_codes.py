@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Unsigned
-from windowpane.kernels.grouping.segments import flat
+from windowpane.arrays.columns import flat
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.codes import canonical
 from windowpane.kernels.keys.splitmix import GAMMA, stepped

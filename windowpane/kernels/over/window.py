@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Mask
+from windowpane.arrays.columns import flat
 from windowpane.kernels.keys.ordered_codes import is_sortable
 from windowpane.kernels.over.calls.call import CallKernel, call_kernel
 from windowpane.kernels.over.layout import Layout
@@ -48,7 +49,7 @@ class OverWindow:
             seeded: for each segment, whether its first row has carry columns.
             wanted: the rows whose values are asked for, ``None`` for all.
         """
-        ordered = [_one(table[name]) for name in self.spec.order_names]
+        ordered = [flat(table[name]) for name in self.spec.order_names]
         layout: Layout = layout_of(starts_segment, ordered)
         every = np.ones(len(starts_segment), np.bool_) if wanted is None else wanted
         return SortedRows(self.spec, table, layout, seeded, every)
@@ -75,10 +76,6 @@ def refusal(spec: OverSpec, columns: pa.Schema) -> str | None:
         if not is_sortable(kind):
             return f"column {name!r} of type {kind} is not sorted by Arrow as Spark does"
     return None
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _any(masks: Sequence[Mask]) -> Mask:

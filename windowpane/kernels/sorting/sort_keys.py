@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Bytes, Integers, Unsigned
+from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import SORT_KEY
-from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.over.spec import OrderColumn, OverSpec

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 import pyarrow as pa
 
-from windowpane.kernels.grouping.segments import flat
+from windowpane.arrays.columns import flat
 from windowpane.state.compact import from_stream, to_stream
 from windowpane.state.compact.texts import coded_texts, texts_repeat
 

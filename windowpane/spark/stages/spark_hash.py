@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Unsigned
-from windowpane.kernels.grouping.segments import flat
+from windowpane.arrays.columns import flat
 from windowpane.kernels.keys.texts_by_length import texts_by_length
 
 _SEED = 42

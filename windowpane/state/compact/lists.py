@@ -109,6 +109,7 @@ def _like(lists: pa.ListArray, offsets: pa.Array, values: pa.Array) -> pa.ListAr
 
 
 def _flat(column: Any) -> pa.ListArray:
+    """Return lists as one array; here offsets are read, so a slice needs no copy."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

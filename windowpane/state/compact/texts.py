@@ -11,6 +11,7 @@ from collections.abc import Container
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays.columns import flat
 from windowpane.sizes import Size
 
 _WIDTHS = ((1 << 8, pa.uint8()), (1 << 16, pa.uint16()), (1 << 31, pa.int32()))
@@ -24,7 +25,7 @@ def with_coded_texts(table: pa.Table) -> pa.Table:
     """Return a table with codes in place of the texts of each column where they repeat; texts may be coded already."""
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) or pa.types.is_string(field.type):
-            texts = _worth_their_room(_one(table[field.name]))
+            texts = _worth_their_room(flat(table[field.name]))
             codes = coded_texts(texts) if pa.types.is_dictionary(texts.type) or texts_repeat(texts) else texts
             table = table.set_column(place, field.with_type(codes.type), codes)
     return table
@@ -44,10 +45,6 @@ def with_plain_texts(table: pa.Table, but: Container[str] = ()) -> pa.Table:
             texts = table[field.name].cast(field.type.value_type)
             table = table.set_column(place, field.with_type(texts.type), texts)
     return table
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def coded_texts(texts: pa.Array) -> pa.DictionaryArray:

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.distinct import first_of_each
 from windowpane.kernels.aggregates.valued.lists import Lists, gathered_lists, list_array
-from windowpane.kernels.grouping.segments import Segments, flat
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.codes import canonical, equality_codes
 
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.lists import Lists, list_array, offsets_of
-from windowpane.kernels.grouping.segments import Segments, flat
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.codes import equality_codes
 from windowpane.kernels.keys.dense_codes import combined, first_of_pairs
 

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.kernels.grouping.segments import Segments, flat
+from windowpane.arrays.columns import flat
+from windowpane.kernels.grouping.segments import Segments
 
 
 @dataclass(frozen=True)

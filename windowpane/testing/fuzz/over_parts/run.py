@@ -106,8 +106,8 @@ class _Engines:
         if self._is_idle and not batch.rows.num_rows:
             return {}
         split = batch.rows.num_rows // 2
-        parts = [self._coded(batch.rows.slice(split)), batch.rows.slice(0, split)]
-        parts[split % 2 :] = map(self._coded, parts[split % 2 :])
+        earlier, later = batch.rows.slice(0, split), self._coded(batch.rows.slice(split))
+        parts = [later, earlier if split % 2 else self._coded(earlier)]
         output = self._engine.run(self._store, parts, Clock(batch.watermark, 0))
         self._is_idle = output.is_idle
         self.counters = {name: getattr(output.counters, name) for name in _COUNTERS}

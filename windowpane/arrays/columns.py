@@ -1,0 +1,17 @@
+"""Columns of Arrow tables as single arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+
+def flat(column: Any) -> pa.Array:
+    """Return a column as one array; Arrow copies a column that is one chunk already, so that is taken as it is.
+
+    Lists and structs are copied all the same: who reads their values does not look where a slice of them begins.
+    """
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 and not pa.types.is_nested(column.type) else column.combine_chunks()
