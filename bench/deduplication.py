@@ -6,8 +6,6 @@ characters, as UUIDs are. A share of the rows of a batch are sent again: rows of
 
 from __future__ import annotations
 
-import os
-import statistics
 import tempfile
 import uuid
 from pathlib import Path
@@ -17,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.batches import FIRST_FILE, put_in_place, seconds_of_batches, steady
 from bench.each_system import arguments, run_each
 
 SYSTEMS = ("spark", "windowpane")
 _MINUTE = 60_000_000
-_FIRST_FILE = 1_704_067_200
 
 
 def write_batches(folder: Path, rows: int, batches: int, again: float) -> None:
@@ -30,13 +28,13 @@ def write_batches(folder: Path, rows: int, batches: int, again: float) -> None:
     for number in range(batches):
         fresh = rows if before is None else rows - int(rows * again)
         keys = [str(uuid.UUID(bytes=each)) for each in _ids(draw, fresh)]
-        times = _FIRST_FILE * 1_000_000 + number * _MINUTE + draw.integers(0, _MINUTE, fresh)
+        times = FIRST_FILE * 1_000_000 + number * _MINUTE + draw.integers(0, _MINUTE, fresh)
         table = pa.table({"id": keys, "at": pa.array(times, pa.timestamp("us", "UTC")), "value": draw.integers(0, 10**6, fresh)})
         sent = table if before is None else pa.concat_tables([table, before.slice(0, rows - fresh)])
         sent = sent.take(pa.array(draw.permutation(sent.num_rows)))
         path = folder / f"{number:03}.parquet"
         pq.write_table(sent, path)
-        os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+        put_in_place(path, number)
         before = table
 
 
@@ -55,12 +53,11 @@ def run(system: str, folder: Path, rows: int) -> None:
         writer = _deduplicated(system, events).writeStream.format("noop").option("checkpointLocation", work)
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-        progress = [each for each in query.recentProgress if each.numInputRows]
-    seconds = [each.durationMs["triggerExecution"] / 1000 for each in progress]
-    steady = statistics.median(seconds[len(seconds) // 2 :])
+        seconds = seconds_of_batches(query.recentProgress)
+    median = steady(seconds)
     kept = sum(each.observedMetrics["kept"].n for each in query.recentProgress if "kept" in each.observedMetrics)
     print(
-        f"{system:10}  {steady:6.2f} s a batch  {rows / steady / 1e6:5.2f} M rows/s  {kept:>10,} rows kept  {seconds}", flush=True
+        f"{system:10}  {median:6.2f} s a batch  {rows / median / 1e6:5.2f} M rows/s  {kept:>10,} rows kept  {seconds}", flush=True
     )
 
 

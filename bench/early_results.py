@@ -9,11 +9,11 @@ the last results of all closed windows are compared with DuckDB's answer instead
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from bench.batches import seconds_of_batches, steady
 from bench.each_system import arguments, run_each
 from bench.payments import SECOND, write_batches
 
@@ -40,11 +40,10 @@ def run(system: str, folder: Path, checks: bool) -> None:
         if checks:
             print(f"{system:9}  {_differing(folder, found)} closed windows differ from DuckDB's", flush=True)
             return
-    progress = [each for each in query.recentProgress if each.numInputRows]
-    seconds = [each.durationMs["triggerExecution"] / 1000 for each in progress]
-    steady = statistics.median(seconds[len(seconds) // 2 :])
+    seconds = seconds_of_batches(query.recentProgress)
+    median = steady(seconds)
     out = sum(each.observedMetrics["out"].n for each in query.recentProgress if "out" in each.observedMetrics)
-    print(f"{system:9}  {steady:6.2f} s a batch  {out:>12,} rows out  {seconds}", flush=True)
+    print(f"{system:9}  {median:6.2f} s a batch  {out:>12,} rows out  {seconds}", flush=True)
 
 
 def _results(system: str, payments: Any) -> Any:

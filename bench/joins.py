@@ -10,8 +10,6 @@ one row a side, a day later, so that all before it is final: both systems must g
 
 from __future__ import annotations
 
-import os
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -20,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.batches import FIRST_FILE, put_in_place, seconds_of_batches, steady
 from bench.each_system import arguments, run_each
 
 SYSTEMS = ("spark", "windowpane")
 KINDS = ("interval", "window", "as_of")
 SIDES = ("left", "right")
 _SECOND = 1_000_000
-_FIRST_FILE = 1_704_067_200
 
 
 def write_batches(folder: Path, rows: int, batches: int, keys: int, *, texts: bool) -> None:
@@ -37,7 +35,7 @@ def write_batches(folder: Path, rows: int, batches: int, keys: int, *, texts: bo
     )
     for number in range(batches + 1):
         count = rows // 2 if number < batches else 1
-        start = _FIRST_FILE + (60 * number if number < batches else 86_400)
+        start = FIRST_FILE + (60 * number if number < batches else 86_400)
         for side in SIDES:
             times = start * _SECOND + draw.integers(0, 60 * _SECOND, count)
             columns = {
@@ -48,7 +46,7 @@ def write_batches(folder: Path, rows: int, batches: int, keys: int, *, texts: bo
             path = folder / side / f"{number:03}.parquet"
             path.parent.mkdir(exist_ok=True)
             pq.write_table(pa.table(columns), path)
-            os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+            put_in_place(path, number)
 
 
 def run(system: str, folder: Path, kind: str, how: str, delay: int) -> None:
@@ -69,11 +67,11 @@ def run(system: str, folder: Path, kind: str, how: str, delay: int) -> None:
         query.awaitTermination()
         progress = list(query.recentProgress)
     # The last batch with rows makes all before it final.
-    *seconds, _ = [each.durationMs["triggerExecution"] / 1000 for each in progress if each.numInputRows]
-    steady = statistics.median(seconds[len(seconds) // 2 :])
+    *seconds, _ = seconds_of_batches(progress)
+    median = steady(seconds)
     found = sum(each.observedMetrics["joined"].n for each in progress if "joined" in each.observedMetrics)
     rows = sum(pq.read_metadata(folder / side / "000.parquet").num_rows for side in SIDES)
-    print(f"{system:10}  {steady:6.2f} s a batch  {rows / steady / 1e6:5.2f} M rows/s  {found:>11,} rows  {seconds}", flush=True)
+    print(f"{system:10}  {median:6.2f} s a batch  {rows / median / 1e6:5.2f} M rows/s  {found:>11,} rows  {seconds}", flush=True)
 
 
 def _joined(system: str, left: Any, right: Any, kind: str, how: Any, delay: str) -> Any:

@@ -20,6 +20,7 @@ from bench.environments import ROOT, Unavailable
 from bench.process_tree import ProcessTree
 from bench.programs import Task
 from bench.systems import System
+from bench.systems.task_folder import left_figures
 
 _EVERY_SECONDS = 0.25
 _MB = 1 << 20
@@ -65,7 +66,7 @@ def measure(system: System, task: Task, timeout: float) -> Run:
     work.mkdir(parents=True)
     (work / "task.json").write_text(json.dumps(task.to_json()))
     spent = watched([system.environment.python(), "-m", f"bench.systems.{system.module}", str(work)], work / "log.txt", timeout)
-    figures = json.loads((work / "figures.json").read_text())
+    figures = left_figures(work)
     shutil.rmtree(work)
     return Run(**vars(spent), figures=figures)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.batches import FIRST_FILE, put_in_place
+
 SECOND = 1_000_000
-_FIRST_FILE = 1_704_067_200
 
 
 def write_batches(folder: Path, rows: int, keys: int, batches: int, seconds: int, first: int = 0) -> None:
@@ -18,11 +18,11 @@ def write_batches(folder: Path, rows: int, keys: int, batches: int, seconds: int
     draw = np.random.default_rng(7 + first)
     cards = pa.array([f"card-{number:032}" for number in range(keys)])
     for number in range(first, first + batches):
-        start = (_FIRST_FILE + number * seconds) * SECOND
+        start = (FIRST_FILE + number * seconds) * SECOND
         times = start + draw.integers(0, seconds * SECOND, rows)
         chosen = cards.take(pa.array(draw.integers(0, keys, rows)))
         amounts, ids = draw.integers(0, 10**6, rows), np.arange(number * rows, (number + 1) * rows)
         table = pa.table({"card": chosen, "at": pa.array(times, pa.timestamp("us", "UTC")), "amount": amounts, "id": ids})
         path = folder / f"{number:03}.parquet"
         pq.write_table(table, path)
-        os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+        put_in_place(path, number)

@@ -10,11 +10,11 @@ is emitted is counted, not compared: Spark's windows end at tiles, and windowpan
 from __future__ import annotations
 
 import os
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from bench.batches import steady
 from bench.each_system import arguments, run_each
 from bench.payments import write_batches
 
@@ -43,9 +43,9 @@ def run(system: str, folder: Path) -> None:
             else:
                 seconds[-1] += took
     cpu = _cpu_seconds() - before
-    steady = statistics.median(seconds[len(seconds) // 2 :])
+    median = steady(seconds)
     out = sum(each.observedMetrics["out"].n for each in query.recentProgress if "out" in each.observedMetrics)
-    print(f"{system:6}  {steady:7.2f} s a batch  {cpu:7.1f} s of processors in all  {out:>12,} rows out  {seconds}", flush=True)
+    print(f"{system:6}  {median:7.2f} s a batch  {cpu:7.1f} s of processors in all  {out:>12,} rows out  {seconds}", flush=True)
 
 
 def _cpu_seconds() -> float:

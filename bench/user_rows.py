@@ -6,7 +6,6 @@ read this.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import Any
 
 import duckdb
 
+from bench.batches import put_in_place
 from bench.programs import Task
 
-_FIRST_FILE = 1_704_067_200
 _ZIPF = "CAST(floor(pow(1 - {u} * (1 - pow(200000, -0.2)), -5)) AS BIGINT)"
 """A number from 1 to 200,000 whose frequency falls with its power of 1.2, of a uniform one from 0 to 1."""
 SOME = "hash(file_row_number, ts)"
@@ -131,4 +130,4 @@ def write_rows(case: UserCase, task: Task, folder: Path) -> None:
             selected = ", ".join((*case.columns, case.time_in(number)))
             query = f"SELECT {selected} FROM read_parquet('{file}', file_row_number = true)"
             connection.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {task.file_rows[number] // 2})")
-            os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+            put_in_place(path, number)

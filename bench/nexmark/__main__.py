@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +15,7 @@ from bench.measured import Spent, watched
 from bench.nexmark import events
 from bench.nexmark.native_spark import PROGRAMS
 from bench.nexmark.queries import QUERIES
+from bench.systems.task_folder import left_figures
 
 _SYSTEMS: dict[str, Environment] = {"windowpane": OWN, "spark": OWN, "flink": FLINK}
 app = typer.Typer(add_completion=False)
@@ -60,7 +60,7 @@ def _row(system: str, name: str, folder: Path, timeout: float) -> tuple[str, ...
             spent = watched(command, Path(work) / "log.txt", timeout)
         except Unavailable as error:
             return name, system, str(error)
-        figures = json.loads((Path(work) / "figures.json").read_text())
+        figures = left_figures(Path(work))
     if figures.get("differing"):
         return name, system, f"{figures['differing']:,} rows differ from DuckDB's"
     return name, system, *_shown(spent, figures)

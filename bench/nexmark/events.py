@@ -6,7 +6,6 @@ Rules of ids, times and hot keys: Flink's generator (https://github.com/nexmark/
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+
+from bench.batches import put_in_place
 
 ENTITIES = ("person", "auction", "bid")
 BLOCK = 50_000
@@ -45,7 +46,6 @@ _CITIES = (
 )
 _STATES = ("AZ", "CA", "ID", "OR", "WA", "WY")
 _HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
-_FIRST_FILE = 1_704_067_200
 
 
 class _Event(NamedTuple):
@@ -100,7 +100,7 @@ def _write(table: pa.Table, path: Path, number: int) -> None:
         pa.csv.write_csv(table, path, pa.csv.WriteOptions(include_header=False))
     else:
         pq.write_table(table, path)
-    os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+    put_in_place(path, number)
 
 
 def _times_of(table: pa.Table) -> list[str]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pyflink.table import EnvironmentSettings, TableDescriptor, TableEnvironment
 
-from bench.nexmark.figures import given, write
+from bench.nexmark.arguments import given
 from bench.nexmark.queries import DELAY_SECONDS, QUERIES
 from bench.nexmark.tables import columns
+from bench.systems.task_folder import leave_figures
 
 _SETTINGS = {
     "parallelism.default": "2",
@@ -42,7 +43,7 @@ def main() -> None:
         )
     results = environment.sql_query(query.flink or query.sql)
     results.execute_insert(TableDescriptor.for_connector("blackhole").build()).wait()
-    write(work)
+    leave_figures(work)
 
 
 if __name__ == "__main__":

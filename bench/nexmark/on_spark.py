@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from bench.nexmark.figures import batches, given, write
+from bench.batches import seconds_of_batches, steady
+from bench.nexmark.arguments import given
 from bench.nexmark.native_spark import PROGRAMS
 from bench.nexmark.queries import QUERIES
 from bench.nexmark.tables import columns
 from bench.systems.spark_job import session
+from bench.systems.task_folder import leave_figures
 
 
 def main() -> None:
@@ -20,7 +22,7 @@ def main() -> None:
     writer = program.of(entities).writeStream.format("noop").outputMode(program.mode)
     running = writer.option("checkpointLocation", str(work / "checkpoint")).trigger(availableNow=True).start()
     running.awaitTermination()
-    write(work, **batches(running.recentProgress))
+    leave_figures(work, batch_s=steady(seconds_of_batches(running.recentProgress)))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from bench.batches import seconds_of_batches, steady
+from bench.nexmark.arguments import given
 from bench.nexmark.events import ENTITIES
-from bench.nexmark.figures import batches, given, write
 from bench.nexmark.queries import DELAY_SECONDS, QUERIES, Query
 from bench.nexmark.tables import columns, times
 from bench.systems.spark_job import session
+from bench.systems.task_folder import leave_figures
 from windowpane.sql import Session
 
 
@@ -23,7 +25,7 @@ def main() -> None:
         store.run("FLUSH")
         rows = results(store)
         progress = [each for running in spark.streams.active for each in running.recentProgress]
-    write(work, **batches(progress), rows=len(rows), differing=differing(folder, query, rows))
+    leave_figures(work, batch_s=steady(seconds_of_batches(progress)), rows=len(rows), differing=differing(folder, query, rows))
 
 
 def create(store: Session, folder: Path, query: Query, **options: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +12,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bench.batches import put_in_place, seconds_of_batches, steady
 from bench.programs import CHECK, TEXT_KEY, Task
 from bench.systems.task_folder import write_figures
 
 CORES = 2
-_FIRST_FILE = 1_704_067_200
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
 _SETTINGS = {
     "spark.driver.memory": os.environ.get("BENCH_DRIVER_MEMORY", "5g"),
@@ -76,9 +75,9 @@ def read(spark: SparkSession, task: Task) -> DataFrame:
 
 
 def _copy(file: Path, to: Path, number: int) -> None:
-    """Give a task its own file, with a time that gives its place: Spark reads the oldest first."""
+    """Give a task its own file."""
     shutil.copyfile(file, to)
-    os.utime(to, (_FIRST_FILE + number, _FIRST_FILE + number))
+    put_in_place(to, number)
 
 
 def run(task: Task, results: DataFrame, mode: str = "append", check: bool = True) -> None:
@@ -97,13 +96,12 @@ def run(task: Task, results: DataFrame, mode: str = "append", check: bool = True
 
 def _figures(progress: list[Any], task: Task) -> dict[str, Any]:
     batches = [p for p in progress if p["numInputRows"]]
-    steady_from = len(batches) // 2  # before, the JVM compiles and workers start
-    times = [p["durationMs"]["triggerExecution"] / 1000 for p in batches]
+    steady_from, times = len(batches) // 2, seconds_of_batches(progress)
     rows = sum(task.batch_rows(number) for number in range(steady_from, len(batches)))
     checks = [p["observedMetrics"]["check"] for p in progress if "check" in p["observedMetrics"]]
     return {
         "rows_per_s": rows / sum(times[steady_from:]),
-        "batch_s": statistics.median(times[steady_from:]),
+        "batch_s": steady(times),
         "batches_s": times,
         "durations": progress[-2]["durationMs"] if len(progress) > 1 else {},
         "state_mb": max(_state_bytes(p) for p in progress) / (1 << 20),

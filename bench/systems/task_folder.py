@@ -9,6 +9,8 @@ from typing import Any
 
 from bench.programs import Task
 
+_FIGURES = "figures.json"
+
 
 def read_task() -> Task:
     """Return the task of the folder named on the command line."""
@@ -17,4 +19,15 @@ def read_task() -> Task:
 
 def write_figures(task: Task, **figures: Any) -> None:
     """Leave what was found out."""
-    (Path(task.work) / "figures.json").write_text(json.dumps(figures))
+    leave_figures(Path(task.work), **figures)
+
+
+def leave_figures(work: Path, **figures: Any) -> None:
+    """Leave what was found out in a folder."""
+    (work / _FIGURES).write_text(json.dumps(figures))
+
+
+def left_figures(work: Path) -> dict[str, Any]:
+    """Return what a system has left in a folder."""
+    found: dict[str, Any] = json.loads((work / _FIGURES).read_text())
+    return found
