@@ -9,9 +9,12 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
+from tests.sql.in_process import spread_session
 from windowpane.errors import InvalidTextError, SqlRunError
 from windowpane.sql import Session
 from windowpane.sql.shell.printing import json_line, print_result
+
+__all__ = ["spread_session"]
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +188,26 @@ def test_frames_reach_from_infinity_to_infinity(frame: str, expected: list[int])
         opened.run(f"INSERT INTO t VALUES {rows}; FLUSH")
         for column in ("d", "ts"):
             assert opened.query(f"SELECT n FROM by_{column} ORDER BY id").rows() == [(n,) for n in expected]
+
+
+def test_several_changes_of_such_a_row_in_one_batch_change_calls_over_windows(spread_session: Session) -> None:
+    spread_session.run("CREATE TABLE t (p int, at timestamptz, d date, x int PRIMARY KEY)")
+    lags = "lag(x) OVER (PARTITION BY p ORDER BY at) AS a, lag(x) OVER (PARTITION BY p ORDER BY d) AS b"
+    spread_session.run(f"CREATE MATERIALIZED VIEW v AS SELECT p, x, {lags} FROM t")
+    spread_session.run("INSERT INTO t VALUES (1, '2024-01-01', '2024-01-01', 1), (1, 'infinity', 'infinity', 2)")
+    spread_session.run("INSERT INTO t VALUES (1, '-infinity', '12000-01-01', 3); FLUSH")
+    spread_session.run("UPDATE t SET p = 2 WHERE x = 2; UPDATE t SET p = 1 WHERE x = 2; DELETE FROM t WHERE x = 3; FLUSH")
+    assert spread_session.query("SELECT * FROM v ORDER BY x").rows() == [(1, 1, None, None), (1, 2, 1, 1)]
+
+
+def test_the_end_of_a_day_is_not_its_beginning(spread_session: Session) -> None:
+    spread_session.run("CREATE TABLE t (p int, at time, x int PRIMARY KEY)")
+    spread_session.run("CREATE MATERIALIZED VIEW v AS SELECT x, at, lag(at) OVER (PARTITION BY p ORDER BY x) AS b FROM t")
+    spread_session.run("CREATE MATERIALIZED VIEW n AS SELECT x, count(DISTINCT at) OVER (PARTITION BY p ORDER BY x) AS n FROM t")
+    spread_session.run("INSERT INTO t VALUES (1, '00:00', 1), (1, '12:00', 2), (1, '24:00', 3); FLUSH")
+    assert spread_session.query("SELECT n FROM n ORDER BY x").rows() == [(1,), (2,), (3,)]
+    assert spread_session.query("SELECT array_agg(at ORDER BY x) FROM v").text_rows() == [["{00:00:00,12:00:00,24:00:00}"]]
+
+    spread_session.run("UPDATE t SET at = '24:00' WHERE x = 1; FLUSH")
+    rows = spread_session.query("SELECT at, b FROM v ORDER BY x").text_rows()
+    assert rows == [["24:00:00", None], ["12:00:00", "24:00:00"], ["24:00:00", "12:00:00"]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +15,9 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
-from windowpane.engines.common.rows import python_rows
+from windowpane.engines.common.rows import python_rows, python_values
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
-from windowpane.errors import InconsistentChangeError
+from windowpane.errors import InconsistentChangeError, UnrepresentableValueError
 from windowpane.hidden_columns import PARTITION, POSITION, hidden
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over.sorting import partition_numbers
@@ -90,9 +89,38 @@ def _merged(program: OverProgram, rows: pa.Table, repeated: Integers, report: Re
     if PARTITION in some.column_names:
         some = some.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
     words = some[CHANGE_TYPE].to_pylist() if CHANGE_TYPE in some.column_names else [INSERT] * some.num_rows
-    entries: list[tuple[str, dict[str, Any]]] = list(zip(words, python_rows(some), strict=True))
-    key, same = RowForms(program.columns, program.spec.key).frozen, RowForms(program.columns).same
-    changes = consolidate(entries, key, same, report)
+    some = _as_python_can(some.select([*program.columns.names, _AT]))
+    key, same = RowForms(some.schema, program.spec.key).frozen, RowForms(some.schema, program.columns.names).same
+    changes = consolidate(list(zip(words, python_rows(some), strict=True)), key, same, report)
     deleted = [change.before[_AT] for change in changes if change.before is not None]
     inserted = [change.after[_AT] for change in changes if change.after is not None]
     return np.array(deleted, np.int64), np.array(inserted, np.int64)
+
+
+def _as_python_can(rows: pa.Table) -> pa.Table:
+    """Return rows that are only compared, with numbers for instants that Python cannot hold: infinity, far years, 24:00."""
+    for place, field in enumerate(rows.schema):
+        kind = _with_numbers(field.type)
+        if kind != field.type and not _can_hold(rows[field.name]):
+            rows = rows.set_column(place, field.with_type(kind), rows[field.name].cast(kind))
+    return rows
+
+
+def _can_hold(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_time(column.type):
+        return False  # 24:00 would be 0:00
+    try:
+        return python_values("", column) is not None
+    except UnrepresentableValueError:
+        return False
+
+
+def _with_numbers(kind: pa.DataType) -> pa.DataType:
+    """Return a type with numbers in the place of dates and times."""
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        return pa.int64()
+    if pa.types.is_list(kind):
+        return pa.list_(_with_numbers(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_numbers(field.type)) for field in kind])
+    return pa.int32() if pa.types.is_date32(kind) else kind

@@ -18,18 +18,27 @@ _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 def cells(column: pa.ChunkedArray) -> list[Any]:
     """Return the values of a column as Python has them, and as text where Python cannot hold them."""
-    if pa.types.is_time(column.type) and pc.any(pc.equal(column.cast(pa.int64()), _DAY)).as_py():
-        return ["24:00:00" if cell.is_valid and cell.value == _DAY else cell.as_py() for cell in column]
+    if _has_end_of_day(column):
+        return [_cell(scalar) for scalar in column]
     try:
         return list(column.to_pylist())
     except (OverflowError, ValueError, pa.ArrowInvalid):
         return [_cell(scalar) for scalar in column]
 
 
+def _has_end_of_day(column: pa.ChunkedArray) -> bool:
+    """Whether a time is 24:00, which Python would take for 0:00."""
+    while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        column = pc.list_flatten(column)
+    return pa.types.is_time(column.type) and bool(pc.any(pc.equal(column.cast(pa.int64()), _DAY)).as_py())
+
+
 def _cell(scalar: Any) -> Any:
     if not scalar.is_valid:
         return None
     kind = scalar.type
+    if pa.types.is_time(kind) and scalar.value == _DAY:
+        return "24:00:00"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return [_cell(each) for each in scalar.values]
     try:

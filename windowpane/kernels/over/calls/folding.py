@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.windowing.aggregates.canonical import form_of
 from windowpane.windowing.aggregates.protocol import BoundAggregate
+from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.over.spec import OverCall
 
 _Spans = tuple[tuple[int, int], ...]
@@ -35,12 +37,19 @@ def folded(rows: SortedRows, call: OverCall, bound: BoundAggregate) -> pa.Array:
 
 def _arguments(rows: SortedRows, call: OverCall) -> list[tuple[Any, ...] | None]:
     """Return the arguments of each row as Python values, ``None`` for the rows that the FILTER leaves out."""
-    columns = [rows.column(name).to_pylist() for name in call.arguments]
+    columns = [_values(rows.column(name)) for name in call.arguments]
     arguments = list(zip(*columns, strict=True)) if columns else [()] * rows.layout.size
     if call.filter is None:
         return list(arguments)
     passes = rows.filtered(call.filter).tolist()
     return [each if passed else None for each, passed in zip(arguments, passes, strict=True)]
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Return a column as Python values; times as numbers where one is 24:00, which would be 0:00."""
+    if pa.types.is_time64(column.type) and pc.any(pc.equal(column.cast(pa.int64()), MICROS_PER_DAY)).as_py():
+        column = column.cast(pa.int64())
+    return column.to_pylist()  # type: ignore[no-any-return]
 
 
 class _Fold:
