@@ -37,6 +37,8 @@ from windowpane.sql.numerics.functions import takes_numerics
 from windowpane.sql.values import zone
 
 _BITS = {"smallint": 16, "integer": 32, "bigint": 64}
+_NAMED = {"+": "add", "-": "subtract", "*": "multiply"}
+"""Arithmetic with a constant by its other name: of ``x + 7 = 9`` DuckDB makes ``x = 2``, and no error."""
 _LOOKED_INTO = ("AND", "OR", "=", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM")
 
 
@@ -173,6 +175,8 @@ def _numbers(operator: str, left: Expr, right: Expr) -> Expr:
         return build(kind, f"({{0}} {operator} {{1}})", one, other)
     if is_integer(left.type) and is_integer(right.type):
         one, other = same_type(left, right)
+        if operator in _NAMED and bool(one.columns) != bool(other.columns):
+            return build(one.type, f"{_NAMED[operator]}({{0}}, {{1}})", one, other)
         return build(one.type, f"({{0}} {'//' if operator == '/' else operator} {{1}})", one, other)
     return arithmetic_of_numerics(operator, left, right)
 
