@@ -170,6 +170,18 @@ def test_rows_that_are_computed_together_have_a_bound(query: str) -> None:
             session.query(query)
 
 
+@pytest.mark.parametrize(
+    "series", ["generate_series(1, 100000000, 5)", "generate_series('2024-01-01', timestamp '2025-01-01', '1 s')"]
+)
+def test_a_series_between_constants_has_the_bound_and_no_view_leaves_its_rows_out(series: str) -> None:
+    """A value of a list takes 64 bytes and more until it is a row."""
+    for query in (f"SELECT count(*) FROM {series} AS s(n)", f"CREATE MATERIALIZED VIEW v AS SELECT n FROM {series} AS s(n)"):
+        with Session(":memory:") as session, pytest.raises(OutOfRangeError, match=r"without a step, needs no room"):
+            session.run(query)
+    with Session(":memory:") as session:
+        assert session.query("SELECT count(*) FROM generate_series(1, 100000000) AS s(n)").rows() == [(100_000_000,)]
+
+
 def test_long_values_that_find_room_are_made() -> None:
     with Session(":memory:") as session:
         session.run("CREATE TABLE t (a bigint); INSERT INTO t VALUES (1), (2), (NULL)")

@@ -200,13 +200,16 @@ def tried(node: Node) -> Node:
         start, end, condition = (tried_sql(sql).sql for sql in expressions(node))
         return dataclasses.replace(node, start=start, end=end, condition=condition)
     if isinstance(node, Unnest):
-        return dataclasses.replace(node, elements=tried_sql(node.elements).sql)
-    if isinstance(node, TemporalFilter):
-        possible, undecided = tried_sql(node.possible).sql, tried_sql(node.undecided).sql
-        return dataclasses.replace(node, condition=_tried(node.condition), possible=possible, undecided=undecided)
+        found = tried_sql(node.elements)
+        return node if any(map(_finds_no_room, found.attempts)) else dataclasses.replace(node, elements=found.sql)
     if isinstance(node, Join) and node.residual is not None:
         return dataclasses.replace(node, residual=_tried(node.residual))
     return node
+
+
+def _finds_no_room(attempt: Attempt) -> bool:
+    """Whether a series between constants is too long: that is no bad value, and not all of its rows may be left out."""
+    return not attempt.columns and attempt.sql.startswith("windowpane_room(")
 
 
 def _tried(expr: Expr) -> Expr:

@@ -54,7 +54,8 @@ def _room(sizes: pa.ChunkedArray | pa.Array) -> pa.Array:
     if total > MOST_BYTES:
         raise ScalarValueError(
             f"requested length too large: {total} bytes for the {len(sizes)} rows that are computed together, where "
-            f"{MOST_BYTES} are the most. Make shorter values, or fewer rows at once"
+            f"{MOST_BYTES} are the most. Make shorter values, or fewer rows at once; a series of whole numbers whose bounds are "
+            "constants, without a step, needs no room"
         )
     return sizes.combine_chunks() if isinstance(sizes, pa.ChunkedArray) else sizes
 

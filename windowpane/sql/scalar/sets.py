@@ -11,6 +11,8 @@ from windowpane.sql.scalar.macros import in_room
 from windowpane.sql.scalar.patterns import every_match, parts_between
 from windowpane.sql.scalar.signatures import Builder
 
+_BYTES = 64
+"""Bytes of a value of a series: DuckDB makes the list, one as long of the places, and counts it; measured, twice as many."""
 _MOST = 2**50
 """Any number of bytes that is far too many; those of all rows that are computed together fit into a bigint."""
 
@@ -53,9 +55,9 @@ def _series(function: str) -> Builder:
 def _size(kind: SqlType, count: int) -> str:
     """Return the bytes of a series as a template: none, or less, of one in the wrong direction, which has no values."""
     if is_integer(kind):
-        return _limited(f"8 * ((CAST({{1}} AS HUGEINT) - {{0}}) // {'nullif({2}, 0)' if count > 2 else '1'})")
+        return _limited(f"{_BYTES} * ((CAST({{1}} AS HUGEINT) - {{0}}) // {'nullif({2}, 0)' if count > 2 else '1'})")
     step = "(windowpane_interval_length({2}) * 28 // 30)"  # a month may have 28 days
-    size = _limited(f"8 * ((CAST(epoch_us({{1}}) AS HUGEINT) - epoch_us({{0}})) // nullif({step}, 0))")
+    size = _limited(f"{_BYTES} * ((CAST(epoch_us({{1}}) AS HUGEINT) - epoch_us({{0}})) // nullif({step}, 0))")
     return f"CASE WHEN NOT isfinite({{0}}) OR NOT isfinite({{1}}) THEN {_MOST} ELSE {size} END"
 
 
