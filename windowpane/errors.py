@@ -595,6 +595,18 @@ class UnrepresentableValueError(WindowpaneError, ValueError):
         )
 
 
+class LongSortKeyError(WindowpaneError, ValueError):
+    """A text or bytes in ORDER BY that is too long: all keys of a batch are as long as the longest."""
+
+    def __init__(self, width: int, rows: int, most: int) -> None:
+        """Name the length of the longest key, the rows and the bound."""
+        super().__init__(
+            f"ORDER BY, or PARTITION BY, has a text of about {width:,} bytes among {rows:,} rows that are sorted together. Keys "
+            f"are as long as the longest, and {most:,} bytes are the most for all. Order by the first letters, such as "
+            "left(text, 200), or take fewer rows a batch."
+        )
+
+
 class InvalidIntervalError(WindowpaneError, ValueError):
     """A calendar interval that cannot be added to an instant."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.errors import UnsupportedSqlError
+from windowpane.errors import StaleViewError, UnsupportedSqlError
+from windowpane.kernels.sorting import sort_keys
 from windowpane.sql import Session
 
 
@@ -151,3 +152,30 @@ def test_a_partition_that_no_engine_orders_is_refused_on_window_close() -> None:
         ):
             session.run(f"CREATE MATERIALIZED VIEW v AS {over}")
         assert session.query("SHOW MATERIALIZED VIEWS").rows() == []
+
+
+def test_a_very_long_text_in_an_order_is_refused_and_the_next_flush_catches_up(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sort keys of a batch are all as long as the longest: a megabyte among 20,000 rows took 20 GB."""
+    session.run("CREATE TABLE t (p int, name text, id int PRIMARY KEY)")
+    session.run("CREATE MATERIALIZED VIEW mv AS SELECT id, lag(id) OVER (PARTITION BY p ORDER BY name) AS b FROM t")
+    session.run("INSERT INTO t SELECT 1, i::text, i FROM generate_series(1, 100) AS s(i)")
+    session.run("INSERT INTO t VALUES (1, repeat('x', 10000), 0)")
+    with monkeypatch.context() as smaller:
+        smaller.setattr(sort_keys, "MOST_BYTES", 500_000)
+        with pytest.raises(StaleViewError, match=r"a text of about 10,0\d\d bytes among 101 rows.*left\(text, 200\)"):
+            session.run("FLUSH")
+    session.run("FLUSH")
+    assert text(session, "SELECT count(b) FROM mv") == [["100"]]
+
+
+@pytest.mark.filterwarnings("error")
+def test_sums_of_doubles_that_are_too_large_are_infinite(session: Session) -> None:
+    session.run("CREATE TABLE t (id int PRIMARY KEY, x double precision)")
+    calls = "sum(x) OVER (PARTITION BY 1::int ORDER BY id) AS s, sum(x) OVER (PARTITION BY 1::int ORDER BY id ROWS 1 PRECEDING)"
+    session.run(f"CREATE MATERIALIZED VIEW mv AS SELECT id, {calls} AS w FROM t")
+    session.run("INSERT INTO t VALUES (1, '1e308'), (2, '1e308'); FLUSH")
+    assert text(session, "SELECT s, w FROM mv ORDER BY id") == [["1e+308", "1e+308"], ["Infinity", "Infinity"]]
+    session.run("DELETE FROM t WHERE id = 2; FLUSH")
+    assert text(session, "SELECT s, w FROM mv ORDER BY id") == [["1e+308", "1e+308"]]

@@ -56,7 +56,7 @@ class OverWindow:
 
     def values(self, rows: SortedRows) -> Values:
         """Return the values of the rows wanted, and the carry columns of all."""
-        with np.errstate(invalid="ignore"):  # opposite infinities add up to NaN, as they do in Spark
+        with np.errstate(invalid="ignore", over="ignore"):  # sums are infinite, and of opposite infinities NaN, as in Spark
             outputs = [call.value(rows).cast(call.result_type) for call in self.calls]
         return Values(outputs, [rows.carries[name] for name in self.carries.names])
 

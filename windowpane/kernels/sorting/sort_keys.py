@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Bytes, Integers, Unsigned
 from windowpane.arrays.columns import flat
+from windowpane.errors import LongSortKeyError
 from windowpane.hidden_columns import SORT_KEY
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
 from windowpane.kernels.sorting.packed_order import lexical_order
@@ -115,6 +116,10 @@ class SortKeys:
         return _hashes([flat(table[each.name]) for each in self._partition], table.num_rows)
 
 
+MOST_BYTES = 2**32
+"""Of the sort keys of rows that are sorted together: each is as long as the longest, and is copied twice."""
+
+
 def sorting(keys: Bytes) -> Integers:
     """Return the positions that sort keys; equal ones stay in their order."""
     varying = [word for word in _words_of(keys) if len(keys) and (word != word[0]).any()]
@@ -205,8 +210,14 @@ def _inverted(values: pa.Array) -> pa.Array:
 
 
 def _padded(values: pa.Array) -> Bytes:
-    """Return binary values as numpy has them: filled up with zeros to one width."""
+    """Return binary values as numpy has them: filled up with zeros to one width.
+
+    Raises:
+        LongSortKeyError: one of them is so long that all would find no room.
+    """
     width = max(pc.max(pc.binary_length(values)).as_py() or 0, 1)
+    if width * len(values) > MOST_BYTES:
+        raise LongSortKeyError(width, len(values), MOST_BYTES)
     filled = pc.ascii_rpad(values.view(pa.large_string()), width, padding="\x00")
     return np.frombuffer(filled.buffers()[2] or b"", f"S{width}", len(values))
 
