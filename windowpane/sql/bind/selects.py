@@ -144,8 +144,8 @@ class Groups:
         sql = f"CAST({primitive.function}({distinct}{inside}{order}){condition} AS {primitive.type.duckdb})"
         if sql not in self._calls:
             column = self.ids.column(call.name, primitive.type)
-            is_plain = not (call.distinct or order or primitive.constants or len(arguments) > 1)
-            fold = _fold(primitive, arguments, condition) if is_plain else None
+            is_plain = not (order or primitive.constants or len(arguments) > 1)
+            fold = _fold(primitive, arguments, condition, is_distinct=call.distinct) if is_plain else None
             self._calls[sql] = _Call(column, "0" if primitive.is_count else "NULL", fold)
         column = self._calls[sql].column
         return column_expr(column.id, column.type, call.name)
@@ -170,20 +170,19 @@ class Groups:
         return aggregate(node, keys, calls, [call.fold for call in self._calls.values()])
 
 
-def _fold(primitive: Primitive, arguments: list[str], condition: str) -> Fold | None:
+def _fold(primitive: Primitive, arguments: list[str], condition: str, *, is_distinct: bool) -> Fold | None:
     """Return a call as one that can be folded, ``None`` if it cannot."""
     function, kind = primitive.function, primitive.type
     argument = arguments[0] if arguments else None
     only = condition.removeprefix(" FILTER (WHERE ").removesuffix(")") if condition else None
     if function == "count":
-        return Fold.of_count(argument, only)
-    if function in ("sum", "avg"):
+        return replace(Fold.of_count(argument, only), distinct=is_distinct)
+    if function in ("sum", "avg") and not (is_distinct and is_float(kind)):
         kept = "DOUBLE" if is_float(kind) else "HUGEINT" if kind == BIGINT else kind.duckdb
-        return Fold(function, argument, only, kept, takes_back=not is_float(kind))
+        return Fold(function, argument, only, kept, takes_back=not is_float(kind), distinct=is_distinct)
     if function in ("min", "max"):
-        return Fold(
-            function, argument, only, kind.duckdb, takes_back=False, combined={"min": "least", "max": "greatest"}[function]
-        )
+        combined = {"min": "least", "max": "greatest"}[function]
+        return Fold(function, argument, only, kind.duckdb, takes_back=False, combined=combined, distinct=is_distinct)
     return None
 
 

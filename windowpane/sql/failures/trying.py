@@ -19,7 +19,7 @@ import duckdb
 
 from windowpane.sql.embedded.macros import MACROS
 from windowpane.sql.expressions.expr import Expr
-from windowpane.sql.nodes import Filter, Join, Node, Project, TemporalFilter, TimeWindows, Unnest
+from windowpane.sql.nodes import Filter, Join, Node, Project, TemporalFilter, TimeWindows, Unnest, changed_plan
 
 _UNTRIED = frozenset({"unnest", "error", "random", "uuid", "gen_random_uuid", "now", "getvariable", "windowpane_now"})
 """What DuckDB does not allow in TRY."""
@@ -218,11 +218,4 @@ def _tried(expr: Expr) -> Expr:
 
 def tried_plan(node: Node) -> Node:
     """Return a plan all of whose expressions give NULL where they fail."""
-    replaced: dict[str, Any] = {}
-    for field in dataclasses.fields(node):
-        value = getattr(node, field.name)
-        if isinstance(value, Node):
-            replaced[field.name] = tried_plan(value)
-        elif isinstance(value, tuple) and value and all(isinstance(each, Node) for each in value):
-            replaced[field.name] = tuple(tried_plan(each) for each in value)
-    return tried(dataclasses.replace(node, **replaced))
+    return changed_plan(node, tried)

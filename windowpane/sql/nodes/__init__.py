@@ -8,7 +8,17 @@ The same plan is run as one query (``compile_plan``) and as operators over chang
 - ``watermarks``: the columns with a watermark: no row below it is inserted any more.
 """
 
-from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, Watermarks, compile_plan, every_node, explain_plan
+from windowpane.sql.nodes.base import (
+    Node,
+    Order,
+    Unary,
+    Watermark,
+    Watermarks,
+    changed_plan,
+    compile_plan,
+    every_node,
+    explain_plan,
+)
 from windowpane.sql.nodes.keyed import Aggregate, Fold, Join, SetOperation, TimeBound, TopN
 from windowpane.sql.nodes.rowwise import (
     BRANCH_TYPE,
@@ -51,6 +61,7 @@ __all__ = [
     "Values",
     "Watermark",
     "Watermarks",
+    "changed_plan",
     "compile_plan",
     "every_node",
     "explain_plan",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
@@ -101,6 +101,18 @@ def every_node(node: Node) -> Iterator[Node]:
     for source in node.inputs:
         yield from every_node(source)
     yield node
+
+
+def changed_plan(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return a plan in which ``change`` was made to every node, inputs first."""
+    replaced: dict[str, Any] = {}
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, Node):
+            replaced[each.name] = changed_plan(value, change)
+        elif isinstance(value, tuple) and value and all(isinstance(part, Node) for part in value):
+            replaced[each.name] = tuple(changed_plan(part, change) for part in value)
+    return change(replace(node, **replaced))
 
 
 def listed(ids: tuple[str, ...]) -> str:

@@ -22,6 +22,7 @@ class Fold:
         kept: the DuckDB type of the partial result.
         takes_back: whether rows can be retracted.
         combined: what combines two partial results, ``None`` where they are added.
+        distinct: whether it is a call with DISTINCT.
     """
 
     function: str
@@ -30,11 +31,17 @@ class Fold:
     kept: str
     takes_back: bool
     combined: str | None = None
+    distinct: bool = False
 
     @classmethod
     def of_count(cls, argument: str | None = None, condition: str | None = None) -> Fold:
         """Return ``count`` of an argument, or ``count(*)``."""
         return cls("count", argument, condition, "BIGINT", takes_back=True)
+
+    @property
+    def counts_values(self) -> bool:
+        """Whether it is folded from the values that begin or cease to be among those of its argument; an extreme need not be."""
+        return self.distinct and self.combined is None
 
     @property
     def is_by_length(self) -> bool:

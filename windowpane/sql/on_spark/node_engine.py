@@ -1,9 +1,10 @@
 """The engine of a stage: one node of a plan on a bucket of its rows, with its state in the blobs of the bucket.
 
 State of OVER windows is that of their engines. Every other node keeps its inputs, or what they fold to, as rows in hash pages,
-one set an input, named by the number of the input; in place of a hash, they lie by ``Stage.place_sql``. A batch reads the pages
-of the keys it touches, and those with a row that the watermark passes. The node's operator runs on these pages as if they were
-its whole state, and its state behind the batch is written back. Who may mutate: this engine, once a batch. Recovery: Spark
+one set an input, named by the number of the input; in place of a hash, they lie by ``Stage.place_sql``. Groups with DISTINCT in
+calls have further sets, from 1 on: the values of each argument, by ``Stage.place_of`` the group and the value. A batch reads the
+pages of the keys it touches, and those with a row that the watermark passes. The node's operator runs on these pages as if they
+were its whole state, and its state behind the batch is written back. Who may mutate: this engine, once a batch. Recovery: Spark
 commits all state of a batch or none.
 
 Every bucket gets the watermarks with every batch: each task that read something adds a clock table to the rows, and the newest
@@ -31,6 +32,7 @@ from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
 from windowpane.sql.on_spark.rowwise import task_storage, typed
 from windowpane.sql.on_spark.stages import HASH, Stage, column_types
 from windowpane.sql.streaming.clock import FixedClock
+from windowpane.sql.streaming.distinct_values import Placing
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.freeing import closing_columns
 from windowpane.sql.streaming.joining import Joined
@@ -117,7 +119,7 @@ class PagedNode:
         self._stage, self._node, self._storage = stage, stage.node, storage
         self._closing = stage.node.by if isinstance(stage.node, CloseSort) else self._groups_that_close()
         self._due = self._closing[0] if self._closing else None
-        self._pages = [HashPages(store, str(index), _hashes, self._summary) for index in range(len(stage.node.inputs))]
+        self._store = store
 
     def _groups_that_close(self) -> tuple[str, ...]:
         return closing_columns(self._node)[:1] if isinstance(self._node, Aggregate) else ()
@@ -126,20 +128,31 @@ class PagedNode:
         """Return the changes of the result."""
         clock = FixedClock(clock_of(batch.clock))
         operator = self._operator(clock)
-        places = [self._places(pages, batch.hashes, clock) for pages in self._pages]
-        for index, pages in enumerate(self._pages):
-            self._load(operator.tables[index], pages, places[index], operator.state_columns[index])
+        touched = [batch.hashes] * len(self._node.inputs)
+        if isinstance(operator, Folded):
+            touched += self._touched_values(operator, deltas[0])
+        pages = [HashPages(self._store, str(index), _hashes, self._summary) for index in range(len(touched))]
+        places = [self._places(each, hashes, clock) for each, hashes in zip(pages, touched, strict=True)]
+        for index, table in enumerate(operator.tables):
+            self._load(table, pages[index], places[index], operator.state_columns[index])
         changes = operator.run(deltas, initial=is_initial(batch.clock))
-        for index, pages in enumerate(self._pages):
-            self._save(operator.tables[index], pages, places[index], index)
+        for index, table in enumerate(operator.tables):
+            has_places = HASH in operator.state_columns[index]
+            self._save(table, pages[index], places[index], "" if has_places else f", {self._stage.place_sql(index)} AS {HASH}")
         operator.drop()
         return changes
+
+    def _touched_values(self, operator: Folded, batch: str | None) -> list[Unsigned]:
+        """Return where the distinct values of a batch lie, of each argument."""
+        counted = [] if batch is None else operator.count_values(batch)
+        found = [_hashes(self._storage.arrow(f"SELECT DISTINCT {HASH} FROM {values}")) for values in counted]
+        return found or [np.empty(0, np.uint64)] * len(operator.values)
 
     def _operator(self, clock: FixedClock) -> Keyed | Folded | Joined | CloseSorter:
         if isinstance(self._node, CloseSort):
             return CloseSorter(self._node, self._storage, _OWNER, clock)
         if isinstance(self._node, Aggregate) and folds(self._node):
-            return Folded(self._node, self._storage, _OWNER, clock)
+            return Folded(self._node, self._storage, _OWNER, clock, Placing(HASH, self._stage.place_of))
         if isinstance(self._node, Join):
             return Joined(self._node, self._storage, _OWNER, clock, whole=False)
         return Keyed(self._node, self._storage, _OWNER, clock)
@@ -162,10 +175,10 @@ class PagedNode:
             rows = self._storage.temporary_from(pa.concat_tables(found))
             self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows}")
 
-    def _save(self, table: str, pages: HashPages, places: Sequence[int], index: int) -> None:
+    def _save(self, table: str, pages: HashPages, places: Sequence[int], placed: str) -> None:
         if not places:
             return
-        rows = self._storage.arrow(f"SELECT *, {self._stage.place_sql(index)} AS {HASH} FROM {table}")
+        rows = self._storage.arrow(f"SELECT *{placed} FROM {table}")
         located = pages.locate(_hashes(rows))
         for place in places:
             pages.write(place, rows.filter(pa.array(located == place)))

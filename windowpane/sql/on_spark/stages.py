@@ -82,15 +82,20 @@ class Stage:
 
     def place_sql(self, index: int) -> str:
         """Return the number that says where a row of an input belongs, as SQL: equal keys have equal ones."""
-        keys = self.keys[index]
-        return hash_sql(keys) if self._leading is None else _ordered_sql(keys[self._leading], hash_sql(keys))
+        return self._place_sql(self.keys[index], self._leading)
+
+    def place_of(self, keys: Sequence[Column]) -> str:
+        """Return the number that says where a row belongs that is kept by other keys than those of an input, as SQL."""
+        return self._place_sql(keys, _leading_of(keys))
+
+    def _place_sql(self, keys: Sequence[Column], leading: int | None) -> str:
+        if leading is None or not self.by_value:
+            return hash_sql(keys)
+        return _ordered_sql(keys[leading], hash_sql(keys))
 
     @cached_property
     def _leading(self) -> int | None:
-        """The place of the key by whose value rows lie: a time, or else an integer."""
-        orders = [{_order(key) for key in keys} for keys in zip(*self.keys, strict=True)]
-        places = [orders.index({order}) for order in _ORDERED if {order} in orders]
-        return places[0] if self.by_value and places else None
+        return _leading_of(*self.keys)
 
     def _names(self, index: int) -> tuple[str, ...]:
         return self.node.inputs[0].key if isinstance(self.node, CloseSort) else keys_of(self.node, index)
@@ -153,6 +158,12 @@ def hash_sql(keys: Sequence[Column]) -> str:
         return "0::UBIGINT"
     texts = (_hashed_text(key) for key in keys)
     return f"md5_number_lower(concat_ws(chr(31), {', '.join(f'coalesce({text}, chr(0))' for text in texts)}))"
+
+
+def _leading_of(*inputs: Sequence[Column]) -> int | None:
+    """Return the place of the key by whose value rows lie: a time, or else an integer; in all inputs."""
+    orders = [{_order(key) for key in keys} for keys in zip(*inputs, strict=True)]
+    return next((orders.index({order}) for order in _ORDERED if {order} in orders), None)
 
 
 def _order(key: Column) -> str:

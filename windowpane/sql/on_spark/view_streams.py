@@ -13,7 +13,7 @@ from windowpane.errors import ChangedPlanError
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.failures.trying import tried_plan
-from windowpane.sql.nodes import Node, Scan, every_node, explain_plan
+from windowpane.sql.nodes import Node, Scan, changed_plan, every_node, explain_plan
 from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.programs.groups import StreamedGroups
 from windowpane.sql.on_spark.programs.groups_below import SpreadPlan, groups_below
@@ -21,6 +21,7 @@ from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.programs.streamed import streamed
 from windowpane.sql.on_spark.source_rows import Progress
 from windowpane.sql.on_spark.spread_plan import read_directly
+from windowpane.sql.streaming.folding import has_distinct, with_rows_of_distinct
 from windowpane.sql.windows.time_functions import instant_sql
 
 _PROGRAM = "One streaming query, with a watermark of its own\n"
@@ -37,6 +38,9 @@ _BELOW = "Groups of windows in a program below\n"
 
 _BY_VALUE = "Rows by the value of a key\n"
 """The line before the plan, unless the nodes of the view keep all rows by a hash."""
+
+_VALUES = "Distinct values in place of rows\n"
+"""The line before the plan where calls have DISTINCT, unless their groups keep rows, as in views of earlier versions."""
 
 
 class ViewStreams:
@@ -78,7 +82,8 @@ class ViewStreams:
         is_program = isinstance(self.program(node), StreamedPlan)
         way = _PROGRAM + _BY_DIGITS if is_program else _reads(own) if own else ""
         has_below = not is_program and self.spread(node).groups is not None
-        return way + _BELOW * has_below + _BY_VALUE * (not is_program) + plan_text(node)
+        state = "" if is_program else _BY_VALUE + _VALUES * _has_distinct(node)
+        return way + _BELOW * has_below + state + plan_text(node)
 
     # --- a view that exists ----------------------------------------------------------------------------
 
@@ -100,6 +105,8 @@ class ViewStreams:
         node = view.job.node
         runs = node if view.strict else tried_plan(node)
         kept = self._pending.stream(view.relation.name).plan
+        if not _has_values(kept):
+            runs = changed_plan(runs, with_rows_of_distinct)
         if not _has_below(kept):
             return SpreadPlan(runs, by_value=_is_by_value(kept))
         found = self.spread(node, runs)
@@ -125,7 +132,8 @@ class ViewStreams:
             ChangedPlanError: with both.
         """
         stream, node = self._pending.stream(view.relation.name), view.job.node
-        plan = _BY_VALUE * _is_by_value(stream.plan) + plan_text(node)
+        has_values = _has_values(stream.plan) and _has_distinct(node)
+        plan = _BY_VALUE * _is_by_value(stream.plan) + _VALUES * has_values + plan_text(node)
         if stream.plan.startswith(_PROGRAM):
             way = _PROGRAM + _BY_DIGITS * stream.plan.startswith(_PROGRAM + _BY_DIGITS)
             plan = way * isinstance(self.program(node), StreamedPlan) + plan
@@ -213,6 +221,15 @@ def _has_below(plan: str) -> bool:
 def _is_by_value(plan: str) -> bool:
     """Whether the nodes of a view keep rows by the value of a key where they can."""
     return f"\n{_BY_VALUE}" in f"\n{plan}"
+
+
+def _has_values(plan: str) -> bool:
+    """Whether the groups of a view keep the distinct values of calls in place of their rows."""
+    return f"\n{_VALUES}" in f"\n{plan}"
+
+
+def _has_distinct(node: Node) -> bool:
+    return any(map(has_distinct, every_node(node)))
 
 
 def _watched(node: Node) -> set[str]:

@@ -1,22 +1,25 @@
 """Groups that are folded: a batch is aggregated by itself and merged into partial aggregates by group; no rows are kept.
 
 Counts and sums of exact numbers can retract rows; a minimum, a maximum and a sum of floats cannot, and are folded where no row
-is deleted; ``folding_rows`` folds extremes of rows that may be deleted. DISTINCT is a group without calls. All other calls
-recompute their group, see ``operators.Keyed``.
+is deleted; ``folding_rows`` folds extremes of rows that may be deleted. A call with DISTINCT is folded from the values that begin
+or cease to be in its group, see ``distinct_values``. SELECT DISTINCT is a group without calls. All other calls recompute their
+group, see ``operators.Keyed``.
 
-State: one table; for each group the number of its rows, and for each call ``a<n>``, the sum or extreme, and ``n<n>``, how many
-values it has. A group without rows is not stored.
+State: a table of groups; for each the number of its rows, and for each call ``a<n>``, the sum or extreme, and ``n<n>``, how many
+values it has. A group without rows is not stored. Beside it is a table for each argument of calls with DISTINCT.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, Fold, Node
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, differing, same
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, differing, like, same
+from windowpane.sql.streaming.distinct_values import VALUE, DistinctValues, Placing
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas
 
@@ -31,6 +34,16 @@ def folds(node: Node) -> bool:
     return all(fold is not None and (fold.takes_back or node.input.append_only) for fold in node.folds)
 
 
+def has_distinct(node: Node) -> bool:
+    """Whether calls of a node have DISTINCT, and can be folded otherwise."""
+    return isinstance(node, Aggregate) and any(fold is not None and fold.distinct for fold in node.folds)
+
+
+def with_rows_of_distinct(node: Node) -> Node:
+    """Return groups that keep their rows if a call has DISTINCT, as views of earlier versions do."""
+    return replace(node, folds=()) if isinstance(node, Aggregate) and has_distinct(node) else node
+
+
 def state_table(owner: str) -> str:
     """Return the name of the state of a folded node."""
     return f"windowpane_state.{quoted(f'{owner}/folded')}"
@@ -39,8 +52,8 @@ def state_table(owner: str) -> str:
 class Folded:
     """A GROUP BY whose calls are folded."""
 
-    def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock) -> None:
-        """Run ``node`` with state under ``owner``."""
+    def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock, placing: Placing | None = None) -> None:
+        """Run ``node`` with state under ``owner``; ``placing`` is that of distinct values."""
         self._node, self._storage, self._clock = node, storage, clock
         self._folds = [fold for fold in node.folds if fold is not None]
         self.tables = [state_table(owner)]
@@ -50,14 +63,42 @@ class Folded:
         self.state_columns = [tuple(kinds)]
         columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in kinds.items())
         storage.run(f"CREATE TABLE IF NOT EXISTS {self.tables[0]} ({columns})")
+        self._set_up_values(owner, placing)
         self._had_rows = False
+
+    def _set_up_values(self, owner: str, placing: Placing | None) -> None:
+        by_argument: dict[str | None, list[Fold]] = {}
+        for fold in self._folds:
+            if fold.counts_values:
+                by_argument.setdefault(fold.argument, []).append(fold)
+        self._values_of: dict[str | None, DistinctValues] = {}
+        for number, (argument, folds) in enumerate(by_argument.items()):
+            table = f"windowpane_state.{quoted(f'{owner}/values{number}')}"
+            self._values_of[argument] = DistinctValues(self._node, folds, self._storage, table, placing)
+        self.tables += [values.table for values in self.values]
+        self.state_columns += [values.state_columns for values in self.values]
+        self._counted: list[str] | None = None
+
+    @property
+    def values(self) -> list[DistinctValues]:
+        """The state of calls with DISTINCT; its tables are behind that of the groups."""
+        return list(self._values_of.values())
+
+    def count_values(self, batch: str) -> list[str]:
+        """Return the values of a batch, of each argument of calls with DISTINCT, counted; the next ``run`` is of this batch."""
+        self._counted = [values.counted(batch) for values in self.values]
+        return self._counted
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the groups that a batch touches."""
         changes = None
         if deltas[0] is not None or (initial and not self._node.groups):
-            changes = self._taken(deltas[0] or self._nothing(), initial)
-        free(self._node, self._storage, self._clock, self.tables)
+            batch = deltas[0] or self._nothing()
+            if self._values_of and batch.startswith("("):
+                batch = like(self._storage.temporary(f"SELECT * FROM {batch}"), batch)
+            changes = self._taken(batch, initial)
+        for table in self.tables:
+            free(self._node, self._storage, self._clock, [table])
         return changes
 
     def _nothing(self) -> str:
@@ -69,7 +110,8 @@ class Folded:
         self._had_rows = self._had_rows or not self._storage.is_empty(state)
         if initial or (groups and not self._had_rows):
             folded = self._storage.temporary(self._batch_sql(batch))
-            self._storage.run(f"INSERT INTO {state} SELECT * FROM {folded} WHERE {ROWS} > 0")
+            columns = ", ".join(map(quoted, self.state_columns[0]))
+            self._storage.run(f"INSERT INTO {state} SELECT {columns} FROM {folded} WHERE {ROWS} > 0")
             there = f" WHERE {ROWS} > 0" if groups else ""
             return Inserts(f"(SELECT {self._row('', 1)} FROM {folded}{there})")
         return self._replaced(self._storage.temporary(self._merged_sql(f"({self._batch_sql(batch)})")))
@@ -110,11 +152,29 @@ class Folded:
         return ", ".join([*items, f"{weight} AS {quoted(WEIGHT)}"])
 
     def _batch_sql(self, batch: str) -> str:
+        """Return the groups of a batch; what calls with DISTINCT add to them is merged into their state at once."""
         items = [*self._node.shown_groups, f"coalesce(sum({quoted(WEIGHT)}), 0)::BIGINT AS {ROWS}"]
         for index, fold in enumerate(self._folds):
-            items += [f"CAST({_partial(fold)} AS {fold.kept}) AS a{index}", f"{_seen(fold)}::BIGINT AS n{index}"]
+            items += [] if fold.counts_values else _parts(fold, index, WEIGHT)
         by = f" GROUP BY {', '.join(self._node.group_values)}" if self._node.groups else ""
-        return f"SELECT {', '.join(items)} FROM {batch}{by}"
+        folded = f"SELECT {', '.join(items)} FROM {batch}{by}"
+        return self._with_distinct(folded, batch) if self._values_of else folded
+
+    def _with_distinct(self, folded: str, batch: str) -> str:
+        """Return the groups of a batch with what calls with DISTINCT add to them."""
+        items, joined = ["b.*"], f"({folded}) AS b"
+        counted, self._counted = self._counted or self.count_values(batch), None
+        for number, (argument, values) in enumerate(self._values_of.items()):
+            parts = list(map(quoted, self._node.groups))
+            for index, fold in enumerate(self._folds):
+                if fold.counts_values and fold.argument == argument:
+                    parts += _parts(replace(fold, condition=None, argument=VALUE), index, values.weight_of(fold))
+                    items += [f"CAST(coalesce(d{number}.a{index}, 0) AS {fold.kept}) AS a{index}"]
+                    items += [f"coalesce(d{number}.n{index}, 0) AS n{index}"]
+            by = f" GROUP BY {', '.join(map(quoted, self._node.groups))}" if self._node.groups else ""
+            begun = f"(SELECT {', '.join(parts)} FROM {values.transitions(counted[number])}{by})"
+            joined += f" LEFT JOIN {begun} AS d{number} ON {same('b', f'd{number}', self._node.groups)}"
+        return f"SELECT {', '.join(items)} FROM {joined}"
 
     def _merged_sql(self, batch: str) -> str:
         """Return the groups of a folded batch as they are with it, and beside that as they were before."""
@@ -142,8 +202,9 @@ class Folded:
         self._had_rows = False
 
     def drop(self) -> None:
-        """Remove the groups."""
-        self._storage.run(f"DROP TABLE IF EXISTS {self.tables[0]}")
+        """Remove the groups, and the values in them."""
+        for table in self.tables:
+            self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
 
 def _filtered(call: str, *conditions: str | None) -> str:
@@ -151,21 +212,26 @@ def _filtered(call: str, *conditions: str | None) -> str:
     return f"{call} FILTER (WHERE {' AND '.join(given)})" if given else call
 
 
-def _partial(fold: Fold) -> str:
+def _parts(fold: Fold, index: int, weight: str) -> list[str]:
+    """Return what rows with weights add to a call, as the columns of its state."""
+    weight = quoted(weight)
+    return [f"CAST({_partial(fold, weight)} AS {fold.kept}) AS a{index}", f"{_seen(fold, weight)}::BIGINT AS n{index}"]
+
+
+def _partial(fold: Fold, weight: str) -> str:
     """Return what a batch adds to a sum, or its extreme."""
     if fold.combined is not None:
-        return _filtered(f"{fold.function}({fold.argument})", f"{quoted(WEIGHT)} > 0", fold.condition)
+        return _filtered(f"{fold.function}({fold.argument})", f"{weight} > 0", fold.condition)
     if fold.function == "count":
         return "0"
-    weight = quoted(WEIGHT)
     inserted, deleted = (_filtered(f"sum({fold.argument})", f"{weight} {sign} 0", fold.condition) for sign in (">", "<"))
     return f"coalesce({inserted}, 0) - coalesce({deleted}, 0)" if fold.takes_back else f"coalesce({inserted}, 0)"
 
 
-def _seen(fold: Fold) -> str:
+def _seen(fold: Fold, weight: str) -> str:
     """Return how many values a batch adds."""
     is_there = None if fold.argument is None else f"{fold.argument} IS NOT NULL"
-    return f"coalesce({_filtered(f'sum({quoted(WEIGHT)})', is_there, fold.condition)}, 0)"
+    return f"coalesce({_filtered(f'sum({weight})', is_there, fold.condition)}, 0)"
 
 
 def _value(fold: Fold, index: int, prefix: str) -> str:

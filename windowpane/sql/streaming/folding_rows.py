@@ -17,10 +17,11 @@ from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 
 
 def folds_with_rows(node: Node) -> bool:
-    """Whether every call of a node can retract rows, or is an extreme."""
+    """Whether every call of a node can retract rows, or is an extreme, and none counts distinct values."""
     if not isinstance(node, Aggregate) or len(node.folds) != len(node.calls):
         return False
-    return all(fold is not None and (fold.takes_back or fold.combined is not None) for fold in node.folds)
+    given = [fold for fold in node.folds if fold is not None and not fold.counts_values]
+    return len(given) == len(node.folds) and all(fold.takes_back or fold.combined is not None for fold in given)
 
 
 class FoldedWithRows(Folded):

@@ -53,7 +53,7 @@ def engine_calls(groups: Aggregate, bounds: Sequence[str]) -> list[Call]:
     made = []
     results = groups.columns[len(groups.groups) :]
     for fold, sql, column in zip(groups.folds, groups.calls, results, strict=True):
-        if fold is None:
+        if fold is None or fold.distinct:
             raise NotStreamed(f"the window engines have no call with the result of {sql}")
         if mentions(fold.argument, *bounds) or mentions(fold.condition, *bounds):
             raise NotStreamed(f"{sql} reads window_start or window_end")
