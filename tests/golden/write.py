@@ -56,10 +56,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             stores.write(Path(folder))
         print("views: kept", flush=True)
-    if not stores_on_spark.RESULTS.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            stores_on_spark.write(spark, Path(folder))
-        print("views on Spark: kept", flush=True)
+    for store in (stores_on_spark.BELOW, stores_on_spark.BY_VALUE):
+        if not store.results.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                store.write(spark, Path(folder))
+            print(f"views on Spark, {store.name}: kept", flush=True)
     for name in given.names or PROGRAMS:
         if (FOLDER / f"{name}.json").exists():
             print(f"{name}: kept already")

@@ -37,6 +37,7 @@ QUERIES = (
     "SELECT k, min(DISTINCT v) AS a, max(DISTINCT s) AS b, count(DISTINCT v) AS c, min(p) AS d FROM t GROUP BY k",
     "SELECT k, min(DISTINCT v) AS a, max(DISTINCT s) AS b, count(*) AS c FROM t GROUP BY k",
     "SELECT k, string_agg(DISTINCT s, ',' ORDER BY s) AS a, count(DISTINCT s) AS b FROM t GROUP BY k",
+    "SELECT k, ts, count(*) AS a, count(*) FILTER (WHERE b) AS c, count(b) AS d, count(DISTINCT b) AS e FROM t GROUP BY k, ts",
     "SELECT s, v, count(DISTINCT k) AS a FROM t GROUP BY GROUPING SETS ((s), (v), ())",
     "SELECT a, count(DISTINCT k) AS n FROM (SELECT k, count(DISTINCT s) AS a FROM t GROUP BY k) q GROUP BY a",
 )

@@ -13,11 +13,13 @@ from functools import cached_property
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import is_integer
+from windowpane.sql.expressions.types import BOOLEAN, is_integer
 from windowpane.sql.expressions.written import has_spellings, in_one_spelling
-from windowpane.sql.nodes import CloseSort, Node, Scan, UnionAll, Values
+from windowpane.sql.nodes import Aggregate, CloseSort, Node, Scan, UnionAll, Values
 from windowpane.sql.on_spark.change_sets import CLOCK
+from windowpane.sql.optimize.conditions import ids_in
 from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.sql.streaming.folding import folds
 from windowpane.sql.streaming.operators import LINEAR, keys_of
 
 INPUT = '"windowpane input"'
@@ -131,8 +133,32 @@ def _flows(node: Node, stages: list[Stage]) -> list[Flow]:
     inputs = tuple(tuple(_flows(source, stages)) for source in node.inputs)
     if isinstance(node, LINEAR):
         return [flow.then(node.sql(f"({flow.sql})", extra=_WEIGHTED)) for flow in inputs[0]]
+    if isinstance(node, Aggregate) and (read := _read_alone(node)) is not None:
+        inputs = (tuple(flow.then(_counted_sql(node, read, flow.sql)) for flow in inputs[0]),)
     stages.append(Stage(node, inputs))
     return [Flow(len(stages) - 1, STAGE, column_types(node.columns), f"SELECT * FROM {INPUT}")]
+
+
+def _read_alone(node: Aggregate) -> list[str] | None:
+    """Return the columns that folded groups read of their input, if rows with the same ones may travel as one; else ``None``.
+
+    They are few beside the groups where all others are boolean, the conditions of FILTER. A sum takes each row by itself.
+    """
+    if not folds(node) or any(fold is not None and fold.function in ("sum", "avg") for fold in node.folds):
+        return None
+    read = set().union(*(ids_in(call) for call in node.calls)) - set(node.groups)
+    others = [column for column in node.input.columns if column.id in read]
+    return [*node.groups, *(column.id for column in others)] if all(column.type == BOOLEAN for column in others) else None
+
+
+def _counted_sql(node: Aggregate, read: Sequence[str], rows: str) -> str:
+    """Return changes with those as one that are the same to folded groups; what the groups do not read is NULL."""
+    kept = [quoted(column.id) for column in node.input.columns if column.id in read]
+    unread = [column for column in node.input.columns if column.id not in read]
+    items = [*kept, *(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in unread)]
+    by = f" GROUP BY {', '.join(kept)}" if kept else ""
+    weight = f"CAST(sum({quoted(WEIGHT)}) AS INTEGER) AS {quoted(WEIGHT)}"
+    return f"SELECT {', '.join([*items, weight])} FROM ({rows}){by} HAVING sum({quoted(WEIGHT)}) <> 0"
 
 
 def spread_lines(plan: Stages) -> list[str]:
