@@ -79,7 +79,7 @@ QUERIES = (
 )
 
 
-@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("keeps", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize("seed", seeds(4))
 def test_views_equal_duckdb_after_any_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, keeps: bool) -> None:
     run_in_process(monkeypatch)
