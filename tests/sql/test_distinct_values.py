@@ -9,14 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
 from tests.sql.in_process import run_in_process
+from windowpane.engines.common.tagged import tagged
+from windowpane.engines.protocol import Clock
 from windowpane.sql import Session
+from windowpane.sql.catalog.entries import ViewInfo
 from windowpane.sql.on_spark import view_streams
+from windowpane.sql.on_spark.change_sets import clock_table
+from windowpane.sql.on_spark.node_engine import NodeEngine
+from windowpane.sql.on_spark.rowwise import Rowwise
 from windowpane.sql.on_spark.spark_runner import SparkRunner
+from windowpane.sql.on_spark.stages import cut
 from windowpane.sql.on_spark.view_streams import ViewStreams
+from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.state.memory import MemoryBlobStore
 
 COLUMNS = "id int PRIMARY KEY, k int, ts timestamp, v int, w bigint, p numeric(12, 3), s text, b boolean"
 COUNTS = (
@@ -222,3 +232,37 @@ def test_a_store_of_an_earlier_version_goes_on_with_rows(tmp_path: Path, monkeyp
         session.run("INSERT INTO t VALUES (4, 3), (5, 1); DELETE FROM t WHERE id = 3; FLUSH")
         assert values_kept(session) == [4]
         assert session.query("SELECT * FROM mv").rows() == [(2,)]
+
+
+class _Written(MemoryBlobStore):
+    """Notes the names of blobs that are written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def put(self, key: str, blob: bytes) -> None:
+        self.names.append(key)
+        super().put(key, blob)
+
+
+def test_pages_whose_values_are_known_are_not_written_again() -> None:
+    """Of rows that stay: the number of a value that has begun to count stays 1."""
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (k int, s text) APPEND ONLY")
+        session.run("CREATE MATERIALIZED VIEW mv AS SELECT k, count(*) AS n, count(DISTINCT s) AS c FROM t GROUP BY k")
+        view = session._catalog.entries["mv"]
+        assert isinstance(view, ViewInfo)
+        (stage,) = cut(view.job.node, by_value=True).stages
+    (flow,) = stage.inputs[0]
+    store, engine = _Written(), NodeEngine(stage)
+    for texts, found, pages in (("ab", {(1, 2, 2)}, {"0", "1"}), ("ba", {(1, 4, 2)}, {"0"}), ("bc", {(1, 6, 3)}, {"0", "1"})):
+        kinds = {"k": pa.int32(), "s": pa.string(), "_row_id": pa.int64(), WEIGHT: pa.int32()}
+        values = [[1] * 2, list(texts), [0, 1], [1] * 2]
+        rows = pa.table([pa.array(each, kind) for each, kind in zip(values, kinds.values(), strict=True)], list(kinds))
+        (placed,) = Rowwise((flow,), stage.place_sql(0))("t", rows)
+        store.names.clear()
+        output = engine.run(store, [tagged(placed, input="0"), clock_table({}, initial=texts == "ab")], Clock(0, 0))
+        results = [row for _, table in output.tables for row in zip(*table.to_pydict().values(), strict=True)]
+        assert {row[:-1] for row in results if row[-1:] == (1,)} == found
+        assert {name.partition(".")[0] for name in store.names} == pages

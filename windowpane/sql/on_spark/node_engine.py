@@ -111,6 +111,15 @@ class NodeEngine:
         return isinstance(self._node, Over) and not runs_keyed(self._node, self._storage)
 
 
+@dataclass(frozen=True)
+class _PageSet:
+    """A table of a node's state in pages: those that the watermark touches, and all that are read."""
+
+    pages: HashPages
+    due: Sequence[int]
+    read: Sequence[int]
+
+
 class PagedNode:
     """A node whose operator keeps its inputs, over pages of a bucket."""
 
@@ -131,22 +140,33 @@ class PagedNode:
         touched = [batch.hashes] * len(self._node.inputs)
         if isinstance(operator, Folded):
             touched += self._touched_values(operator, deltas[0])
-        pages = [HashPages(self._store, str(index), _hashes, self._summary) for index in range(len(touched))]
-        places = [self._places(each, hashes, clock) for each, hashes in zip(pages, touched, strict=True)]
-        for index, table in enumerate(operator.tables):
-            self._load(table, pages[index], places[index], operator.state_columns[index])
+        sets = [self._set(index, hashes, clock) for index, hashes in enumerate(touched)]
+        for each, table, columns in zip(sets, operator.tables, operator.state_columns, strict=True):
+            self._load(table, each.pages, each.read, columns)
         changes = operator.run(deltas, initial=is_initial(batch.clock))
-        for index, table in enumerate(operator.tables):
-            has_places = HASH in operator.state_columns[index]
-            self._save(table, pages[index], places[index], "" if has_places else f", {self._stage.place_sql(index)} AS {HASH}")
+        for index, each in enumerate(sets[: len(self._node.inputs)]):
+            placed = f"SELECT *, {self._stage.place_sql(index)} AS {HASH} FROM {operator.tables[index]}"
+            self._save(placed, each.pages, each.read)
+        if isinstance(operator, Folded):
+            for each, values in zip(sets[1:], operator.values, strict=True):
+                changed = [] if values.changed is None else each.pages.locate(self._places_in(values.changed)).tolist()
+                self._save(f"SELECT * FROM {values.table}", each.pages, sorted({*changed, *each.due}))
         operator.drop()
         return changes
+
+    def _set(self, index: int, hashes: Unsigned, clock: FixedClock) -> _PageSet:
+        """Return a set of pages, and which of them a batch and the watermark touch; page 0 is that of keys without a page."""
+        pages = HashPages(self._store, str(index), _hashes, self._summary)
+        due = self._due_places(pages, clock)
+        return _PageSet(pages, due, sorted({*pages.locate(hashes).tolist(), *due}))
 
     def _touched_values(self, operator: Folded, batch: str | None) -> list[Unsigned]:
         """Return where the distinct values of a batch lie, of each argument."""
         counted = [] if batch is None else operator.count_values(batch)
-        found = [_hashes(self._storage.arrow(f"SELECT DISTINCT {HASH} FROM {values}")) for values in counted]
-        return found or [np.empty(0, np.uint64)] * len(operator.values)
+        return [self._places_in(values) for values in counted] or [np.empty(0, np.uint64)] * len(operator.values)
+
+    def _places_in(self, values: str) -> Unsigned:
+        return _hashes(self._storage.arrow(f"SELECT DISTINCT {HASH} FROM {values}"))
 
     def _operator(self, clock: FixedClock) -> Keyed | Folded | Joined | CloseSorter:
         if isinstance(self._node, CloseSort):
@@ -157,16 +177,14 @@ class PagedNode:
             return Joined(self._node, self._storage, _OWNER, clock, whole=False)
         return Keyed(self._node, self._storage, _OWNER, clock)
 
-    def _places(self, pages: HashPages, hashes: Unsigned, clock: FixedClock) -> list[int]:
-        """Return the pages that a batch or the watermark touches; page 0 is the one for keys without a page."""
-        touched = set(pages.locate(hashes).tolist())
+    def _due_places(self, pages: HashPages, clock: FixedClock) -> list[int]:
+        """Return the pages that the watermark touches."""
         limits = [clock.of(self._node.watermarks[name]) for name in self._closing]
-        limit = limits[0] if limits else None
         if len(limits) > 1:
-            touched |= set(pages.due(MIN))
-        elif limit is not None:
-            touched |= set(pages.due(_instants(self._storage.arrow(f"SELECT {limit} AS value")["value"])[0].as_py() or MIN))
-        return sorted(touched)
+            return pages.due(MIN)
+        if not limits or limits[0] is None:
+            return []
+        return pages.due(_instants(self._storage.arrow(f"SELECT {limits[0]} AS value")["value"])[0].as_py() or MIN)
 
     def _load(self, table: str, pages: HashPages, places: Sequence[int], columns: Sequence[str]) -> None:
         found = [page for place in places if (page := pages.read(place)) is not None]
@@ -175,10 +193,10 @@ class PagedNode:
             rows = self._storage.temporary_from(pa.concat_tables(found))
             self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows}")
 
-    def _save(self, table: str, pages: HashPages, places: Sequence[int], placed: str) -> None:
+    def _save(self, state: str, pages: HashPages, places: Sequence[int]) -> None:
         if not places:
             return
-        rows = self._storage.arrow(f"SELECT *{placed} FROM {table}")
+        rows = self._storage.arrow(state)
         located = pages.locate(_hashes(rows))
         for place in places:
             pages.write(place, rows.filter(pa.array(located == place)))

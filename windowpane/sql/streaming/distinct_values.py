@@ -57,6 +57,8 @@ class DistinctValues:
         keys = (*(node.column(group) for group in node.groups), Column(VALUE, VALUE, self._argument.type))
         self._names = [key.id for key in keys]
         self._numbers = [f"c{index}" for index in range(len(self._filters))]
+        self.changed: str | None = None
+        """The values whose numbers the last batch changed, as a relation with what is stored of them."""
         self._places = {} if placing is None else {placing.column: placing.sql_of(keys)}
         self.state_columns = (*self._names, *self._numbers, *self._places)
         number = "UTINYINT" if node.input.append_only else "BIGINT"
@@ -87,7 +89,7 @@ class DistinctValues:
 
     def transitions(self, counted: str) -> str:
         """Merge a counted batch into the state, and return the values that begin or cease to count, by group, with weights."""
-        merged = self._storage.temporary(self._merged_sql(counted))
+        self.changed = merged = self._storage.temporary(self._merged_sql(counted))
         if not self._storage.is_empty(merged):
             columns, names = ", ".join(map(quoted, self.state_columns)), self._names
             was = f"(SELECT * FROM {merged} WHERE {_any(f'old_{name} > 0' for name in self._numbers)})"
