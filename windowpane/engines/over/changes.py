@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
+from windowpane.arrays.python_values import calendar_numbers
 from windowpane.engines.common.rows import python_rows, python_values
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.errors import InconsistentChangeError, UnrepresentableValueError
@@ -109,6 +110,8 @@ def _as_python_can(rows: pa.Table) -> pa.Table:
 def _can_hold(column: pa.ChunkedArray) -> bool:
     if pa.types.is_time(column.type):
         return False  # 24:00 would be 0:00
+    if calendar_numbers(column) is not None:
+        return True
     try:
         return python_values("", column) is not None
     except UnrepresentableValueError:
