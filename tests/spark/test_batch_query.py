@@ -65,6 +65,30 @@ def test_an_endless_query_has_taken_what_was_there_once_a_batch_passes_what_the_
     endless._ends.set()
 
 
+def test_what_is_done_behind_a_batch_is_done_once_at_a_time_and_again_where_it_failed() -> None:
+    done: list[str] = []
+    goes_on, failures = threading.Event(), [None, RuntimeError("the store is away"), RuntimeError("it still is"), None, None]
+
+    def behind() -> None:
+        assert goes_on.wait(10)
+        failure = failures.pop(0)
+        done.append(f"{'' if threading.current_thread() is threading.main_thread() else 'behind: '}{failure}")
+        if failure is not None:
+            raise failure
+
+    query = BatchQuery(None, "q", Path(), lambda _: None, lambda _, number: done.append(f"batch {number}"), behind)
+    assert query.batch(None, 0) is None
+    assert done == ["batch 0"]  # nobody waits
+    goes_on.set()
+    assert query.batch(None, 1) is None
+    assert query.batch(None, 2) == "it still is"
+    calls = [each for each in done if not each.startswith("batch")]
+    assert calls == ["behind: None", "behind: the store is away", "it still is"]
+    assert query.batch(None, 2) is None
+    query.join()
+    assert done[-2:] == ["batch 2", "behind: None"]
+
+
 class Silent:
     """A streaming query whose driver's Python worker did not connect back in time, or that ends."""
 

@@ -6,6 +6,8 @@ Window programs are Spark's alone: here groups run on the nodes, too.
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -79,6 +81,7 @@ class Exchange:
     def __init__(self, folder: object) -> None:
         self._published: str | None = None
         self._reports: dict[Any, Any] = {}
+        self._files = Path(mkdtemp(prefix="windowpane-test-"))
         self.partition = 0
 
     def publish(self, text: str, spark: object = None) -> None:
@@ -86,6 +89,9 @@ class Exchange:
 
     def published(self) -> str | None:
         return self._published
+
+    def new_file(self) -> Path:
+        return self._files / f"{uuid.uuid4().hex}.parquet"
 
     def report(self, seen: Any, what: Any) -> None:
         self._reports[what] = seen
@@ -102,6 +108,7 @@ class InProcess:
     entries: Sequence[staged.Entry]
     stages: Sequence[staged.Stage]
     result: Sequence[staged.Inlet]
+    to_files: staged.ToFiles
 
     def __post_init__(self) -> None:
         self.stores: defaultdict[tuple[int, int], MemoryBlobStore] = defaultdict(MemoryBlobStore)
@@ -117,17 +124,17 @@ class InProcess:
             self.taken |= {each.known(path) for each, path in zip(files, new, strict=True) if path is not None}
             yield {number: entry.rows.tasks(path) for number, (entry, path) in enumerate(zip(self.entries, new, strict=True))}
 
-    def run(self, batch: dict[int, list[list[pa.RecordBatch]]], exchange: Exchange) -> pa.Table:
+    def run(self, batch: dict[int, list[list[pa.RecordBatch]]], exchange: Exchange) -> list[Path]:
         made: list[staged.Entry] = []
         for number, stage in enumerate(self.stages):
             made.append(staged.Entry(self._stage(number, stage, batch, made, exchange)))
-        blobs = [
-            each
+        return [
+            Path(os.fsdecode(path.as_py()))
             for inlet in self.result
             for task, parts in self._arriving(inlet, batch, made, exchange)
-            for each in staged.PackResult(inlet.rows, parts)(iter(task))
+            for written in staged.WriteResult(inlet.rows, self.to_files, parts)(iter(task))
+            for path in written.column("file")
         ]
-        return pa.Table.from_batches(blobs, pa.schema([("blob", pa.binary())]))
 
     def _arriving(self, inlet: staged.Inlet, batch: dict[int, Any], made: Sequence[staged.Entry], exchange: Exchange) -> Any:
         partition = 0
@@ -244,21 +251,16 @@ def on_connect() -> Iterator[None]:
         yield
 
 
-def write_here(rows: pa.Table, folder: Path) -> None:
-    """Write a batch as tasks would."""
-    folder.mkdir(parents=True)
-    pq.write_table(rows, folder / "part-0.parquet")
-
-
 def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sessions with a Spark run in this process; what queries took before is forgotten."""
     CHECKPOINTS.clear()
     monkeypatch.setattr(view_batches, "ViewQueries", Queries)
     monkeypatch.setattr(view_streams, "groups_below", lambda node, read, tables, runs=None: SpreadPlan(runs or node))
-    monkeypatch.setattr(staged, "staged", lambda entries, stages, result, stage_name: InProcess(entries, stages, result))
+    monkeypatch.setattr(
+        staged, "staged", lambda entries, stages, result, name, to_files: InProcess(entries, stages, result, to_files)
+    )
     monkeypatch.setattr(batch_query, "BatchExchange", Exchange)
-    monkeypatch.setattr(batch_query, "write_parquet", write_here)
-    monkeypatch.setattr(batch_query, "run_only", lambda rows: None)  # the rows are there already
+    monkeypatch.setattr(batch_query, "written_files", lambda rows: rows)  # they are written already
     monkeypatch.setattr(arrow_rows, "read_columns", lambda rows, columns: replace(rows, columns=tuple(columns)))
     monkeypatch.setattr(connectors, "numbered", lambda rows, columns, name: replace(rows, columns=tuple(columns), partition=name))
     monkeypatch.setattr(Ingest, "rows", lambda self, info, spark: Files(Path(info.options["path"])))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace as Object
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tests.sql.in_process import write_here
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries import batch_query
 from windowpane.spark.queries.batch_query import BatchExchange
 from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter
-from windowpane.sql.on_spark.change_log import ChangeLog
+from windowpane.sql.on_spark.change_log import ChangeLog, ToFiles
 from windowpane.sql.on_spark.source_rows import Progress, Report
 
-ROWS = pa.table({"blob": pa.array([b"changes"], pa.binary())})
+CHANGES = pa.table({"a": [1, 2]})
 
 
 class Spark:
@@ -32,15 +33,14 @@ class Spark:
 
 @pytest.fixture(autouse=True)
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let batches run here; how each of them ran."""
+    """Let batches run here, whose rows are what their tasks call; what ran."""
     done: list[str] = []
 
-    def written(rows: pa.Table, folder: Path) -> None:
-        write_here(rows, folder)
-        done.append("written")
+    def written(task: Callable[[], Iterable[bytes]]) -> list[Path]:
+        done.append("run")
+        return [Path(os.fsdecode(path)) for path in task()]
 
-    monkeypatch.setattr(batch_query, "write_parquet", written)
-    monkeypatch.setattr(batch_query, "run_only", lambda rows: done.append("run only"))
+    monkeypatch.setattr(batch_query, "written_files", written)
     return done
 
 
@@ -58,7 +58,7 @@ def run(writer: LogWriter | ServerWriter, number: int, *reports: Any) -> Progres
     for place, report in enumerate(reports):
         task.report("of an attempt that failed", place)
         task.report(report, place)
-    writer.run(ROWS, number)
+    writer.run(partial(ToFiles(task), [CHANGES]), number)
     return begun
 
 
@@ -77,7 +77,8 @@ def test_a_batch_begins_where_the_one_before_ended_and_again_where_it_began(tmp_
     assert run(writer_in(tmp_path), 1) == after
     assert run(writer_in(tmp_path), 2) == after
     assert log.numbers() == [1, 2]
-    assert ran == ["written", "run only", "written", "run only", "written"]
+    assert ran == ["run"] * 5
+    assert [list(log.changes(number)) for number in (1, 2)] == [[], [CHANGES]]  # trimmed, and as its tasks wrote it
 
 
 def test_a_batch_that_does_not_follow_the_log_is_refused(tmp_path: Path) -> None:
@@ -99,9 +100,11 @@ def test_a_run_that_was_given_up_writes_nothing_once_another_has_begun(tmp_path:
 
 def test_two_runs_of_a_batch_leave_the_first_and_no_draft(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path)
-    log.write(ROWS, 0, lambda: "first")
-    log.write(ROWS, 0, lambda: "second")
+    for outcome in ("first", "second"):
+        (path := tmp_path / f"{outcome}.parquet").write_text(outcome)
+        log.keep(0, outcome, [path])
     assert (log.outcome(0), [path.name for path in tmp_path.iterdir()]) == ("first", [f"{0:012}"])
+    assert (tmp_path / f"{0:012}" / "part-00000.parquet").read_text() == "first"
 
 
 def test_what_an_earlier_version_left_of_a_batch_is_replaced(tmp_path: Path) -> None:
@@ -110,9 +113,10 @@ def test_what_an_earlier_version_left_of_a_batch_is_replaced(tmp_path: Path) -> 
     held.mkdir(parents=True)
     (held / "part-0.parquet").write_text("of an earlier version")
     writer = writer_in(tmp_path)
-    writer.log.note(3, Outcome(Progress(), Progress({"s": 1}), {}).text())
+    writer.log.keep(3, Outcome(Progress(), Progress({"s": 1}), {}).text())
     assert run(writer, 4) == Progress({"s": 1})
-    assert [pq.read_table(path) for path in held.glob("part-*")] == [ROWS]
+    assert list(writer.log.changes(4)) == [CHANGES]
+    assert [path.name for path in held.glob("part-*")] == ["part-00000.parquet"]
 
 
 def test_what_nobody_reads_goes_to_the_server_alone_and_the_log_knows_how_far_it_is(tmp_path: Path, ran: list[str]) -> None:
@@ -121,8 +125,8 @@ def test_what_nobody_reads_goes_to_the_server_alone_and_the_log_knows_how_far_it
     assert run(writer, 0, Report("s", 7, 0, 1)) == Progress()
     assert ran == []
     assert run(writer, 1) == Progress({"s": 7}, {}, 65_536)  # somebody reads it
-    assert ran == ["written"]
+    assert ran == ["run"]
     run(writer, 2)  # somebody reads it when it is merged
-    assert ran == ["written"] * 2
+    assert ran == ["run"] * 2
     assert logged.log.numbers() == [0, 1, 2]
     assert not list((tmp_path / "changes" / f"{0:012}").glob("part-*"))

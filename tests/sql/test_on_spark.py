@@ -139,9 +139,11 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
     store, run, crashes = str(tmp_path / "views.duckdb"), getattr(owner, name), ["after", "before"]
 
     def crashing(self, *given) -> None:
-        in_a_batch = threading.current_thread() is not threading.main_thread()
+        is_main = threading.current_thread() is threading.main_thread()
+        if name == "take" and crashes and not is_main:
+            raise RuntimeError("behind the batch, where FLUSH does the same")
         number = self.log.last() + 1 if isinstance(self, LogWriter) else self._pending.stream("mv").batch + 1
-        when = crashes.pop() if crashes and in_a_batch and number > 0 else None
+        when = crashes.pop() if crashes and is_main == (name == "take") and number > 0 else None
         if when == "before":
             raise RuntimeError("crash before")
         run(self, *given)
@@ -169,7 +171,7 @@ def test_tasks_share_large_change_sets_over_a_restart(spark, tmp_path: Path, mon
 
     def crashing(self, name: str) -> None:
         take(self, name)
-        if crashes and threading.current_thread() is not threading.main_thread():
+        if crashes and threading.current_thread() is threading.main_thread():
             raise RuntimeError(crashes.pop())
 
     totals = "SELECT k, count(*) AS n, sum(v) AS s FROM t GROUP BY k"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.sql.in_process import run_in_process
@@ -12,8 +13,8 @@ from windowpane.sql import Session
 from windowpane.sql.catalog.entries import ViewInfo
 from windowpane.sql.on_spark.rowwise import task_storage
 from windowpane.sql.on_spark.spark_runner import SparkRunner
-from windowpane.sql.on_spark.stages import Stage, cut
-from windowpane.sql.on_spark.view_streams import ViewStreams, _is_by_value
+from windowpane.sql.on_spark.stages import Places, Stage, cut
+from windowpane.sql.on_spark.view_streams import ViewStreams, _places_of
 
 TABLES = """
 CREATE TABLE sold (item text, shop int, at timestamp, price numeric);
@@ -30,12 +31,12 @@ def session() -> Iterator[Session]:
         yield opened
 
 
-def stage_of(session: Session, query: str, *, by_value: bool = True) -> Stage:
+def stage_of(session: Session, query: str, places: Places = Places.NUMBERED) -> Stage:
     """Return the one stage of a view."""
     session.run(f"CREATE MATERIALIZED VIEW v AS {query}")
     view = session._catalog.entries["v"]
     assert isinstance(view, ViewInfo)
-    (stage,) = cut(view.job.node, by_value=by_value).stages
+    (stage,) = cut(view.job.node, places).stages
     return stage
 
 
@@ -91,15 +92,40 @@ def test_texts_and_numerics_lie_by_a_hash(session: Session) -> None:
     by_text = stage_of(session, "SELECT item, price, count(*) FROM sold GROUP BY item, price")
     assert by_text.place_sql(0).startswith("md5_number_lower(")
     session.run("DROP MATERIALIZED VIEW v")
-    earlier = stage_of(session, "SELECT shop, count(*) FROM sold GROUP BY shop", by_value=False)
+    earlier = stage_of(session, "SELECT shop, count(*) FROM sold GROUP BY shop", Places.HASHED)
     assert earlier.place_sql(0).startswith("md5_number_lower(")
 
 
-def test_the_kept_plan_says_whether_rows_lie_by_value() -> None:
+def test_numbers_and_times_are_hashed_as_numbers(session: Session) -> None:
+    """By hand: the remainder of each by the prime, times its factor, xor, and the remainder of that."""
+    stage = stage_of(session, "SELECT item, shop, at, count(*) FROM sold GROUP BY shop, at, item")
+    prime, factors = 2**32 - 5, (2_654_435_761, 2_246_822_519)
+    name = int(task_storage().arrow("SELECT md5_number_lower('x') AS h")["h"][0].as_py())
+    for shop, micros in ((7, 3), (-1, 1_700_000_000_000_000), (0, -1)):
+        parts = [number % 2**63 % prime * factor for number, factor in zip((shop, micros), factors, strict=True)]
+        hashed = (parts[0] ^ parts[1] ^ name) % prime
+        at = f"TIMESTAMP '1970-01-01' + INTERVAL '{micros} microseconds'"
+        assert place(stage, f"({shop})::INTEGER", at, "'x'") == (micros % 2**40 << 24) + hashed % 2**24
+
+
+@pytest.mark.parametrize("step", [1, 2, 1_000, 3_600, 65_536])
+def test_numbers_one_step_apart_are_spread_over_all_buckets(session: Session, step: int) -> None:
+    """As a time of whole seconds is, or the number of a shard."""
+    stage = stage_of(session, "SELECT shop, count(*) FROM sold GROUP BY shop")
+    (key,) = stage.keys[0]
+    numbers = f'SELECT (n * {step})::INTEGER AS "{key.id}" FROM generate_series(1, 30000) s(n)'
+    places = task_storage().arrow(f"SELECT {stage.place_sql(0)} AS place FROM ({numbers})")["place"].to_numpy()
+    for buckets in (2, 3, 8, 200):
+        counts = np.bincount((places % np.uint64(buckets)).astype(np.int64), minlength=buckets)
+        assert counts.max() < 1.5 * 30_000 / buckets, buckets
+        assert counts.min() > 0.5 * 30_000 / buckets, buckets
+
+
+def test_the_kept_plan_says_where_rows_lie() -> None:
     """Views of earlier versions do not have the line, and keep their rows by a hash."""
-    assert _is_by_value('Reads sources itself: ["bid"]\nRows by the value of a key\nAggregate')
-    assert _is_by_value("Rows by the value of a key\nAggregate")
-    assert not _is_by_value('Reads sources itself: ["bid"]\nAggregate')
+    assert _places_of('Reads sources itself: ["bid"]\nRows by the value of a key\nAggregate') is Places.BY_VALUE
+    assert _places_of("Rows by the value of a key, and hashes of numbers\nAggregate") is Places.NUMBERED
+    assert _places_of('Reads sources itself: ["bid"]\nAggregate') is Places.HASHED
 
 
 VIEWS = {
@@ -116,19 +142,18 @@ ROUNDS = (
 )
 
 
-@pytest.mark.parametrize("is_earlier", [False, True])
-def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_earlier: bool) -> None:
-    """Each round in a session of its own; a view of an earlier version has no line about it, and goes on by a hash."""
+@pytest.mark.parametrize("places", Places)
+def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: Places) -> None:
+    """Each round in a session of its own; a view of an earlier version has another line about it, or none."""
     run_in_process(monkeypatch)
     store, kept = str(tmp_path / "views.duckdb"), ViewStreams.kept_plan
     made = [*(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items())]
     with Session(store=":memory:") as embedded:
         embedded.run("; ".join([TABLES.strip().rstrip(";"), *made]))
         with monkeypatch.context() as patched:
-            if is_earlier:
-                patched.setattr(
-                    ViewStreams, "kept_plan", lambda self, node: kept(self, node).replace("Rows by the value of a key\n", "")
-                )
+            patched.setattr(
+                ViewStreams, "kept_plan", lambda self, node: kept(self, node).replace(Places.NUMBERED.value, places.value)
+            )
             with Session(object(), store) as session:
                 session.run("; ".join([TABLES.strip().rstrip(";"), *made]))
         for statements in ROUNDS:
@@ -137,7 +162,7 @@ def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypat
                 session.run(f"{statements}; FLUSH")
                 assert isinstance(session._runner, SparkRunner)
                 streams = session._runner._streams
-                assert [streams.spread_of(streams.view(name)).by_value for name in VIEWS] == [not is_earlier] * len(VIEWS)
+                assert {streams.spread_of(streams.view(name)).places for name in VIEWS} == {places}
                 for name in VIEWS:
                     found, right = (sorted(map(repr, each.query(f"SELECT * FROM {name}").rows())) for each in (session, embedded))
                     assert found == right, name

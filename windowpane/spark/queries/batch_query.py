@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pickle
 import shutil
 import threading
 import uuid
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,9 @@ Take = Callable[[Any, int], None]
 
 _FROM_DRIVER, _REPORT = "told", ".report"
 """The files of an exchange: what the driver hands to the tasks of a batch, and how the names of their reports end."""
+
+FILES = "file binary"
+"""The columns of a batch whose tasks write its rows to files: the path of each, as bytes of the file system."""
 
 _GIVEN_UP = "the batch was given up: another run of it has begun."
 """The error of a run that another one has replaced: a query that a killed client left on a server may run for a moment more."""
@@ -104,6 +109,10 @@ class BatchExchange:
         context = TaskContext.get()
         return 0 if context is None else int(context.partitionId())
 
+    def new_file(self) -> Path:
+        """Return, on a task, a path in the folder of the run that no other task has; the next run removes the file."""
+        return self._run / f"{self.partition:05}-{uuid.uuid4().hex}.parquet"
+
     def report(self, seen: Any, what: Hashable) -> None:
         """Report, on a task, what it saw of something; of several reports of one thing the last one counts."""
         name = hashlib.sha256(repr(what).encode()).hexdigest()
@@ -129,10 +138,20 @@ class BatchExchange:
 class BatchQuery:
     """One streaming query, which can be started again after it failed."""
 
-    def __init__(self, spark: Any, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take) -> None:
+    def __init__(
+        self,
+        spark: Any,
+        name: str,
+        checkpoint: Path,
+        rows: Callable[[Any], Any],
+        take: Take,
+        behind: Callable[[], None] | None = None,
+    ) -> None:
         """Hand each batch, a DataFrame, and its number to ``take``; ``rows`` makes the streaming DataFrame of a session.
 
-        ``take`` must run the batch, whatever its number is: its tasks write state.
+        ``take`` must run the batch, whatever its number is: its tasks write state. ``behind`` is called after each batch while
+        the next one runs, which waits for it; if it raises, it is called again, and then the next one fails. The caller of
+        ``finish`` has to do the same for the last batch.
         """
         self._spark, self._name, self._checkpoint, self._rows, self._take = spark, name, checkpoint, rows, take
         self._query: Any = None
@@ -140,6 +159,7 @@ class BatchQuery:
         self._idle: _Idle | None = None
         self._begun = self._ended = 0
         self._number = -1
+        self._behind = None if behind is None else _Behind(behind)
 
     def start(self) -> None:
         """Start the query, unless it runs."""
@@ -213,6 +233,8 @@ class BatchQuery:
 
     def join(self) -> None:
         """Wait until nothing of a query that was stopped is taken any more; the store must not be locked here."""
+        if self._behind is not None:
+            self._behind.join()
 
     def _started(self) -> Any:
         writer = self._rows(self._spark).writeStream.foreachBatch(self._batch_function())
@@ -230,6 +252,8 @@ class BatchQuery:
         self._number = number
         try:
             self._take(rows, number)
+            if self._behind is not None:
+                self._behind.begin()
         except Exception as error:
             self._failure = error
             return str(error)
@@ -269,6 +293,28 @@ def _is_at(end: Any, target: Any) -> bool:
     return not isinstance(target, int | float) or (isinstance(end, int | float) and end >= target)
 
 
+class _Behind:
+    """Calls a function on a thread of its own, once at a time."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        """Call ``function``."""
+        self._function = function
+        self._pool = ThreadPoolExecutor(1, "windowpane behind a batch")
+        self._call: Future[None] | None = None
+
+    def begin(self) -> None:
+        """Begin a call, once the one before has ended; if that one failed, call now, and raise what it raises."""
+        call, self._call = self._call, None
+        if call is not None and call.exception() is not None:
+            self._function()
+        else:
+            self._call = self._pool.submit(self._function)
+
+    def join(self) -> None:
+        """Wait for the call under way, however it ends."""
+        self._pool.shutdown()
+
+
 class _Idle(threading.Thread):
     """Waits for a moment in which a query has nothing to do."""
 
@@ -296,19 +342,21 @@ def collected(rows: Any) -> pa.Table:
         return rows.toArrow()
 
 
-def write_parquet(rows: Any, folder: Path) -> None:
-    """Run a batch whose tasks write its rows to a folder, replacing its files.
+def written_files(rows: Any) -> list[Path]:
+    """Run a batch of ``FILES``, and return the files, those of one task behind those of another.
+
+    Of a task that is run twice they are those of the run that Spark counts.
 
     Raises:
         SqlRunError: a task failed.
     """
     with _as_sql_errors():
-        rows.write.mode("overwrite").parquet(_address(folder))
+        return [Path(os.fsdecode(bytes(path))) for (path,) in rows.collect()]
 
 
-def read_parquet(spark: Any, folder: Path, schema: str) -> Any:
-    """Return what ``write_parquet`` wrote of a batch with some columns."""
-    return spark.read.schema(schema).parquet(_address(folder))
+def of_files(spark: Any, files: Sequence[Path]) -> Any:
+    """Return a static DataFrame of ``FILES``."""
+    return spark.createDataFrame([(os.fsencode(file),) for file in files], FILES)
 
 
 def sees(spark: Any, file: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Staged queries: entries -> stages on buckets -> the changes of a result, as blobs.
+"""Staged queries: entries -> stages on buckets -> the changes of a result, in files.
 
 Parts are tables of a relation; those with an empty relation are clocks, one of which at least every bucket of every stage that
 runs gets in every batch. An entry makes them from the rows of a DataFrame; from stage to stage they travel as (relation, blob).
@@ -22,6 +22,7 @@ from windowpane.engines.common.tagged import tag, tagged
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.spark.building.program import run_on_buckets
+from windowpane.spark.queries.batch_query import FILES
 from windowpane.spark.queries.settings import choose_settings
 from windowpane.spark.sources.arrow_rows import mapped
 from windowpane.spark.stages import encode
@@ -32,8 +33,6 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 
 CLOCK = ""
-RESULT = "blob binary"
-"""The columns of the result."""
 
 Rows = Callable[[str, pa.Table], Iterator[pa.Table]]
 """What is made of a part: of its relation, and its table."""
@@ -41,6 +40,9 @@ Rows = Callable[[str, pa.Table], Iterator[pa.Table]]
 
 Parts = Callable[[Iterable[pa.RecordBatch]], Iterator[tuple[str, pa.Table]]]
 """What makes parts from the rows of a partition, as (relation, table)."""
+
+ToFiles = Callable[[Iterable[pa.Table]], Iterable[bytes]]
+"""What writes tables to files, none of them empty, and returns their paths."""
 
 
 def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
@@ -99,14 +101,15 @@ class Stage:
     keeps: bool = True
 
 
-def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str) -> Any:
-    """Return a DataFrame with the result as blobs.
+def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str, to_files: ToFiles) -> Any:
+    """Return a DataFrame of ``FILES`` with the result.
 
     Args:
         entries: where parts come from.
         stages: each reads the entries and stages before it.
         result: what flows into the result; their functions return rows as they are to be.
         stage_name: the relation of the parts that a stage sends.
+        to_files: writes the result of a partition.
     """
     session = entries[0].rows.sparkSession
     choose_settings(session)
@@ -126,7 +129,7 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
         relation = F.when(F.col("output") == MAIN, stage_name).otherwise(CLOCK).alias("relation")
         made.append(Entry(blobs.filter(F.col("output") != COUNTER_ROW).select(relation, "blob")))
     leaving = [
-        _mapped(entry.rows, PackResult(inlet.rows, entry.parts), RESULT)
+        _mapped(entry.rows, WriteResult(inlet.rows, to_files, entry.parts), FILES)
         for inlet in result
         for entry in places(entries, made, inlet)
     ]
@@ -201,18 +204,21 @@ class RunWithoutState:
 
 
 @dataclass(frozen=True)
-class PackResult:
-    """Packs what is made of parts as it is."""
+class WriteResult:
+    """Writes what is made of parts as it is to files."""
 
     rows: Rows
+    to_files: ToFiles
     parts: Parts = parts_of
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pack the parts of one partition."""
+        """Write what is made of the parts of one partition."""
+        for path in self.to_files(self._made(batches)):
+            yield pa.RecordBatch.from_arrays([pa.array([path], pa.binary())], ["file"])
+
+    def _made(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         for relation, table in self.parts(batches):
-            for made in self.rows(relation, table):
-                if made.num_rows:
-                    yield pa.RecordBatch.from_arrays([pa.array([pack(made)], pa.binary())], ["blob"])
+            yield from (made for made in self.rows(relation, table) if made.num_rows)
 
 
 def _tagged_clock(clock: pa.Table, bucket: int) -> pa.Table:

@@ -9,19 +9,20 @@ number in one transaction. A crash between the halves leaves a batch in the log,
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.errors import SqlRunError
-from windowpane.sql.on_spark.change_log import ChangeLog
+from windowpane.sql.on_spark.change_log import ChangeLog, held_in
 from windowpane.sql.on_spark.source_rows import Progress, Report
 from windowpane.sql.streaming.deltas import WEIGHT
-from windowpane.state.compact import from_stream
 from windowpane.stores import PostgresStore
 from windowpane.stores.batches import IS_DELETED
 
@@ -78,12 +79,11 @@ class LogWriter:
 
     def run(self, rows: Any, number: int) -> None:
         """Run a batch, after ``begin``."""
-        from windowpane.spark.queries.batch_query import run_only
+        from windowpane.spark.queries.batch_query import written_files
 
-        if number <= self.log.last():
-            run_only(rows)
-        else:
-            self.log.write(rows, number, lambda: self.outcome(number).text())
+        files = written_files(rows)
+        if number > self.log.last():
+            self.log.keep(number, self.outcome(number).text(), files)
 
     def outcome(self, number: int) -> Outcome:
         """Return the outcome of a batch, once its tasks have run."""
@@ -144,7 +144,7 @@ class ServerWriter:
         if number > self.logged.log.last() and not self.is_read():
             staging, outcome = self.stage(rows, number), self.logged.outcome(number)
             if self.took(number, outcome, staging):
-                self.logged.log.note(number, outcome.text())
+                self.logged.log.keep(number, outcome.text())
                 return
         self.logged.run(rows, number)
 
@@ -164,8 +164,9 @@ class ToStaging:
     ids: Mapping[str, str]
 
     def __call__(self, partition: int, batches: Iterator[pa.RecordBatch]) -> None:
-        """Copy the blobs of a partition; without any, it does not connect to the server."""
-        tables = (self._named(from_stream(blob.as_py())) for batch in batches for blob in batch.column("blob"))
+        """Copy the files of a partition; without any, it does not connect to the server."""
+        paths = (Path(os.fsdecode(path.as_py())) for batch in batches for path in batch.column("file"))
+        tables = (self._named(table) for path in paths for table in held_in(path))
         for first in tables:
             store = PostgresStore(self.url)
             try:

@@ -107,9 +107,13 @@ class ViewQueries:
             self._start(name, changes, writer, Elsewhere(writer.log.last, take))
             return
 
+        if isinstance(writer, LogWriter):
+            self._start(name, changes, writer, behind=take)
+            return
+
         def write_and_take(rows: Any, number: int) -> None:
             writer(rows, number)
-            take()
+            take()  # before the next batch, which may go to the server alone
 
         self._start(name, changes, write_and_take)
 
@@ -142,6 +146,7 @@ class ViewQueries:
         rows: Callable[[Any], Any],
         take: Callable[[Any, int], None],
         elsewhere: Elsewhere | None = None,
+        behind: Callable[[], None] | None = None,
     ) -> None:
         from windowpane.spark.queries.batch_query import BatchQuery
         from windowpane.spark.queries.followed_query import FollowedQuery
@@ -149,7 +154,7 @@ class ViewQueries:
         if name not in self._running:
             checkpoint = self._folder / self._pending.stream(name).folder / "checkpoint"
             given = self._spark, f"windowpane {name}", checkpoint, rows, take
-            self._running[name] = BatchQuery(*given) if elsewhere is None else FollowedQuery(*given, elsewhere)
+            self._running[name] = BatchQuery(*given, behind) if elsewhere is None else FollowedQuery(*given, elsewhere)
         self._running[name].start()
 
     def finish(self, name: str, *, is_endless: bool = False) -> None:

@@ -60,12 +60,8 @@ class Rowwise:
         query = f"SELECT *{hashed} FROM ({flow.sql})"
         if flow.source == CLOCK:
             return storage.arrow(query)
-        arrived = typed(storage, [table], flow.columns)
-        assert arrived is not None, "one table is one relation"
-        storage.run(f"CREATE TEMP VIEW {INPUT} AS SELECT * FROM {arrived}")
-        result = storage.arrow(query)
-        storage.run(f"DROP VIEW temp.{INPUT}")
-        return result
+        with storage.reading(table) as name:
+            return storage.arrow(f"WITH {INPUT} AS (SELECT {_typed(flow.columns)} FROM {name}) {query}")
 
 
 def typed(
@@ -82,6 +78,10 @@ def typed(
     Returns:
         the name; ``None`` if there is no table.
     """
+    return storage.temporary_of(tables, _typed(columns, names))
+
+
+def _typed(columns: Sequence[tuple[str, str]], names: Sequence[str] | None = None) -> str:
     called = zip(columns, names or [column for column, _ in columns], strict=True)
     items = [f"CAST({quoted(column)} AS {kind}) AS {quoted(name)}" for (column, kind), name in called]
-    return storage.temporary_of(tables, ", ".join([*items, f"{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}"]))
+    return ", ".join([*items, f"{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}"])

@@ -21,6 +21,7 @@ from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, Scan, every_node
+from windowpane.sql.on_spark.change_log import ToFiles
 from windowpane.sql.on_spark.change_sets import CLOCK, clock_of, clock_table, is_initial, opened
 from windowpane.sql.on_spark.ingest import is_replayable
 from windowpane.sql.on_spark.node_engine import NodeEngine
@@ -29,7 +30,7 @@ from windowpane.sql.on_spark.programs.groups_below import GROUPS
 from windowpane.sql.on_spark.programs.query import streamed_groups, watermark_of
 from windowpane.sql.on_spark.rowwise import Rowwise
 from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
-from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut
+from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Places, Stage, Stages, cut
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.windowing.times import MIN
 
@@ -77,24 +78,25 @@ class Direct:
     groups: StreamedGroups | None = None
 
 
-def spread(node: Node, direct: Direct, change_sets: Any, received: Path, *, by_value: bool = False) -> Any:
-    """Return the changes that the plan emits for a DataFrame of change sets, as a DataFrame of blobs.
+def spread(node: Node, direct: Direct, change_sets: Any, received: Path, places: Places) -> Any:
+    """Return the changes that the plan emits for a DataFrame of change sets, as a DataFrame of ``FILES``.
 
     Args:
         node: the plan.
         direct: the sources whose rows enter it where they are read.
         change_sets: the streaming DataFrame of change sets.
         received: the folder of the files that they name.
-        by_value: how rows lie in the state of its stages.
+        places: where rows lie in the state of its stages.
     """
     from windowpane.spark.queries import staged
 
-    plan = cut(node, by_value=by_value)
+    plan = cut(node, places)
     has_state = direct.groups is None or not direct.groups.closes  # else each node gets all rows of a window in one batch
     stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage), has_state) for stage in plan.stages]
     result = [staged.Inlet(number, Rowwise(flows), relations=_relations(flows)) for number, flows in by_stage(plan.result)]
-    places = Counter(relation for flows in _entrances(plan) for relation in flows)
-    return staged.staged(_entries(node, places, direct, change_sets, received), stages, result, STAGE)
+    entrances = Counter(relation for flows in _entrances(plan) for relation in flows)
+    entries = _entries(node, entrances, direct, change_sets, received)
+    return staged.staged(entries, stages, result, STAGE, ToFiles(direct.exchange))
 
 
 def _entrances(plan: Stages) -> Iterator[set[str]]:
@@ -103,8 +105,8 @@ def _entrances(plan: Stages) -> Iterator[set[str]]:
         yield {flow.source for flow in flows if flow.stage is None}
 
 
-def _entries(node: Node, places: Mapping[str, int], direct: Direct, change_sets: Any, received: Path) -> list[Any]:
-    """Return where parts enter; ``places`` says how many places in the plan read those of a relation."""
+def _entries(node: Node, entrances: Mapping[str, int], direct: Direct, change_sets: Any, received: Path) -> list[Any]:
+    """Return where parts enter; ``entrances`` says in how many places changes of a relation enter the plan."""
     from windowpane.spark.queries import staged
     from windowpane.spark.sources import arrow_rows, connectors
 
@@ -112,13 +114,13 @@ def _entries(node: Node, places: Mapping[str, int], direct: Direct, change_sets:
     entries = [staged.Entry(change_sets, ChangeSetParts(sources, direct.exchange, received))]
     for name, table in direct.tables.items():
         if direct.groups is not None and name == direct.groups.scan.relation:
-            assert places[GROUPS] == 1, "a second one would be a second operator"
+            assert entrances[GROUPS] == 1, "a second one would be a second operator"
             made = streamed_groups(direct.groups, table, direct.rows(table, change_sets.sparkSession), direct.exchange)
             entries.append(staged.Entry(made, GroupParts(sources, direct.groups, direct.exchange), GROUPS))
             continue
         scans = [each for each in every_node(node) if isinstance(each, Scan) and each.relation == name]
         columns = sources[name].needed(column for scan in scans for column in scan.stored)
-        rows, once = direct.rows(table, change_sets.sparkSession), places[name] == 1
+        rows, once = direct.rows(table, change_sets.sparkSession), entrances[name] == 1
         rows = arrow_rows.read_columns(rows, columns) if once else connectors.numbered(rows, columns, PARTITION)
         entries.append(staged.Entry(rows, SourceParts(sources, name, direct.exchange), name))
     return entries

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from enum import Enum
+from functools import cached_property, reduce
+from itertools import cycle
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import BOOLEAN, is_integer
+from windowpane.sql.expressions.types import BOOLEAN, DATE, is_integer
 from windowpane.sql.expressions.written import has_spellings, in_one_spelling
 from windowpane.sql.nodes import Aggregate, CloseSort, Node, Scan, UnionAll, Values
 from windowpane.sql.on_spark.change_sets import CLOCK
@@ -36,8 +38,31 @@ _WEIGHTED = f", {quoted(WEIGHT)}"
 _ORDERED = ("timestamp", "timestamptz", "integer")
 """The types of keys by which rows may lie, the best first: a batch has rows of few times."""
 
+_WHOLE = (*_ORDERED, "date", "boolean")
+"""The types of keys that are hashed as numbers: 92,000 rows by an integer take 5 ms, by the MD5 of its text 60 ms."""
+
 _VALUE_BITS, _HASH_BITS = 40, 24
 """Of the number that says where a row belongs: its value's lower bits, above so many of the hash."""
+
+_PRIME = 4_294_967_291
+"""Hashes of numbers are remainders by it, the largest prime below 2**32."""
+
+_FACTORS = (2_654_435_761, 2_246_822_519, 3_266_489_917)
+"""What numbers are multiplied by, those of the first key, the second, and so on: as in xxHash, primes below 2**32."""
+
+
+class Places(Enum):
+    """Where the rows of a view lie in the state, by the line that its kept plan has about it."""
+
+    HASHED = ""
+    """By a hash of the texts of all keys."""
+
+    BY_VALUE = "Rows by the value of a key\n"
+    """In the order of a time or an integer among the keys, where there is one, and then by that hash: keys of one time, or
+    numbered one after the other, are those that a batch has, and share pages."""
+
+    NUMBERED = "Rows by the value of a key, and hashes of numbers\n"
+    """The same, but that numbers and times are hashed as numbers: what new views have."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +94,12 @@ class Stage:
     Args:
         node: the node.
         inputs: for each of its inputs what flows into it.
-        by_value: whether rows lie in the state in the order of a time or an integer among the keys, where there is one, not of
-            a hash: keys of one time, or numbered one after the other, are those that a batch has, and share pages.
+        places: where rows lie in the state.
     """
 
     node: Node
     inputs: tuple[tuple[Flow, ...], ...]
-    by_value: bool = False
+    places: Places = Places.NUMBERED
 
     @property
     def keys(self) -> tuple[tuple[Column, ...], ...]:
@@ -84,20 +108,21 @@ class Stage:
 
     def place_sql(self, index: int) -> str:
         """Return the number that says where a row of an input belongs, as SQL: equal keys have equal ones."""
-        return self._place_sql(self.keys[index], self._leading)
+        return self._place_sql(self.keys[index], self._orders)
 
     def place_of(self, keys: Sequence[Column]) -> str:
         """Return the number that says where a row belongs that is kept by other keys than those of an input, as SQL."""
-        return self._place_sql(keys, _leading_of(keys))
+        return self._place_sql(keys, _orders_of(keys))
 
-    def _place_sql(self, keys: Sequence[Column], leading: int | None) -> str:
-        if leading is None or not self.by_value:
-            return hash_sql(keys)
-        return _ordered_sql(keys[leading], hash_sql(keys))
+    def _place_sql(self, keys: Sequence[Column], orders: Sequence[str | None]) -> str:
+        """Return it for keys of which some have an order, see ``_orders_of``: by a time lie the rows, or else by an integer."""
+        hashed = _hash_sql(keys, [order in _WHOLE and self.places is Places.NUMBERED for order in orders])
+        leading = next((orders.index(order) for order in _ORDERED if order in orders), None)
+        return hashed if leading is None or self.places is Places.HASHED else _ordered_sql(keys[leading], hashed)
 
     @cached_property
-    def _leading(self) -> int | None:
-        return _leading_of(*self.keys)
+    def _orders(self) -> list[str | None]:
+        return _orders_of(*self.keys)
 
     def _names(self, index: int) -> tuple[str, ...]:
         return self.node.inputs[0].key if isinstance(self.node, CloseSort) else keys_of(self.node, index)
@@ -111,11 +136,11 @@ class Stages:
     result: tuple[Flow, ...]
 
 
-def cut(node: Node, *, by_value: bool = False) -> Stages:
-    """Return a plan in stages; ``by_value`` is that of each."""
+def cut(node: Node, places: Places = Places.NUMBERED) -> Stages:
+    """Return a plan in stages; ``places`` are those of each."""
     stages: list[Stage] = []
     result = _flows(node, stages)
-    return Stages(tuple(replace(stage, by_value=by_value) for stage in stages), tuple(result))
+    return Stages(tuple(replace(stage, places=places) for stage in stages), tuple(result))
 
 
 def _flows(node: Node, stages: list[Stage]) -> list[Flow]:
@@ -178,18 +203,31 @@ def column_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
     return tuple((column.id, column.type.duckdb) for column in columns)
 
 
-def hash_sql(keys: Sequence[Column]) -> str:
-    """Return a hash of columns as SQL: equal keys have equal hashes, under any version of DuckDB; NULL is a value."""
+def _hash_sql(keys: Sequence[Column], are_numbers: Sequence[bool]) -> str:
+    """Return a hash of columns as SQL: equal keys have equal hashes, under any version of DuckDB; NULL is a value.
+
+    Args:
+        keys: the columns.
+        are_numbers: for each whether it is hashed as a number, not by its text.
+    """
     if not keys:
         return "0::UBIGINT"
-    texts = (_hashed_text(key) for key in keys)
-    return f"md5_number_lower(concat_ws(chr(31), {', '.join(f'coalesce({text}, chr(0))' for text in texts)}))"
+    texts = [f"coalesce({_hashed_text(key)}, chr(0))" for key, is_number in zip(keys, are_numbers, strict=True) if not is_number]
+    by_text = [f"md5_number_lower(concat_ws(chr(31), {', '.join(texts)}))"] if texts else []
+    numbers = [key for key, is_number in zip(keys, are_numbers, strict=True) if is_number]
+    if not numbers:
+        return by_text[0]
+    hashed = [
+        f"CAST({_whole_sql(key)} & {2**63 - 1} AS UBIGINT) % {_PRIME}::UBIGINT * {factor}::UBIGINT"
+        for key, factor in zip(numbers, cycle(_FACTORS), strict=False)
+    ]
+    return f"({reduce(lambda one, other: f'xor({one}, {other})', [*hashed, *by_text])} % {_PRIME}::UBIGINT)"
 
 
-def _leading_of(*inputs: Sequence[Column]) -> int | None:
-    """Return the place of the key by whose value rows lie: a time, or else an integer; in all inputs."""
-    orders = [{_order(key) for key in keys} for keys in zip(*inputs, strict=True)]
-    return next((orders.index({order}) for order in _ORDERED if {order} in orders), None)
+def _orders_of(*inputs: Sequence[Column]) -> list[str | None]:
+    """Return the type by which values of each key are ordered in all inputs; ``None`` where they have several."""
+    kinds = [{_order(key) for key in keys} for keys in zip(*inputs, strict=True)]
+    return [kind.pop() if len(kind) == 1 else None for kind in kinds]
 
 
 def _order(key: Column) -> str:
@@ -199,10 +237,17 @@ def _order(key: Column) -> str:
 
 def _ordered_sql(key: Column, hashed: str) -> str:
     """Return a number that rises with a key, as SQL, and with the hash among equal ones; it begins anew every 2**40."""
-    value = quoted(key.id)
-    whole = f"CAST({value} AS BIGINT)" if is_integer(key.type) else f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
-    upper = f"CAST(coalesce({whole}, 0) & {2**_VALUE_BITS - 1} AS UBIGINT) * {2**_HASH_BITS}::UBIGINT"
+    upper = f"CAST({_whole_sql(key)} & {2**_VALUE_BITS - 1} AS UBIGINT) * {2**_HASH_BITS}::UBIGINT"
     return f"({upper} + {hashed} % {2**_HASH_BITS}::UBIGINT)"
+
+
+def _whole_sql(key: Column) -> str:
+    """Return a key as a whole number, as SQL: a time as microseconds; 0 where it is NULL or infinite."""
+    value = quoted(key.id)
+    if is_integer(key.type) or key.type == BOOLEAN:
+        return f"coalesce(CAST({value} AS BIGINT), 0)"
+    whole = f"CAST({value} - DATE '1970-01-01' AS BIGINT)" if key.type == DATE else f"epoch_us({value})"
+    return f"coalesce(CASE WHEN isfinite({value}) THEN {whole} END, 0)"
 
 
 def _hashed_text(key: Column) -> str:

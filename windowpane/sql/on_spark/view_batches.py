@@ -113,7 +113,7 @@ class ViewBatches:
         direct, files = Direct(tables, self._ingest.rows, exchange, plan.groups), self.queries.received(name)
 
         def changes(spark: Any) -> Any:
-            return spread(plan.node, direct, self.queries.change_sets(name, spark), files, by_value=plan.by_value)
+            return spread(plan.node, direct, self.queries.change_sets(name, spark), files, plan.places)
 
         self._start(view, exchange, changes)
 
@@ -132,7 +132,7 @@ class ViewBatches:
         name = view.relation.name
         logged, stream = LogWriter(self.queries.change_log(name), exchange), self._pending.stream(name)
         if logged.log.last() < stream.batch:
-            logged.log.note(stream.batch, Outcome(*self._streams.progress(name), {}).text())
+            logged.log.keep(stream.batch, Outcome(*self._streams.progress(name), {}).text())
         writer: LogWriter | ServerWriter = logged
         if name in self.by_tasks() and not self.queries.is_remote:
             took = partial(self._took, view, logged.log)

@@ -21,6 +21,7 @@ from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.programs.streamed import streamed
 from windowpane.sql.on_spark.source_rows import Progress
 from windowpane.sql.on_spark.spread_plan import read_directly
+from windowpane.sql.on_spark.stages import Places
 from windowpane.sql.streaming.folding import has_distinct, with_rows_of_distinct
 from windowpane.sql.windows.time_functions import instant_sql
 
@@ -35,9 +36,6 @@ _READS = "Reads sources itself: "
 
 _BELOW = "Groups of windows in a program below\n"
 """The next line, unless the groups of the view run on the nodes of SQL, too."""
-
-_BY_VALUE = "Rows by the value of a key\n"
-"""The line before the plan, unless the nodes of the view keep all rows by a hash."""
 
 _VALUES = "Distinct values in place of rows\n"
 """The line before the plan where calls have DISTINCT, unless their groups keep rows, as in views of earlier versions."""
@@ -82,7 +80,7 @@ class ViewStreams:
         is_program = isinstance(self.program(node), StreamedPlan)
         way = _PROGRAM + _BY_DIGITS if is_program else _reads(own) if own else ""
         has_below = not is_program and self.spread(node).groups is not None
-        state = "" if is_program else _BY_VALUE + _VALUES * _has_distinct(node)
+        state = "" if is_program else Places.NUMBERED.value + _VALUES * _has_distinct(node)
         return way + _BELOW * has_below + state + plan_text(node)
 
     # --- a view that exists ----------------------------------------------------------------------------
@@ -108,10 +106,10 @@ class ViewStreams:
         if not _has_values(kept):
             runs = changed_plan(runs, with_rows_of_distinct)
         if not _has_below(kept):
-            return SpreadPlan(runs, by_value=_is_by_value(kept))
+            return SpreadPlan(runs, places=_places_of(kept))
         found = self.spread(node, runs)
         assert found.groups is not None, "check_plan has seen that there is a program still"
-        return replace(found, by_value=_is_by_value(kept))
+        return replace(found, places=_places_of(kept))
 
     def own_sources(self, view: ViewInfo) -> frozenset[str]:
         """Return the sources that a view reads itself."""
@@ -133,7 +131,7 @@ class ViewStreams:
         """
         stream, node = self._pending.stream(view.relation.name), view.job.node
         has_values = _has_values(stream.plan) and _has_distinct(node)
-        plan = _BY_VALUE * _is_by_value(stream.plan) + _VALUES * has_values + plan_text(node)
+        plan = _places_of(stream.plan).value + _VALUES * has_values + plan_text(node)
         if stream.plan.startswith(_PROGRAM):
             way = _PROGRAM + _BY_DIGITS * stream.plan.startswith(_PROGRAM + _BY_DIGITS)
             plan = way * isinstance(self.program(node), StreamedPlan) + plan
@@ -218,9 +216,9 @@ def _has_below(plan: str) -> bool:
     return plan.startswith(_READS) and plan.partition("\n")[2].startswith(_BELOW)
 
 
-def _is_by_value(plan: str) -> bool:
-    """Whether the nodes of a view keep rows by the value of a key where they can."""
-    return f"\n{_BY_VALUE}" in f"\n{plan}"
+def _places_of(plan: str) -> Places:
+    """Return where the nodes of a view keep rows: what the line before its plan says, which earlier versions did not write."""
+    return next((places for places in Places if places.value and f"\n{places.value}" in f"\n{plan}"), Places.HASHED)
 
 
 def _has_values(plan: str) -> bool:

@@ -32,6 +32,7 @@ from windowpane.sql.nodes import (
 from windowpane.sql.on_spark.programs.groups import StreamedGroups, distinguishing_bounds
 from windowpane.sql.on_spark.programs.plan import NotStreamed
 from windowpane.sql.on_spark.programs.streamed import streamed
+from windowpane.sql.on_spark.stages import Places
 
 GROUPS = "windowpane groups"
 """The relation that the groups of a program are for the nodes above it."""
@@ -44,12 +45,12 @@ class SpreadPlan:
     Args:
         node: what runs on the nodes of SQL.
         groups: the program whose results it reads as ``GROUPS``, or ``None``.
-        by_value: whether the nodes keep rows by the value of a key, see ``Stage``.
+        places: where the nodes keep rows, see ``Stage``.
     """
 
     node: Node
     groups: StreamedGroups | None = None
-    by_value: bool = False
+    places: Places = Places.NUMBERED
 
     @property
     def lines(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The streaming query of a view that is one: rows of the source -> a window or OVER program -> changes of the view, as blobs.
+"""The streaming query of a view that is one: rows of the source -> a window or OVER program -> changes of the view, in files.
 
 Tasks take the rows as ``source_rows`` says. The operator makes the same watermark as the driver itself, for that of Spark has
 milliseconds, and closes windows in the batch that completes them. Rows that are filtered out, or late, still advance it: each
@@ -7,7 +7,7 @@ task adds one heartbeat with its latest time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import TIMESTAMP
+from windowpane.sql.on_spark.change_log import ToFiles
 from windowpane.sql.on_spark.programs.groups import StreamedGroups
 from windowpane.sql.on_spark.programs.over import StreamedOver
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
@@ -37,7 +38,7 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 
 def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: Any) -> Any:
-    """Return the changes of the view as a DataFrame of blobs.
+    """Return the changes of the view as a DataFrame of ``FILES``.
 
     Args:
         plan: the plan of the view.
@@ -45,12 +46,13 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
         rows: the streaming DataFrame of the source.
         exchange: the ``BatchExchange`` between driver and tasks.
     """
-    return _program_result(plan, table, rows, exchange)._built.mapped(ToViewChanges(plan))
+    made = _program_result(plan, table, rows, exchange)._built.mapped(ToViewChanges(plan, ToFiles(exchange)))
+    return made.withColumnRenamed("blob", "file")
 
 
 def streamed_groups(plan: StreamedGroups, table: TableInfo, rows: Any, exchange: Any) -> Any:
     """Return the changes of groups below further nodes, and the watermarks, as ``mapped_with_reports`` does; see above."""
-    return _program_result(plan, table, rows, exchange)._built.mapped_with_reports(ToViewChanges(plan))
+    return _program_result(plan, table, rows, exchange)._built.mapped_with_reports(ToViewChanges(plan, to_blobs))
 
 
 def _program_result(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: Any) -> Any:
@@ -156,23 +158,35 @@ class ToOperatorRows:
 
 @dataclass(frozen=True)
 class ToViewChanges:
-    """Makes changes of the view from the results of the operator: rows that are final, or what a batch changes of all rows."""
+    """Makes changes of the view from the results of the operator: rows that are final, or what a batch changes of all rows.
+
+    Args:
+        plan: the plan of the view.
+        leave: makes blobs of the changes, or files, and returns their paths.
+    """
 
     plan: StreamedPlan
+    leave: Callable[[Iterable[pa.Table]], Iterable[bytes]]
 
     def __call__(self, batch: pa.RecordBatch) -> list[bytes]:
-        """Take the results of a bucket, and return the changes as blobs."""
-        if not batch.num_rows:
-            return []
+        """Take the results of a bucket, and return what ``leave`` makes of the changes."""
+        made = [self._changes(batch)] if batch.num_rows else []
+        return list(self.leave([each for each in made if each.num_rows]))
+
+    def _changes(self, batch: pa.RecordBatch) -> pa.Table:
         storage, columns = task_storage(), ", ".join(self._items())
         sign = f"CASE WHEN {CHANGE_TYPE} IN ('{INSERT}', '{UPDATE_POSTIMAGE}') THEN 1 ELSE -1 END"
         weight = f"{'1' if self.plan.closes else sign} AS {quoted(WEIGHT)}"
         times = [name for name, column in self.plan.results if column.type == TIMESTAMP]
         with storage.reading(without_zone(pa.Table.from_batches([batch]), times)) as name:
             groups = f"(SELECT {columns}, {weight} FROM {name})"
-            made = storage.arrow(self.plan.result.replace(INPUT, groups))
-        return [to_stream(made, "lz4").to_pybytes()] if made.num_rows else []
+            return storage.arrow(self.plan.result.replace(INPUT, groups))
 
     def _items(self) -> Iterator[str]:
         for name, column in self.plan.results:
             yield f"CAST({name} AS {column.type.duckdb}) AS {quoted(column.id)}"
+
+
+def to_blobs(changes: Iterable[pa.Table]) -> Iterator[bytes]:
+    """Yield changes as blobs."""
+    return (to_stream(table, "lz4").to_pybytes() for table in changes)
