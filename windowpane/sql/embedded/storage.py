@@ -273,7 +273,8 @@ class Storage:
             try:
                 yield name
             finally:
-                self._connection.unregister(name)
+                with suppress(duckdb.TransactionException):  # an error has ended the transaction, which forgets the name itself
+                    self._connection.unregister(name)
 
     def try_always(self) -> None:
         """Compute expressions inside ``TRY`` nowhere else, from now on."""
