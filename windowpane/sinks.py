@@ -200,8 +200,8 @@ class ChangeWriter:
 
     Use it wherever a sink function is expected, as in ``result.start(main=ChangeWriter("views.duckdb", ("id",), "prices"))``.
 
-    Batches are numbered by query, that is by checkpoint. On Spark Connect ``foreachBatch`` does not say which that is:
-    there a table belongs to one checkpoint, unless ``start`` or ``apply_changes`` starts the query.
+    Batches are numbered by query, that is by checkpoint. On Spark Connect ``foreachBatch`` does not say which that is: there
+    ``start`` or ``apply_changes`` has to start the query.
 
     Args:
         store: path of a DuckDB file, or a ``postgresql://`` URL.
@@ -220,12 +220,22 @@ class ChangeWriter:
         return replace(self, read_query=read)
 
     def __call__(self, df: Any, batch_id: int) -> None:
-        """Apply one batch."""
-        from windowpane.spark.internals.session import query_of_batch
+        """Apply one batch.
+
+        Raises:
+            InvalidSpecError: on Spark Connect, nobody says which query the batch is of.
+        """
+        from windowpane.spark.internals.session import is_classic, query_of_batch
 
         query = query_of_batch(df.sparkSession)
         if query is None and self.read_query is not None:
             query = self.read_query(df)
+        if query is None and not is_classic(df.sparkSession):
+            raise InvalidSpecError(
+                f"{self!r} in foreachBatch does not know its query on Spark Connect, and numbers batches by it: those of a query "
+                "with a new checkpoint would be taken for batches of another one, and dropped. Write apply_changes(df, ..., "
+                "checkpoint='...') or result.start(main=ChangeWriter(...), checkpoint='...')."
+            )
         self.rows(df.toArrow(), batch_id, query)
 
     def rows(self, changes: pa.Table, batch_id: int | None, query: str | None = None) -> None:

@@ -16,6 +16,7 @@ from tests.brief_jvm import BRIEF
 from tests.spark.helpers import EVENTS, Feed, rows
 from windowpane import OutputTag, ProcessWindowFunction, TumblingEventTimeWindows
 from windowpane.errors import EndedStreamError, InvalidSpecError, UnknownColumnError
+from windowpane.sinks import ChangeWriter
 
 ARRIVED = [[("a", 1, 1), ("b", 2, 5)], [("a", 3, 7), ("a", 30, 2)], [("a", 4, 100)]]
 TEN = TumblingEventTimeWindows.of("10 seconds")
@@ -50,6 +51,7 @@ def main(folder: Path, part: str) -> dict[str, Any]:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     Feed(folder / "in").add(*ARRIVED)
     parts = {"start": with_start, "over": over, "other ways": other_ways, "joins": joined, "rolling": rolled, "ending": ended}
+    parts["refused"] = refused
     said = parts[part](spark, folder)
     spark.stop()
     return said
@@ -174,6 +176,22 @@ def ended(spark: Any, folder: Path) -> dict[str, Any]:
     except UnknownColumnError as error:
         said["refused"] = str(error)
     return said | {"all": rows(spark.read.parquet(path).select(*columns))}
+
+
+def refused(spark: Any, folder: Path) -> dict[str, Any]:
+    """Try a second watermark behind results, and a writer of changes that nobody tells its query."""
+    said, sums = {}, windowed_stream(spark, folder).aggregate(s=wp.sum("v")).df
+    try:
+        wp.stream(sums, "window_start", watermark=0).key_by("k").window(TEN).aggregate(n=wp.count())
+    except InvalidSpecError as error:
+        said["second"] = str(error)
+    writer = ChangeWriter(str(folder / "t.duckdb"), ("k",), "t")
+    writing = sums.writeStream.foreachBatch(writer).option("checkpointLocation", str(folder / "ck8"))
+    try:
+        writing.trigger(availableNow=True).start().awaitTermination()
+    except PySparkException as error:
+        said["writer"] = str(error)
+    return said
 
 
 def windowed_stream(spark: Any, folder: Path) -> Any:

@@ -83,3 +83,9 @@ def test_a_stream_that_ends_and_the_latest_of_its_results(tmp_path: Path) -> Non
     assert not said["still_runs"]
     assert "flush_at_end=True has ended" in said["again"]
     assert "origin" in said["refused"]
+
+
+def test_what_would_wait_for_ever_and_a_writer_without_a_query_are_refused(tmp_path: Path) -> None:
+    said = said_by("refused", tmp_path)
+    assert "nothing would ever be emitted" in said["second"]
+    assert "does not know its query on Spark Connect" in said["writer"]

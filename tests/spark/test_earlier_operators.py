@@ -91,6 +91,17 @@ def test_a_view_of_results_has_names_of_counters_of_its_own(spark: Any, tmp_path
     assert collected.counted("firings", "windowpane_2")
 
 
+def test_a_union_of_two_programs_without_names_is_refused_and_one_with_names_runs(spark: Any, tmp_path: Path) -> None:
+    one, other = (wp.stream(events(spark, tmp_path / side), "t", watermark="0 seconds") for side in "lr")
+    named = wp.stream(events(spark, tmp_path / "r"), "t", watermark="0 seconds", name="other")
+    first, second, third = (each.key_by("k").window(FIVE).aggregate(s=wp.sum("v")).df for each in (one, other, named))
+    with pytest.raises(InvalidSpecError, match=r"counters of the same name, 'windowpane'.*name='second'"):
+        first.union(second)
+    query = first.unionByName(third).writeStream.format("memory").queryName("both").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    assert [row.n for row in spark.sql("SELECT count(*) AS n FROM both GROUP BY k, window_start").collect()] == [2] * 7
+
+
 @pytest.mark.parametrize("made", [by_spark, by_windows])
 def test_the_end_of_a_stream_is_refused_where_an_operator_before_keeps_rows(spark: Any, tmp_path: Path, made: Any) -> None:
     end = F.window_time("window") if made is by_spark else F.col("window_end")

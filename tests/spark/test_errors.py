@@ -72,6 +72,11 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[WindowpaneError], str]] = {
         UnknownColumnError,
         "event_time.*'when'.*'t'",
     ),
+    "changelog": (
+        lambda df: wp.stream(df.withColumn("_change_type", F.lit("delete")), "t").key_by("k").window(TEN).reduce(added),
+        InvalidSpecError,
+        "the input is a changelog.*Drop the column",
+    ),
     "heartbeat": (
         lambda df: wp.stream(df, "t", heartbeat="hb").window_all(TEN).reduce(added),
         UnknownColumnError,

@@ -31,6 +31,7 @@ from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output, ToBlobs
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
+from windowpane.spark.internals.query_plans import with_own_counters
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.queries.settings import Buckets, choose_settings
@@ -195,7 +196,8 @@ class BuiltProgram:
         output = self.named(name)
         if self.is_streaming and self.waits_for_the_clock:
             end_available_now_runs(self._spark)
-        return output.of(*self._wired)
+        rows = output.of(*self._wired)
+        return with_own_counters(rows, self.name) if self.is_streaming else rows
 
     def mapped(self, function: ToBlobs) -> Any:
         """Return what a function makes of the main output, as a column ``blob``: in the operator, so its rows stay in Python."""

@@ -25,6 +25,7 @@ from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates.registry import VALUES_OF_ARGUMENT, compared
+from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.over.spec import OrderColumn
 
@@ -43,6 +44,11 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         UnknownColumnError: the source has no such column.
         UnsupportedTypeError: a key or a column of the order has a type that cannot be one.
     """
+    if CHANGE_TYPE in source.dataframe.columns:
+        raise InvalidSpecError(
+            f"windows take rows, and column {CHANGE_TYPE} says that the input is a changelog, which takes rows back. Drop the "
+            "column if every row is an insert; wp.over takes changelogs, and so do views in SQL."
+        )
     own = source.own_watermark
     key_delay = own.delay if own is not None and own.of_each_key else None
     plan = dataclasses.replace(plan, event_time=source.event_time, upstream=source.kind, key_delay=key_delay)

@@ -40,9 +40,19 @@ def waits_for_watermark(dataframe: Any, passed_on: str) -> bool:
     found = list(_nodes(dataframe))
     if any(name in _BY_WATERMARK for name, _ in found):
         return True
-    if not any(name.startswith(_FUNCTIONS) for name, _ in found) or not hasattr(dataframe, "_jdf"):
+    if not any(name.startswith(_FUNCTIONS) for name, _ in found):
         return False
-    return any(name == "Project" and passed_on in node.schema().json() for name, node in found)
+    metadata = _metadata if hasattr(dataframe, "_jdf") else _metadata_on_connect
+    return any(name == "Project" and passed_on in metadata(node) for name, node in found)
+
+
+def _metadata(selected: Any) -> str:
+    """Return a text with the metadata of the columns that a node selects."""
+    return str(selected.schema().json())
+
+
+def _metadata_on_connect(selected: Any) -> str:
+    return " ".join(str(getattr(column._expr, "_metadata", "")) for column in selected._columns)
 
 
 def mixes_sources(dataframe: Any) -> bool:

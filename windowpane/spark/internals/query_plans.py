@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
+from windowpane.errors import InvalidSpecError
 from windowpane.spark.internals.plan_trees import (
     FILTERED,
     SELECTED,
@@ -52,6 +55,33 @@ def metrics_names(dataframe: Any) -> set[str]:
         return {str(each._observation) for each in _nodes(dataframe._plan) if type(each).__name__ == "CollectMetrics"}
     except (AttributeError, TypeError, Py4JError):
         return set()
+
+
+def with_own_counters(dataframe: Any, name: str) -> Any:
+    """Return a stream whose union with one that has counters of the same name is refused in our words.
+
+    Classic Spark analyzes a union at once; what was selected of the stream before it has Spark's own message.
+
+    Args:
+        dataframe: the stream.
+        name: the name of its counters.
+    """
+    if is_classic(dataframe.sparkSession):
+        for method in ("union", "unionAll", "unionByName"):
+            setattr(dataframe, method, partial(_united, getattr(dataframe, method), name))
+    return dataframe
+
+
+def _united(union: Callable[..., Any], name: str, *given: Any, **options: Any) -> Any:
+    try:
+        return union(*given, **options)
+    except AnalysisException as error:
+        if error.getCondition() != "DUPLICATED_METRICS_NAME":
+            raise
+        raise InvalidSpecError(
+            f"two programs of one query have counters of the same name, {name!r}, among its observedMetrics. Give one of them "
+            f"another: name='second' of wp.stream, wp.over or wp.rolling."
+        ) from None
 
 
 def estimated_bytes(dataframe: Any) -> int | None:
