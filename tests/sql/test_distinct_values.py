@@ -255,7 +255,7 @@ def test_pages_whose_values_are_known_are_not_written_again() -> None:
         assert isinstance(view, ViewInfo)
         (stage,) = cut(view.job.node).stages
     (flow,) = stage.inputs[0]
-    store, engine = _Written(), NodeEngine(stage)
+    store, engine = _Written(), NodeEngine([(0, stage)])
     for texts, found, pages in (("ab", {(1, 2, 2)}, {"0", "1"}), ("ba", {(1, 4, 2)}, {"0"}), ("bc", {(1, 6, 3)}, {"0", "1"})):
         kinds = {"k": pa.int32(), "s": pa.string(), "_row_id": pa.int64(), WEIGHT: pa.int32()}
         values = [[1] * 2, list(texts), [0, 1], [1] * 2]

@@ -1,11 +1,12 @@
-"""The engine of a stage: one node of a plan on a bucket of its rows, with its state in the blobs of the bucket.
+"""The engine of stages that run together, mostly one: nodes of a plan on a bucket of rows, with their state in its blobs.
 
-State of OVER windows is that of their engines. Every other node keeps its inputs, or what they fold to, as rows in hash pages,
-one set an input, named by the number of the input; in place of a hash, they lie by ``Stage.place_sql``. Groups with DISTINCT in
-calls have further sets, from 1 on: the values of each argument, by ``Stage.place_of`` the group and the value. A batch reads the
-pages of the keys it touches, and those with a row that the watermark passes. The node's operator runs on these pages as if they
-were its whole state, and its state behind the batch is written back. Who may mutate: this engine, once a batch. Recovery: Spark
-commits all state of a batch or none.
+A node is run behind those whose results it takes: they are in the bucket already. The names of its blobs begin with its place,
+if there are several. State of OVER windows is that of their engines. Every other node keeps its inputs, or what they fold to,
+as rows in hash pages, one set an input, named by the number of the input; in place of a hash, they lie by ``Stage.place_sql``.
+Groups with DISTINCT in calls have further sets, from 1 on: the values of each argument, by ``Stage.place_of`` the group and the
+value. A batch reads the pages of the keys it touches, and those with a row that the watermark passes. The node's operator runs
+on these pages as if they were its whole state, and its state behind the batch is written back. Who may mutate: this engine,
+once a batch. Recovery: Spark commits all state of a batch or none.
 
 Every bucket gets the watermarks with every batch: each task that read something adds a clock table to the rows, and the newest
 watermark of each relation counts. The first bucket sends them to the next stage.
@@ -13,9 +14,8 @@ watermark of each relation counts. The first bucket sends them to the next stage
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +29,8 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Over
 from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
-from windowpane.sql.on_spark.rowwise import task_storage, typed
-from windowpane.sql.on_spark.stages import HASH, Stage, column_types
+from windowpane.sql.on_spark.rowwise import task_storage, typed, typed_items
+from windowpane.sql.on_spark.stages import HASH, INPUT, Stage, column_types
 from windowpane.sql.streaming.clock import FixedClock
 from windowpane.sql.streaming.distinct_values import Placing
 from windowpane.sql.streaming.folding import Folded, folds
@@ -67,48 +67,74 @@ class _Batch:
         """The number of the bucket."""
         return int(tag(self.clock, "bucket") or 0)
 
-    @property
-    def hashes(self) -> Unsigned:
-        """The hashes of all rows."""
-        arrays = [table[HASH].to_numpy() for tables in self.tables for table in tables]
-        return np.unique(np.concatenate(arrays)).astype(np.uint64) if arrays else np.empty(0, np.uint64)
+
+@dataclass(frozen=True)
+class _Arrived:
+    """What a node gets.
+
+    Args:
+        deltas: the changes of each input, as relations; ``None`` for none.
+        places: where their rows lie.
+        clock: the watermarks.
+    """
+
+    deltas: Deltas
+    places: Unsigned
+    clock: pa.Table
 
 
 class NodeEngine:
-    """Runs the node of a stage."""
+    """Runs the nodes of stages."""
 
-    name = "sql node"
+    name = "sql nodes"
 
-    def __init__(self, stage: Stage) -> None:
-        """Run ``stage``."""
-        self._stage, self._node, self._storage = stage, stage.node, task_storage()
+    def __init__(self, stages: Sequence[tuple[int, Stage]]) -> None:
+        """Run stages, by their numbers in the plan: each behind those it reads."""
+        self._stages, self._storage = dict(stages), task_storage()
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket; the watermarks are tables beside those of the rows."""
-        batch = _Batch.of(rows, len(self._node.inputs))
+        stages = list(self._stages.values())
+        batch = _Batch.of(rows, sum(len(stage.inputs) for stage in stages))
         watermarks = [(CLOCK_OUTPUT, batch.clock)] if batch.bucket == 0 else []
-        if batch.bucket and not self._stage.keys[0]:
+        if batch.bucket and not stages[-1].keys[0]:
             return BucketOutput()
+        emitted: dict[int, str | None] = {}
         with self._storage.transaction():
-            result = self._run_node(store, batch)
+            tables = iter(batch.tables)
+            for place, (number, stage) in enumerate(self._stages.items()):
+                arrived = self._arrived(stage, [next(tables) for _ in stage.inputs], emitted, batch.clock)
+                own = store if len(stages) == 1 else _OwnBlobs(store, f"{place}.")
+                emitted[number] = self._run_node(stage, own, arrived)
+            result = emitted[number]
             changes = None if result is None else self._storage.arrow(f"SELECT * FROM {result}")
         results = [(MAIN, changes)] if changes is not None and changes.num_rows else []
         return BucketOutput([*results, *watermarks])
 
-    def _run_node(self, store: BlobStore, batch: _Batch) -> str | None:
-        deltas: Deltas = [
-            typed(self._storage, tables, column_types(source.columns)) if tables else None
-            for tables, source in zip(batch.tables, self._node.inputs, strict=True)
-        ]
-        if self._runs_on_blobs:
-            assert isinstance(self._node, Over)
-            operator = over_on_blobs(self._node, self._storage, _BucketBlobs(store))
-            return operator.run(deltas, initial=is_initial(batch.clock))
-        return PagedNode(self._stage, self._storage, store).run(deltas, batch)
+    def _arrived(
+        self, stage: Stage, tables: Sequence[list[pa.Table]], emitted: Mapping[int, str | None], clock: pa.Table
+    ) -> _Arrived:
+        """Return what a stage gets: tables for each of its inputs, and what stages before it have emitted."""
+        places = [table[HASH].to_numpy() for arriving in tables for table in arriving]
+        deltas: Deltas = []
+        for index, source in enumerate(stage.node.inputs):
+            kinds = column_types(source.columns)
+            delta = typed(self._storage, tables[index], kinds) if tables[index] else None
+            for flow in stage.inputs[index]:
+                if flow.stage is not None and (changes := emitted.get(flow.stage)) is not None:
+                    assert delta is None, "what flows from such a stage is all that flows into the input"
+                    given = f"SELECT {typed_items(flow.columns)} FROM {changes}"
+                    delta = self._storage.temporary(f"WITH {INPUT} AS ({given}) SELECT {typed_items(kinds)} FROM ({flow.sql})")
+                    placed = self._storage.arrow(f"SELECT DISTINCT {stage.place_sql(index)} AS {HASH} FROM {delta}")
+                    places.append(_hashes(placed))
+            deltas.append(delta)
+        return _Arrived(deltas, np.unique(np.concatenate(places)).astype(np.uint64) if places else np.empty(0, np.uint64), clock)
 
-    @cached_property
-    def _runs_on_blobs(self) -> bool:
-        return isinstance(self._node, Over) and not runs_keyed(self._node, self._storage)
+    def _run_node(self, stage: Stage, store: BlobStore, arrived: _Arrived) -> str | None:
+        if isinstance(stage.node, Over) and not runs_keyed(stage.node, self._storage):
+            operator = over_on_blobs(stage.node, self._storage, _BucketBlobs(store))
+            return operator.run(arrived.deltas, initial=is_initial(arrived.clock))
+        return PagedNode(stage, self._storage, store).run(arrived)
 
 
 @dataclass(frozen=True)
@@ -133,17 +159,17 @@ class PagedNode:
     def _groups_that_close(self) -> tuple[str, ...]:
         return closing_columns(self._node)[:1] if isinstance(self._node, Aggregate) else ()
 
-    def run(self, deltas: Deltas, batch: _Batch) -> str | None:
+    def run(self, arrived: _Arrived) -> str | None:
         """Return the changes of the result."""
-        clock = FixedClock(clock_of(batch.clock))
+        clock = FixedClock(clock_of(arrived.clock))
         operator = self._operator(clock)
-        touched = [batch.hashes] * len(self._node.inputs)
+        touched = [arrived.places] * len(self._node.inputs)
         if isinstance(operator, Folded):
-            touched += self._touched_values(operator, deltas[0])
+            touched += self._touched_values(operator, arrived.deltas[0])
         sets = [self._set(index, hashes, clock) for index, hashes in enumerate(touched)]
         for each, table, columns in zip(sets, operator.tables, operator.state_columns, strict=True):
             self._load(table, each.pages, each.read, columns)
-        changes = operator.run(deltas, initial=is_initial(batch.clock))
+        changes = operator.run(arrived.deltas, initial=is_initial(arrived.clock))
         for index, each in enumerate(sets[: len(self._node.inputs)]):
             placed = f"SELECT *, {self._stage.place_sql(index)} AS {HASH} FROM {operator.tables[index]}"
             self._save(placed, each.pages, each.read)
@@ -225,6 +251,29 @@ def _instants(values: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_date32(kind) or pa.types.is_timestamp(kind) or pa.types.is_integer(kind):
         return values.cast(pa.int64())
     return pa.chunked_array([pa.array([MIN] * len(values), pa.int64())])
+
+
+class _OwnBlobs:
+    """The blobs of a bucket whose names begin in one way."""
+
+    def __init__(self, store: BlobStore, prefix: str) -> None:
+        self._store, self._prefix = store, prefix
+
+    def get(self, key: str) -> bytes | None:
+        """Return the blob under ``key``, or None."""
+        return self._store.get(self._prefix + key)
+
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """Read blobs together."""
+        self._store.prefetch([self._prefix + key for key in keys])
+
+    def put(self, key: str, blob: bytes) -> None:
+        """Store ``blob`` under ``key``."""
+        self._store.put(self._prefix + key, blob)
+
+    def remove(self, key: str) -> None:
+        """Forget ``key``."""
+        self._store.remove(self._prefix + key)
 
 
 class _BucketBlobs:

@@ -61,7 +61,7 @@ class Rowwise:
         if flow.source == CLOCK:
             return storage.arrow(query)
         with storage.reading(table) as name:
-            return storage.arrow(f"WITH {INPUT} AS (SELECT {_typed(flow.columns)} FROM {name}) {query}")
+            return storage.arrow(f"WITH {INPUT} AS (SELECT {typed_items(flow.columns)} FROM {name}) {query}")
 
 
 def typed(
@@ -78,10 +78,11 @@ def typed(
     Returns:
         the name; ``None`` if there is no table.
     """
-    return storage.temporary_of(tables, _typed(columns, names))
+    return storage.temporary_of(tables, typed_items(columns, names))
 
 
-def _typed(columns: Sequence[tuple[str, str]], names: Sequence[str] | None = None) -> str:
+def typed_items(columns: Sequence[tuple[str, str]], names: Sequence[str] | None = None) -> str:
+    """Return the items of a SELECT that give changes the types they have in plans, and perhaps other names."""
     called = zip(columns, names or [column for column, _ in columns], strict=True)
     items = [f"CAST({quoted(column)} AS {kind}) AS {quoted(name)}" for (column, kind), name in called]
     return ", ".join([*items, f"{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}"])

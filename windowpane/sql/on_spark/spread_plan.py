@@ -30,7 +30,7 @@ from windowpane.sql.on_spark.programs.groups_below import GROUPS
 from windowpane.sql.on_spark.programs.query import streamed_groups, watermark_of
 from windowpane.sql.on_spark.rowwise import Rowwise
 from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
-from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Places, Stage, Stages, cut
+from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Places, Stages, cut
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.windowing.times import MIN
 
@@ -92,8 +92,14 @@ def spread(node: Node, direct: Direct, change_sets: Any, received: Path, places:
 
     plan = cut(node, places)
     has_state = direct.groups is None or not direct.groups.closes  # else each node gets all rows of a window in one batch
-    stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage), has_state) for stage in plan.stages]
-    result = [staged.Inlet(number, Rowwise(flows), relations=_relations(flows)) for number, flows in by_stage(plan.result)]
+    stages = []
+    for numbers in plan.together:
+        engine = partial(NodeEngine, [(number, plan.stages[number]) for number in numbers])
+        stages.append(staged.Stage(_inlets(plan, numbers), HASH, engine, has_state))
+    result = [
+        staged.Inlet(None if number is None else plan.place_of(number), Rowwise(flows), relations=_relations(flows))
+        for number, flows in by_stage(plan.result)
+    ]
     entrances = Counter(relation for flows in _entrances(plan) for relation in flows)
     entries = _entries(node, entrances, direct, change_sets, received)
     return staged.staged(entries, stages, result, STAGE, ToFiles(direct.exchange))
@@ -126,13 +132,18 @@ def _entries(node: Node, entrances: Mapping[str, int], direct: Direct, change_se
     return entries
 
 
-def _inlets(stage: Stage) -> list[Any]:
+def _inlets(plan: Stages, together: Sequence[int]) -> list[Any]:
+    """Return what flows into stages that run together from elsewhere; their inputs are numbered one behind the other."""
     from windowpane.spark.queries import staged
 
+    inputs = [(stage, index) for stage in (plan.stages[number] for number in together) for index in range(len(stage.inputs))]
     return [
-        staged.Inlet(number, Rowwise(flows, stage.place_sql(index)), index, _relations(flows))
-        for index, arriving in enumerate(stage.inputs)
-        for number, flows in by_stage(arriving)
+        staged.Inlet(
+            None if number is None else plan.place_of(number), Rowwise(flows, stage.place_sql(index)), place, _relations(flows)
+        )
+        for place, (stage, index) in enumerate(inputs)
+        for number, flows in by_stage(stage.inputs[index])
+        if number not in together
     ]
 
 

@@ -1,5 +1,8 @@
 """A plan cut into stages: nodes with state, one stage each, and between them what handles each row alone.
 
+Stages whose rows stay in their bucket, as a Top-N by the key of the join below it, run together: one operator of Spark, without a
+shuffle between them.
+
 A stage runs on buckets of rows, spread by a hash of the columns by which its node can be computed apart: those of GROUP BY,
 PARTITION BY, a join's keys. What handles rows alone (filters, projections, TUMBLE, HOP, CUMULATE, unions) runs where rows are, on
 the way from one stage to the next, as one query of DuckDB.
@@ -7,8 +10,8 @@ the way from one stage to the next, as one query of DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, reduce
 from itertools import cycle
@@ -17,7 +20,20 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import BOOLEAN, DATE, is_integer
 from windowpane.sql.expressions.written import has_spellings, in_one_spelling
-from windowpane.sql.nodes import Aggregate, CloseSort, Node, Scan, UnionAll, Values
+from windowpane.sql.nodes import (
+    Aggregate,
+    CloseSort,
+    Filter,
+    Join,
+    Node,
+    Over,
+    Project,
+    Scan,
+    TimeWindows,
+    TopN,
+    UnionAll,
+    Values,
+)
 from windowpane.sql.on_spark.change_sets import CLOCK
 from windowpane.sql.optimize.conditions import ids_in
 from windowpane.sql.streaming.deltas import WEIGHT
@@ -61,8 +77,8 @@ class Places(Enum):
     """In the order of a time or an integer among the keys, where there is one, and then by that hash: keys of one time, or
     numbered one after the other, are those that a batch has, and share pages."""
 
-    NUMBERED = "Rows by the value of a key, and hashes of numbers\n"
-    """The same, but that numbers and times are hashed as numbers: what new views have."""
+    NUMBERED = "Rows by the value of a key, hashes of numbers, and nodes with equal keys together\n"
+    """The same, but that numbers and times are hashed as numbers, and stages run together: what new views have."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +91,18 @@ class Flow:
             ``STAGE`` for results of a stage.
         columns: (name, DuckDB type) of their columns, beside the weight.
         sql: the query that turns them into the changes that arrive, over ``INPUT``.
+        unchanged: the columns of a stage that arrive as they are: their ids where they arrive, and in the stage.
     """
 
     stage: int | None
     source: str
     columns: tuple[tuple[str, str], ...]
     sql: str
+    unchanged: Mapping[str, str] = field(default_factory=dict)
 
-    def then(self, sql: str) -> Flow:
-        """Return it with a further step."""
-        return replace(self, sql=sql)
+    def then(self, sql: str, unchanged: Mapping[str, str] | None = None) -> Flow:
+        """Return it with a further step, behind which some columns are unchanged still."""
+        return replace(self, sql=sql, unchanged=unchanged or {})
 
 
 @dataclass(frozen=True)
@@ -95,20 +113,25 @@ class Stage:
         node: the node.
         inputs: for each of its inputs what flows into it.
         places: where rows lie in the state.
+        spread: which of the keys rows are spread by, by their numbers, where the stage runs with others; ``None`` for all.
+        orders: by what type each of these is ordered in all stages that run together, see ``_orders_of``.
     """
 
     node: Node
     inputs: tuple[tuple[Flow, ...], ...]
     places: Places = Places.NUMBERED
+    spread: tuple[int, ...] | None = None
+    orders: tuple[str | None, ...] | None = None
 
     @property
     def keys(self) -> tuple[tuple[Column, ...], ...]:
         """The columns of each input by which its rows are spread; none: all rows are one bucket."""
-        return tuple(tuple(source.column(name) for name in self._names(index)) for index, source in enumerate(self.node.inputs))
+        sources = enumerate(self.node.inputs)
+        return tuple(tuple(source.column(name) for name in self._spread_names(index)) for index, source in sources)
 
     def place_sql(self, index: int) -> str:
         """Return the number that says where a row of an input belongs, as SQL: equal keys have equal ones."""
-        return self._place_sql(self.keys[index], self._orders)
+        return self._place_sql(self.keys[index], self._orders if self.orders is None else self.orders)
 
     def place_of(self, keys: Sequence[Column]) -> str:
         """Return the number that says where a row belongs that is kept by other keys than those of an input, as SQL."""
@@ -124,23 +147,93 @@ class Stage:
     def _orders(self) -> list[str | None]:
         return _orders_of(*self.keys)
 
+    def keeps(self, flow: Flow, index: int, below: Stage) -> tuple[int, ...] | None:
+        """Return by which of its keys, by their numbers, rows of an input are spread as in the stage that they flow from.
+
+        ``None`` where they are not: a row of the result may be in another bucket than those it is made of, or rows of one key in
+        several.
+        """
+        there = below.kept_keys()
+        if not there or isinstance(self.node, CloseSort):
+            return None
+        here = [flow.unchanged.get(name) for name in self._names(index)]
+        found = [next((number for number, column in enumerate(here) if column in columns), None) for columns in there]
+        numbers = tuple(number for number in found if number is not None)
+        return numbers if len(numbers) == len(there) else None
+
+    def kept_keys(self) -> list[set[str]]:
+        """Return for each key that rows are spread by the columns of the result that have its value; none if one has none."""
+        sides = {"inner": (0, 1), "left": (0,), "right": (1,)}.get(self.node.kind, ()) if isinstance(self.node, Join) else (0,)
+        if not isinstance(self.node, Aggregate | TopN | Over | Join) or not sides:
+            return []
+        names = [self._spread_names(side) for side in sides]
+        return [set(columns) for columns in zip(*names, strict=True)]
+
+    def _spread_names(self, index: int) -> tuple[str, ...]:
+        names = self._names(index)
+        return names if self.spread is None else tuple(names[number] for number in self.spread)
+
     def _names(self, index: int) -> tuple[str, ...]:
         return self.node.inputs[0].key if isinstance(self.node, CloseSort) else keys_of(self.node, index)
 
 
 @dataclass(frozen=True)
 class Stages:
-    """A plan in stages, each behind those it reads, and what flows from them into the result."""
+    """A plan in stages, each behind those it reads, and what flows from them into the result.
+
+    Args:
+        stages: the stages.
+        result: what flows from them into the result.
+        together: the numbers of those that run together; what flows from such a set is what its last one emits.
+    """
 
     stages: tuple[Stage, ...]
     result: tuple[Flow, ...]
+    together: tuple[tuple[int, ...], ...]
+
+    def place_of(self, stage: int) -> int:
+        """Return the number of the set in which a stage runs."""
+        return next(number for number, stages in enumerate(self.together) if stage in stages)
 
 
 def cut(node: Node, places: Places = Places.NUMBERED) -> Stages:
     """Return a plan in stages; ``places`` are those of each."""
     stages: list[Stage] = []
     result = _flows(node, stages)
-    return Stages(tuple(replace(stage, places=places) for stage in stages), tuple(result))
+    stages = [replace(stage, places=places) for stage in stages]
+    together = _together(stages) if places is Places.NUMBERED else [(number,) for number in range(len(stages))]
+    return Stages(tuple(stages), tuple(result), tuple(together))
+
+
+def _together(stages: list[Stage]) -> list[tuple[int, ...]]:
+    """Return which stages run together, by the numbers of the last ones, and note in the stages how they are spread then."""
+    found: dict[int, tuple[int, ...]] = {}
+    for number, stage in enumerate(stages):
+        below, spread = _kept_from(stage, stages)
+        found[number] = (*sorted(each for last in below for each in found.pop(last)), number)
+        stages[number] = replace(stage, spread=spread)
+    for numbers in found.values():
+        orders = tuple(_orders_of(*(keys for number in numbers for keys in stages[number].keys)))
+        for number in numbers:
+            stages[number] = replace(stages[number], orders=orders)
+    return list(found.values())
+
+
+def _kept_from(stage: Stage, stages: Sequence[Stage]) -> tuple[list[int], tuple[int, ...] | None]:
+    """Return the stages whose results are in the bucket already where a stage takes them, and how it is spread then.
+
+    Where it is spread by some of its keys alone, rows from elsewhere would come to fewer buckets: then none are.
+    """
+    below: list[int] = []
+    spread: tuple[int, ...] | None = None
+    for index, flows in enumerate(stage.inputs):
+        flow = flows[0]
+        if len(flows) == 1 and flow.stage is not None:
+            kept = stage.keeps(flow, index, stages[flow.stage])
+            if kept is not None and spread in (None, kept):
+                below, spread = [*below, flow.stage], kept
+    is_coarser = len(set(spread or ())) < len(stage.keys[0])
+    return (below, spread) if below and not (is_coarser and len(below) < len(stage.inputs)) else ([], None)
 
 
 def _flows(node: Node, stages: list[Stage]) -> list[Flow]:
@@ -157,11 +250,20 @@ def _flows(node: Node, stages: list[Stage]) -> list[Flow]:
         ]
     inputs = tuple(tuple(_flows(source, stages)) for source in node.inputs)
     if isinstance(node, LINEAR):
-        return [flow.then(node.sql(f"({flow.sql})", extra=_WEIGHTED)) for flow in inputs[0]]
+        return [flow.then(node.sql(f"({flow.sql})", extra=_WEIGHTED), _unchanged(node, flow.unchanged)) for flow in inputs[0]]
     if isinstance(node, Aggregate) and (read := _read_alone(node)) is not None:
-        inputs = (tuple(flow.then(_counted_sql(node, read, flow.sql)) for flow in inputs[0]),)
+        inputs = (tuple(flow.then(_counted_sql(node, read, flow.sql), flow.unchanged) for flow in inputs[0]),)
     stages.append(Stage(node, inputs))
-    return [Flow(len(stages) - 1, STAGE, column_types(node.columns), f"SELECT * FROM {INPUT}")]
+    emitted = {column.id: column.id for column in node.columns}
+    return [Flow(len(stages) - 1, STAGE, column_types(node.columns), f"SELECT * FROM {INPUT}", emitted)]
+
+
+def _unchanged(node: Node, before: Mapping[str, str]) -> dict[str, str]:
+    """Return which columns are unchanged behind a node that handles each row alone, of those that were before it."""
+    if isinstance(node, Project):
+        plain = {quoted(name): stage for name, stage in before.items()}
+        return {column.id: plain[item] for item, column in zip(node.items, node.columns, strict=True) if item in plain}
+    return dict(before) if isinstance(node, Filter | TimeWindows) else {}
 
 
 def _read_alone(node: Aggregate) -> list[str] | None:
@@ -190,11 +292,13 @@ def spread_lines(plan: Stages) -> list[str]:
     """Return how a plan is spread over Spark, as lines."""
     if not plan.stages:
         return ["Spread over Spark: every row alone, where it is"]
-    number = len(plan.stages)
+    number = len(plan.together)
     lines = [f"Spread over Spark in {number} stage{'' if number == 1 else 's'} on buckets of keys"]
-    for index, stage in enumerate(plan.stages, start=1):
-        keys = " and ".join(", ".join(key.name for key in keys) for keys in dict.fromkeys(stage.keys))
-        lines.append(f"  stage {index}, {stage.node.label}: {f'by {keys}' if keys else 'one bucket, since it has no keys'}")
+    for index, numbers in enumerate(plan.together, start=1):
+        stages = [plan.stages[number] for number in numbers]
+        labels = ", then ".join(stage.node.label for stage in stages)
+        keys = " and ".join(dict.fromkeys(", ".join(key.name for key in keys) for stage in stages for keys in stage.keys))
+        lines.append(f"  stage {index}, {labels}: {f'by {keys}' if keys else 'one bucket, since it has no keys'}")
     return lines
 
 
