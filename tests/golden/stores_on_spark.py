@@ -2,6 +2,7 @@
 
 - ``below``: groups of windows in a program, below a Top-N; one view emits groups as windows close, the other as they change.
 - ``by_value``: nodes whose rows lie by the value of a time or an integer: joins, Top-N, groups, and the values of DISTINCT.
+- ``together``: nodes by one key that run in one operator, and hashes of numbers.
 """
 
 from __future__ import annotations
@@ -137,4 +138,4 @@ def _replace(work: Path, old: str, new: str) -> None:
         replace_words(checkpoint, {old: new})
 
 
-BELOW, BY_VALUE = KeptStore("below"), KeptStore("by_value")
+BELOW, BY_VALUE, TOGETHER = STORES = (KeptStore("below"), KeptStore("by_value"), KeptStore("together"))

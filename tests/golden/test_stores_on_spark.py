@@ -9,14 +9,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.golden.stores_on_spark import BELOW, BY_VALUE, SPLIT, STORE, KeptStore, add
+from tests.golden.stores_on_spark import BELOW, BY_VALUE, SPLIT, STORE, STORES, TOGETHER, KeptStore, add
 
-KEPT = {store.name: json.loads(store.results.read_text()) for store in (BELOW, BY_VALUE)}
+KEPT = {store.name: json.loads(store.results.read_text()) for store in STORES}
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("store", [BELOW, BY_VALUE], ids=lambda store: store.name)
+@pytest.mark.parametrize("store", STORES, ids=lambda store: store.name)
 def test_a_kept_store_goes_on_on_spark_with_the_results_that_were_kept(spark: Any, tmp_path: Path, store: KeptStore) -> None:
     kept = KEPT[store.name]
     store.unpack(tmp_path)
@@ -47,3 +47,9 @@ def test_views_by_value_keep_rows_so_and_values_of_distinct(tmp_path: Path) -> N
     assert all("\nRows by the value of a key\n" in f"\n{plan}" for plan in plans.values())
     values = {name for name, plan in plans.items() if "\nDistinct values in place of rows\n" in plan}
     assert values == {"different", "different_of_minutes", "different_counts"}
+
+
+def test_views_of_nodes_with_equal_keys_run_them_together(tmp_path: Path) -> None:
+    plans = plans_of(TOGETHER, tmp_path)
+    line = "Rows by the value of a key, hashes of numbers, and nodes with equal keys together\n"
+    assert all(f"\n{line}" in f"\n{plan}" for plan in plans.values())

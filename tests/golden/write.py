@@ -56,7 +56,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             stores.write(Path(folder))
         print("views: kept", flush=True)
-    for store in (stores_on_spark.BELOW, stores_on_spark.BY_VALUE):
+    for store in stores_on_spark.STORES:
         if not store.results.exists():
             with tempfile.TemporaryDirectory() as folder:
                 store.write(spark, Path(folder))

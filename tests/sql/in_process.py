@@ -147,9 +147,10 @@ class InProcess:
 
     def _stage(self, number: int, stage: staged.Stage, batch: Any, made: Any, exchange: Exchange) -> pa.Table:
         buckets: defaultdict[int, list[pa.Table]] = defaultdict(list)
-        for inlet in stage.inlets:
-            for task, come in self._arriving(inlet, batch, made, exchange):
-                for spread in staged.Spread(inlet.rows, inlet.input, stage.hash, BUCKETS, come)(iter(task)):
+        for inlets in stage.arriving:
+            inputs = [(inlet.rows, inlet.input) for inlet in inlets]
+            for task, come in self._arriving(inlets[0], batch, made, exchange):
+                for spread in staged.Spread(inputs, stage.hash, BUCKETS, come)(iter(task)):
                     for bucket, blob in zip(*spread.columns, strict=True):
                         buckets[bucket.as_py()].append(unpack(blob.as_py()))
         parts = []

@@ -179,6 +179,45 @@ def test_stages_run_together_where_rows_stay_in_their_bucket(
         assert len({len(keys) for number in numbers for keys in plan.stages[number].keys}) == 1
 
 
+@pytest.mark.parametrize(
+    ("query", "stages"),
+    [
+        # Both reach the join, behind the maximum and as they are.
+        (
+            "SELECT a.item, a.n, b.n AS most FROM counts AS a "
+            "JOIN (SELECT shop, max(n) AS n FROM counts GROUP BY shop) AS b ON a.shop = b.shop",
+            3,
+        ),
+        ("SELECT a.item, a.n, b.n AS other FROM counts AS a JOIN counts AS b ON a.item = b.item AND a.shop = b.shop", 2),
+        # The one reaches the result, the other a join.
+        ("SELECT item, n FROM counts UNION ALL SELECT a.item, b.price FROM counts AS a JOIN sold AS b ON a.n = b.price", 3),
+        # They differ in a condition, in a call.
+        (
+            "SELECT a.n FROM counts AS a JOIN (SELECT shop, item, count(*) AS n FROM sold WHERE price > 0 GROUP BY shop, item) "
+            "AS b ON a.item = b.item AND a.shop = b.shop",
+            3,
+        ),
+        (
+            "SELECT a.n FROM counts AS a JOIN (SELECT shop, item, count(at) AS n FROM sold GROUP BY shop, item) AS b "
+            "ON a.item = b.item AND a.shop = b.shop",
+            3,
+        ),
+    ],
+)
+def test_equal_stages_run_once_where_one_operator_takes_them(session: Session, query: str, stages: int) -> None:
+    session.run(
+        f"CREATE MATERIALIZED VIEW v AS WITH counts AS (SELECT shop, item, count(*) AS n FROM sold GROUP BY shop, item) {query}"
+    )
+    view = session._catalog.entries["v"]
+    assert isinstance(view, ViewInfo)
+    plan = cut(view.job.node)
+    assert len(plan.stages) == stages
+    emitting = {flow.stage for stage in plan.stages for flows in stage.inputs for flow in flows} | {
+        flow.stage for flow in plan.result
+    }
+    assert emitting - {None} == set(range(stages))
+
+
 VIEWS = {
     "groups": "SELECT shop, item, count(*) AS n, min(price) AS least FROM sold GROUP BY shop, item",
     "named": "SELECT item, name FROM sold FULL JOIN shops ON sold.shop = shops.shop",
@@ -187,6 +226,10 @@ VIEWS = {
     "QUALIFY row_number() OVER (PARTITION BY shop ORDER BY price DESC, item) <= 2",
     "counted": "SELECT n, name, first FROM (SELECT shop, count(*) AS n, min(at) AS first FROM sold GROUP BY shop) AS c "
     "LEFT JOIN shops ON c.shop = shops.shop",
+    "most": "WITH c AS (SELECT shop, item, count(*) AS n FROM sold GROUP BY shop, item) "
+    "SELECT c.item, c.n, m.n AS most FROM c JOIN (SELECT shop, max(n) AS n FROM c GROUP BY shop) AS m ON c.shop = m.shop",
+    "doubled": "WITH c AS (SELECT shop, count(*) AS n FROM sold GROUP BY shop) "
+    "SELECT a.shop, a.n, b.n AS other FROM c AS a JOIN c AS b ON a.shop = b.shop",
     "before": "SELECT n, lag(n) OVER (PARTITION BY shop ORDER BY at) AS earlier FROM "
     "(SELECT shop, at, count(*) AS n FROM sold GROUP BY shop, at)",
 }

@@ -100,6 +100,15 @@ class Stage:
     make_engine: Callable[[], Engine]
     keeps: bool = True
 
+    @property
+    def arriving(self) -> list[list[Inlet]]:
+        """Its inlets, those of one stage together: that is read once, for a second reader would be a second operator."""
+        found: dict[tuple[str, int], list[Inlet]] = {}
+        for number, inlet in enumerate(self.inlets):
+            place = ("inlet", number) if inlet.stage is None else ("stage", inlet.stage)
+            found.setdefault(place, []).append(inlet)
+        return list(found.values())  # in their order, by which a checkpoint knows sources and operators
+
 
 def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str, to_files: ToFiles) -> Any:
     """Return a DataFrame of ``FILES`` with the result.
@@ -116,11 +125,11 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
     partitions = int(session.conf.get("spark.sql.shuffle.partitions"))
     made: list[Entry] = []
     for stage in stages:
-        arriving = [
-            _mapped(entry.rows, Spread(inlet.rows, inlet.input, stage.hash, partitions, entry.parts), encode.SCHEMA)
-            for inlet in stage.inlets
-            for entry in places(entries, made, inlet)
-        ]
+        arriving = []
+        for inlets in stage.arriving:
+            inputs = [(inlet.rows, inlet.input) for inlet in inlets]
+            for entry in places(entries, made, inlets[0]):
+                arriving.append(_mapped(entry.rows, Spread(inputs, stage.hash, partitions, entry.parts), encode.SCHEMA))
         blobs = (
             run_on_buckets(_union(arriving), stage.make_engine, Wire(), time_mode="None")
             if stage.keeps
@@ -160,10 +169,16 @@ def _union(parts: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Spread:
-    """Packs what is made of parts into blobs, one a bucket."""
+    """Packs what is made of parts into blobs, one a bucket.
 
-    rows: Rows
-    input: int
+    Args:
+        inputs: what is made of the parts, and for which input of the stage.
+        hash: name of the column by which rows are spread.
+        partitions: how many the shuffle has.
+        parts: what makes the parts.
+    """
+
+    inputs: Sequence[tuple[Rows, int]]
     hash: str
     partitions: int
     parts: Parts = parts_of
@@ -174,14 +189,15 @@ class Spread:
         for relation, table in self.parts(batches):
             if relation == CLOCK:
                 yield _batch(ids, [(number, _tagged_clock(table, number)) for number in range(len(ids))])
-            for made in self.rows(relation, table):
-                if made.num_rows:
-                    yield _batch(ids, list(self._by_bucket(made, len(ids))))
+            for rows, number in self.inputs:
+                for made in rows(relation, table):
+                    if made.num_rows:
+                        yield _batch(ids, list(self._by_bucket(made, number, len(ids))))
 
-    def _by_bucket(self, rows: pa.Table, buckets: int) -> Iterator[tuple[int, pa.Table]]:
+    def _by_bucket(self, rows: pa.Table, place: int, buckets: int) -> Iterator[tuple[int, pa.Table]]:
         numbers = rows[self.hash].to_numpy() % np.uint64(buckets)
         for number in np.unique(numbers).tolist():
-            yield int(number), tagged(rows.filter(pa.array(numbers == number)), input=str(self.input))
+            yield int(number), tagged(rows.filter(pa.array(numbers == number)), input=str(place))
 
 
 @dataclass(frozen=True)

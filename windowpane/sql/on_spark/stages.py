@@ -1,7 +1,7 @@
 """A plan cut into stages: nodes with state, one stage each, and between them what handles each row alone.
 
 Stages whose rows stay in their bucket, as a Top-N by the key of the join below it, run together: one operator of Spark, without a
-shuffle between them.
+shuffle between them. Of equal stages whose results meet in one such operator, one runs.
 
 A stage runs on buckets of rows, spread by a hash of the columns by which its node can be computed apart: those of GROUP BY,
 PARTITION BY, a join's keys. What handles rows alone (filters, projections, TUMBLE, HOP, CUMULATE, unions) runs where rows are, on
@@ -10,6 +10,7 @@ the way from one stage to the next, as one query of DuckDB.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -36,6 +37,7 @@ from windowpane.sql.nodes import (
 )
 from windowpane.sql.on_spark.change_sets import CLOCK
 from windowpane.sql.optimize.conditions import ids_in
+from windowpane.sql.optimize.equal_nodes import equal_nodes
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.folding import folds
 from windowpane.sql.streaming.operators import LINEAR, keys_of
@@ -195,32 +197,87 @@ class Stages:
         """Return the number of the set in which a stage runs."""
         return next(number for number, stages in enumerate(self.together) if stage in stages)
 
+    def readers(self, stage: int) -> set[int | None]:
+        """Return the sets that take what a stage emits, and ``None`` if it flows into the result."""
+        inputs = [(self.place_of(number), flows) for number, each in enumerate(self.stages) for flows in each.inputs]
+        return {place for place, flows in [*inputs, (None, self.result)] if any(flow.stage == stage for flow in flows)}
+
+    def with_one_for(self, same: Mapping[int, int]) -> Stages:
+        """Return the plan without some stages, in place of each of which an equal one runs."""
+        kept = [number for number in range(len(self.stages)) if number not in same]
+
+        def moved(flows: Sequence[Flow]) -> tuple[Flow, ...]:
+            return tuple(self._moved(flow, same, kept) for flow in flows)
+
+        stages = [self.stages[number] for number in kept]
+        stages = [replace(stage, inputs=tuple(map(moved, stage.inputs))) for stage in stages]
+        return Stages(tuple(stages), moved(self.result), _alone(len(stages)))
+
+    def _moved(self, flow: Flow, same: Mapping[int, int], kept: Sequence[int]) -> Flow:
+        if flow.stage is None:
+            return flow
+        number = same.get(flow.stage, flow.stage)
+        if number == flow.stage:
+            return replace(flow, stage=kept.index(number))
+        columns, called = self.stages[number].node.columns, self.stages[flow.stage].node.columns
+        names = {other.id: column.id for column, other in zip(columns, called, strict=True)}
+        items = ", ".join(f"{quoted(name)} AS {quoted(other)}" for other, name in names.items())
+        return Flow(
+            kept.index(number),
+            STAGE,
+            column_types(columns),
+            flow.sql.replace(INPUT, f"(SELECT {items}{_WEIGHTED} FROM {INPUT})"),
+            {arriving: names[other] for arriving, other in flow.unchanged.items()},
+        )
+
 
 def cut(node: Node, places: Places = Places.NUMBERED) -> Stages:
     """Return a plan in stages; ``places`` are those of each."""
     stages: list[Stage] = []
     result = _flows(node, stages)
-    stages = [replace(stage, places=places) for stage in stages]
-    together = _together(stages) if places is Places.NUMBERED else [(number,) for number in range(len(stages))]
-    return Stages(tuple(stages), tuple(result), tuple(together))
+    plan = Stages(tuple(replace(stage, places=places) for stage in stages), tuple(result), _alone(len(stages)))
+    return _with_shared(plan) if places is Places.NUMBERED else plan
 
 
-def _together(stages: list[Stage]) -> list[tuple[int, ...]]:
-    """Return which stages run together, by the numbers of the last ones, and note in the stages how they are spread then."""
+def _alone(stages: int) -> tuple[tuple[int, ...], ...]:
+    return tuple((number,) for number in range(stages))
+
+
+def _with_shared(plan: Stages) -> Stages:
+    """Return a plan whose stages run together where they can, and in which of equal stages one runs for all.
+
+    It does where one set of stages takes what it emits: from there, a second reader would be a second operator of Spark.
+    """
+    same = equal_nodes([stage.node for stage in plan.stages])
+    while True:
+        shared = _together(plan.with_one_for(same))
+        kept = [number for number in range(len(plan.stages)) if number not in same]
+        apart = {number for number, stage in same.items() if len(shared.readers(kept.index(stage))) > 1}
+        if not apart:
+            return shared
+        same = {number: stage for number, stage in same.items() if number not in apart}
+
+
+def _together(plan: Stages) -> Stages:
+    """Return a plan whose stages run together where they can."""
     found: dict[int, tuple[int, ...]] = {}
+    stages = list(plan.stages)
+    read = Counter(flow.stage for stage in stages for flows in stage.inputs for flow in flows)
     for number, stage in enumerate(stages):
-        below, spread = _kept_from(stage, stages)
+        below, spread = _kept_from(stage, [None if read[each] > 1 else stages[each] for each in range(number)])
         found[number] = (*sorted(each for last in below for each in found.pop(last)), number)
         stages[number] = replace(stage, spread=spread)
     for numbers in found.values():
         orders = tuple(_orders_of(*(keys for number in numbers for keys in stages[number].keys)))
         for number in numbers:
             stages[number] = replace(stages[number], orders=orders)
-    return list(found.values())
+    return replace(plan, stages=tuple(stages), together=tuple(found.values()))
 
 
-def _kept_from(stage: Stage, stages: Sequence[Stage]) -> tuple[list[int], tuple[int, ...] | None]:
+def _kept_from(stage: Stage, stages: Sequence[Stage | None]) -> tuple[list[int], tuple[int, ...] | None]:
     """Return the stages whose results are in the bucket already where a stage takes them, and how it is spread then.
+
+    ``stages`` are those before it, ``None`` for those that others read, too.
 
     Where it is spread by some of its keys alone, rows from elsewhere would come to fewer buckets: then none are.
     """
@@ -228,8 +285,9 @@ def _kept_from(stage: Stage, stages: Sequence[Stage]) -> tuple[list[int], tuple[
     spread: tuple[int, ...] | None = None
     for index, flows in enumerate(stage.inputs):
         flow = flows[0]
-        if len(flows) == 1 and flow.stage is not None:
-            kept = stage.keeps(flow, index, stages[flow.stage])
+        source = None if flow.stage is None or len(flows) > 1 else stages[flow.stage]
+        if flow.stage is not None and source is not None:
+            kept = stage.keeps(flow, index, source)
             if kept is not None and spread in (None, kept):
                 below, spread = [*below, flow.stage], kept
     is_coarser = len(set(spread or ())) < len(stage.keys[0])
