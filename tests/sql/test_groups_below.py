@@ -28,7 +28,7 @@ from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.programs import groups_below as below
 from windowpane.sql.on_spark.programs.groups_below import GROUPS, SpreadPlan, groups_below
 from windowpane.sql.on_spark.spark_runner import SparkRunner
-from windowpane.sql.on_spark.stages import HASH, Places, cut
+from windowpane.sql.on_spark.stages import HASH, Layout, cut
 from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.upkeep.embedded_runner import EmbeddedRunner
@@ -262,7 +262,7 @@ def test_a_view_made_before_goes_on_on_the_nodes_alone(spark, tmp_path: Path, mo
 
 def test_a_view_with_a_program_below_is_not_opened_where_it_would_have_none(tmp_path: Path, monkeypatch) -> None:
     store, kept = str(tmp_path / "views.duckdb"), 'Reads sources itself: ["trades"]\nGroups of windows in a program below\n'
-    kept += Places.NUMBERED.value
+    kept += Layout.TOGETHER.value
     with monkeypatch.context() as patched:
         run_in_process(patched)
         patched.setattr(view_streams, "groups_below", groups_below)

@@ -13,8 +13,8 @@ from windowpane.sql import Session
 from windowpane.sql.catalog.entries import ViewInfo
 from windowpane.sql.on_spark.rowwise import task_storage
 from windowpane.sql.on_spark.spark_runner import SparkRunner
-from windowpane.sql.on_spark.stages import Places, Stage, cut
-from windowpane.sql.on_spark.view_streams import ViewStreams, _places_of
+from windowpane.sql.on_spark.stages import Layout, Stage, cut
+from windowpane.sql.on_spark.view_streams import ViewStreams, _layout_of
 
 TABLES = """
 CREATE TABLE sold (item text, shop int, at timestamp, price numeric);
@@ -31,12 +31,12 @@ def session() -> Iterator[Session]:
         yield opened
 
 
-def stage_of(session: Session, query: str, places: Places = Places.NUMBERED) -> Stage:
+def stage_of(session: Session, query: str, layout: Layout = Layout.TOGETHER) -> Stage:
     """Return the one stage of a view."""
     session.run(f"CREATE MATERIALIZED VIEW v AS {query}")
     view = session._catalog.entries["v"]
     assert isinstance(view, ViewInfo)
-    (stage,) = cut(view.job.node, places).stages
+    (stage,) = cut(view.job.node, layout).stages
     return stage
 
 
@@ -92,7 +92,7 @@ def test_texts_and_numerics_lie_by_a_hash(session: Session) -> None:
     by_text = stage_of(session, "SELECT item, price, count(*) FROM sold GROUP BY item, price")
     assert by_text.place_sql(0).startswith("md5_number_lower(")
     session.run("DROP MATERIALIZED VIEW v")
-    earlier = stage_of(session, "SELECT shop, count(*) FROM sold GROUP BY shop", Places.HASHED)
+    earlier = stage_of(session, "SELECT shop, count(*) FROM sold GROUP BY shop", Layout.HASHED)
     assert earlier.place_sql(0).startswith("md5_number_lower(")
 
 
@@ -123,9 +123,9 @@ def test_numbers_one_step_apart_are_spread_over_all_buckets(session: Session, st
 
 def test_the_kept_plan_says_where_rows_lie() -> None:
     """Views of earlier versions do not have the line, and keep their rows by a hash."""
-    assert _places_of('Reads sources itself: ["bid"]\nRows by the value of a key\nAggregate') is Places.BY_VALUE
-    assert _places_of(f"{Places.NUMBERED.value}Aggregate") is Places.NUMBERED
-    assert _places_of('Reads sources itself: ["bid"]\nAggregate') is Places.HASHED
+    assert _layout_of('Reads sources itself: ["bid"]\nRows by the value of a key\nAggregate') is Layout.BY_VALUE
+    assert _layout_of(f"{Layout.TOGETHER.value}Aggregate") is Layout.TOGETHER
+    assert _layout_of('Reads sources itself: ["bid"]\nAggregate') is Layout.HASHED
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_stages_run_together_where_rows_stay_in_their_bucket(
     assert isinstance(view, ViewInfo)
     plan = cut(view.job.node)
     assert list(plan.together) == together
-    assert cut(view.job.node, Places.BY_VALUE).together == tuple((number,) for number in range(len(plan.stages)))
+    assert cut(view.job.node, Layout.BY_VALUE).together == tuple((number,) for number in range(len(plan.stages)))
     for numbers in together:  # rows of one key come to one bucket whichever node they are for
         assert len({len(keys) for number in numbers for keys in plan.stages[number].keys}) == 1
 
@@ -242,8 +242,8 @@ ROUNDS = (
 )
 
 
-@pytest.mark.parametrize("places", Places)
-def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: Places) -> None:
+@pytest.mark.parametrize("layout", Layout)
+def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout) -> None:
     """Each round in a session of its own; a view of an earlier version has another line about it, or none."""
     run_in_process(monkeypatch)
     store, kept = str(tmp_path / "views.duckdb"), ViewStreams.kept_plan
@@ -252,7 +252,7 @@ def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypat
         embedded.run("; ".join([TABLES.strip().rstrip(";"), *made]))
         with monkeypatch.context() as patched:
             patched.setattr(
-                ViewStreams, "kept_plan", lambda self, node: kept(self, node).replace(Places.NUMBERED.value, places.value)
+                ViewStreams, "kept_plan", lambda self, node: kept(self, node).replace(Layout.TOGETHER.value, layout.value)
             )
             with Session(object(), store) as session:
                 session.run("; ".join([TABLES.strip().rstrip(";"), *made]))
@@ -262,7 +262,7 @@ def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypat
                 session.run(f"{statements}; FLUSH")
                 assert isinstance(session._runner, SparkRunner)
                 streams = session._runner._streams
-                assert {streams.spread_of(streams.view(name)).places for name in VIEWS} == {places}
+                assert {streams.spread_of(streams.view(name)).layout for name in VIEWS} == {layout}
                 for name in VIEWS:
                     found, right = (sorted(map(repr, each.query(f"SELECT * FROM {name}").rows())) for each in (session, embedded))
                     assert found == right, name

@@ -30,7 +30,7 @@ from windowpane.sql.on_spark.programs.groups_below import GROUPS
 from windowpane.sql.on_spark.programs.query import streamed_groups, watermark_of
 from windowpane.sql.on_spark.rowwise import Rowwise
 from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
-from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Places, Stages, cut
+from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Layout, Stages, cut
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.windowing.times import MIN
 
@@ -78,7 +78,7 @@ class Direct:
     groups: StreamedGroups | None = None
 
 
-def spread(node: Node, direct: Direct, change_sets: Any, received: Path, places: Places) -> Any:
+def spread(node: Node, direct: Direct, change_sets: Any, received: Path, layout: Layout) -> Any:
     """Return the changes that the plan emits for a DataFrame of change sets, as a DataFrame of ``FILES``.
 
     Args:
@@ -86,18 +86,18 @@ def spread(node: Node, direct: Direct, change_sets: Any, received: Path, places:
         direct: the sources whose rows enter it where they are read.
         change_sets: the streaming DataFrame of change sets.
         received: the folder of the files that they name.
-        places: where rows lie in the state of its stages.
+        layout: how the state of its stages is laid out.
     """
     from windowpane.spark.queries import staged
 
-    plan = cut(node, places)
+    plan = cut(node, layout)
     has_state = direct.groups is None or not direct.groups.closes  # else each node gets all rows of a window in one batch
     stages = []
     for numbers in plan.together:
         engine = partial(NodeEngine, [(number, plan.stages[number]) for number in numbers])
         stages.append(staged.Stage(_inlets(plan, numbers), HASH, engine, has_state))
     result = [
-        staged.Inlet(None if number is None else plan.place_of(number), Rowwise(flows), relations=_relations(flows))
+        staged.Inlet(None if number is None else plan.set_of(number), Rowwise(flows), relations=_relations(flows))
         for number, flows in by_stage(plan.result)
     ]
     entrances = Counter(relation for flows in _entrances(plan) for relation in flows)
@@ -139,7 +139,7 @@ def _inlets(plan: Stages, together: Sequence[int]) -> list[Any]:
     inputs = [(stage, index) for stage in (plan.stages[number] for number in together) for index in range(len(stage.inputs))]
     return [
         staged.Inlet(
-            None if number is None else plan.place_of(number), Rowwise(flows, stage.place_sql(index)), place, _relations(flows)
+            None if number is None else plan.set_of(number), Rowwise(flows, stage.place_sql(index)), place, _relations(flows)
         )
         for place, (stage, index) in enumerate(inputs)
         for number, flows in by_stage(stage.inputs[index])

@@ -21,7 +21,7 @@ from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.programs.streamed import streamed
 from windowpane.sql.on_spark.source_rows import Progress
 from windowpane.sql.on_spark.spread_plan import read_directly
-from windowpane.sql.on_spark.stages import Places
+from windowpane.sql.on_spark.stages import Layout
 from windowpane.sql.streaming.folding import has_distinct, with_rows_of_distinct
 from windowpane.sql.windows.time_functions import instant_sql
 
@@ -80,7 +80,7 @@ class ViewStreams:
         is_program = isinstance(self.program(node), StreamedPlan)
         way = _PROGRAM + _BY_DIGITS if is_program else _reads(own) if own else ""
         has_below = not is_program and self.spread(node).groups is not None
-        state = "" if is_program else Places.NUMBERED.value + _VALUES * _has_distinct(node)
+        state = "" if is_program else Layout.TOGETHER.value + _VALUES * _has_distinct(node)
         return way + _BELOW * has_below + state + plan_text(node)
 
     # --- a view that exists ----------------------------------------------------------------------------
@@ -106,10 +106,10 @@ class ViewStreams:
         if not _has_values(kept):
             runs = changed_plan(runs, with_rows_of_distinct)
         if not _has_below(kept):
-            return SpreadPlan(runs, places=_places_of(kept))
+            return SpreadPlan(runs, layout=_layout_of(kept))
         found = self.spread(node, runs)
         assert found.groups is not None, "check_plan has seen that there is a program still"
-        return replace(found, places=_places_of(kept))
+        return replace(found, layout=_layout_of(kept))
 
     def own_sources(self, view: ViewInfo) -> frozenset[str]:
         """Return the sources that a view reads itself."""
@@ -131,7 +131,7 @@ class ViewStreams:
         """
         stream, node = self._pending.stream(view.relation.name), view.job.node
         has_values = _has_values(stream.plan) and _has_distinct(node)
-        plan = _places_of(stream.plan).value + _VALUES * has_values + plan_text(node)
+        plan = _layout_of(stream.plan).value + _VALUES * has_values + plan_text(node)
         if stream.plan.startswith(_PROGRAM):
             way = _PROGRAM + _BY_DIGITS * stream.plan.startswith(_PROGRAM + _BY_DIGITS)
             plan = way * isinstance(self.program(node), StreamedPlan) + plan
@@ -216,9 +216,9 @@ def _has_below(plan: str) -> bool:
     return plan.startswith(_READS) and plan.partition("\n")[2].startswith(_BELOW)
 
 
-def _places_of(plan: str) -> Places:
-    """Return where the nodes of a view keep rows: what the line before its plan says, which earlier versions did not write."""
-    return next((places for places in Places if places.value and f"\n{places.value}" in f"\n{plan}"), Places.HASHED)
+def _layout_of(plan: str) -> Layout:
+    """Return how the state of a view is laid out: what the line before its plan says, which earlier versions did not write."""
+    return next((layout for layout in Layout if layout.value and f"\n{layout.value}" in f"\n{plan}"), Layout.HASHED)
 
 
 def _has_values(plan: str) -> bool:

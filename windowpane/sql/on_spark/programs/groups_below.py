@@ -32,7 +32,7 @@ from windowpane.sql.nodes import (
 from windowpane.sql.on_spark.programs.groups import StreamedGroups, distinguishing_bounds
 from windowpane.sql.on_spark.programs.plan import NotStreamed
 from windowpane.sql.on_spark.programs.streamed import streamed
-from windowpane.sql.on_spark.stages import Places
+from windowpane.sql.on_spark.stages import Layout
 
 GROUPS = "windowpane groups"
 """The relation that the groups of a program are for the nodes above it."""
@@ -45,12 +45,12 @@ class SpreadPlan:
     Args:
         node: what runs on the nodes of SQL.
         groups: the program whose results it reads as ``GROUPS``, or ``None``.
-        places: where the nodes keep rows, see ``Stage``.
+        layout: how the state of the nodes is laid out.
     """
 
     node: Node
     groups: StreamedGroups | None = None
-    places: Places = Places.NUMBERED
+    layout: Layout = Layout.TOGETHER
 
     @property
     def lines(self) -> list[str]:
