@@ -104,7 +104,7 @@ class NodeEngine:
             tables = iter(batch.tables)
             for place, (number, stage) in enumerate(self._stages.items()):
                 arrived = self._arrived(stage, [next(tables) for _ in stage.inputs], emitted, batch.clock)
-                own = store if len(stages) == 1 else _OwnBlobs(store, f"{place}.")
+                own = _BucketBlobs(store, "" if len(stages) == 1 else f"{place}.")
                 emitted[number] = self._run_node(stage, own, arrived)
             result = emitted[number]
             changes = None if result is None else self._storage.arrow(f"SELECT * FROM {result}")
@@ -115,7 +115,7 @@ class NodeEngine:
         self, stage: Stage, tables: Sequence[list[pa.Table]], emitted: Mapping[int, str | None], clock: pa.Table
     ) -> _Arrived:
         """Return what a stage gets: tables for each of its inputs, and what stages before it have emitted."""
-        places = [table[HASH].to_numpy() for arriving in tables for table in arriving]
+        places = [_hashes(table) for arriving in tables for table in arriving]
         deltas: Deltas = []
         for index, source in enumerate(stage.node.inputs):
             kinds = column_types(source.columns)
@@ -128,11 +128,11 @@ class NodeEngine:
                     placed = self._storage.arrow(f"SELECT DISTINCT {stage.place_sql(index)} AS {HASH} FROM {delta}")
                     places.append(_hashes(placed))
             deltas.append(delta)
-        return _Arrived(deltas, np.unique(np.concatenate(places)).astype(np.uint64) if places else np.empty(0, np.uint64), clock)
+        return _Arrived(deltas, np.unique(np.concatenate(places)) if places else np.empty(0, np.uint64), clock)
 
-    def _run_node(self, stage: Stage, store: BlobStore, arrived: _Arrived) -> str | None:
+    def _run_node(self, stage: Stage, store: _BucketBlobs, arrived: _Arrived) -> str | None:
         if isinstance(stage.node, Over) and not runs_keyed(stage.node, self._storage):
-            operator = over_on_blobs(stage.node, self._storage, _BucketBlobs(store))
+            operator = over_on_blobs(stage.node, self._storage, store)
             return operator.run(arrived.deltas, initial=is_initial(arrived.clock))
         return PagedNode(stage, self._storage, store).run(arrived)
 
@@ -166,7 +166,8 @@ class PagedNode:
         touched = [arrived.places] * len(self._node.inputs)
         if isinstance(operator, Folded):
             touched += self._touched_values(operator, arrived.deltas[0])
-        sets = [self._set(index, hashes, clock) for index, hashes in enumerate(touched)]
+        limit = self._limit(clock)
+        sets = [self._set(index, hashes, limit) for index, hashes in enumerate(touched)]
         for each, table, columns in zip(sets, operator.tables, operator.state_columns, strict=True):
             self._load(table, each.pages, each.read, columns)
         changes = operator.run(arrived.deltas, initial=is_initial(arrived.clock))
@@ -180,10 +181,10 @@ class PagedNode:
         operator.drop()
         return changes
 
-    def _set(self, index: int, hashes: Unsigned, clock: FixedClock) -> _PageSet:
+    def _set(self, index: int, hashes: Unsigned, limit: int | None) -> _PageSet:
         """Return a set of pages, and which of them a batch and the watermark touch; page 0 is that of keys without a page."""
         pages = HashPages(self._store, str(index), _hashes, self._summary)
-        due = self._due_places(pages, clock)
+        due = [] if limit is None else pages.due(limit)
         return _PageSet(pages, due, sorted({*pages.locate(hashes).tolist(), *due}))
 
     def _touched_values(self, operator: Folded, batch: str | None) -> list[Unsigned]:
@@ -203,14 +204,15 @@ class PagedNode:
             return Joined(self._node, self._storage, _OWNER, clock, whole=False)
         return Keyed(self._node, self._storage, _OWNER, clock)
 
-    def _due_places(self, pages: HashPages, clock: FixedClock) -> list[int]:
-        """Return the pages that the watermark touches."""
+    def _limit(self, clock: FixedClock) -> int | None:
+        """Return the number up to which the watermark touches pages; ``None`` if it touches none."""
         limits = [clock.of(self._node.watermarks[name]) for name in self._closing]
         if len(limits) > 1:
-            return pages.due(MIN)
+            return MIN
         if not limits or limits[0] is None:
-            return []
-        return pages.due(_instants(self._storage.arrow(f"SELECT {limits[0]} AS value")["value"])[0].as_py() or MIN)
+            return None
+        value: int | None = _instants(self._storage.arrow(f"SELECT {limits[0]} AS value")["value"])[0].as_py()
+        return value or MIN
 
     def _load(self, table: str, pages: HashPages, places: Sequence[int], columns: Sequence[str]) -> None:
         found = [page for place in places if (page := pages.read(place)) is not None]
@@ -253,8 +255,8 @@ def _instants(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array([MIN] * len(values), pa.int64())])
 
 
-class _OwnBlobs:
-    """The blobs of a bucket whose names begin in one way."""
+class _BucketBlobs:
+    """The blobs of a bucket whose names begin in one way; Spark saves them."""
 
     def __init__(self, store: BlobStore, prefix: str) -> None:
         self._store, self._prefix = store, prefix
@@ -274,29 +276,6 @@ class _OwnBlobs:
     def remove(self, key: str) -> None:
         """Forget ``key``."""
         self._store.remove(self._prefix + key)
-
-
-class _BucketBlobs:
-    """The blobs of a bucket, which Spark saves."""
-
-    def __init__(self, store: BlobStore) -> None:
-        self._store = store
-
-    def get(self, key: str) -> bytes | None:
-        """Return the blob under ``key``, or None."""
-        return self._store.get(key)
-
-    def prefetch(self, keys: Sequence[str]) -> None:
-        """Read blobs together."""
-        self._store.prefetch(keys)
-
-    def put(self, key: str, blob: bytes) -> None:
-        """Store ``blob`` under ``key``."""
-        self._store.put(key, blob)
-
-    def remove(self, key: str) -> None:
-        """Forget ``key``."""
-        self._store.remove(key)
 
     def save(self) -> None:
         """Spark does."""

@@ -170,8 +170,10 @@ class ToViewChanges:
 
     def __call__(self, batch: pa.RecordBatch) -> list[bytes]:
         """Take the results of a bucket, and return what ``leave`` makes of the changes."""
-        made = [self._changes(batch)] if batch.num_rows else []
-        return list(self.leave([each for each in made if each.num_rows]))
+        if not batch.num_rows:
+            return []
+        changes = self._changes(batch)
+        return list(self.leave([changes])) if changes.num_rows else []
 
     def _changes(self, batch: pa.RecordBatch) -> pa.Table:
         storage, columns = task_storage(), ", ".join(self._items())

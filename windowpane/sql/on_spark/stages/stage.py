@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from windowpane.sql.bind.scope import Column
@@ -132,9 +132,13 @@ class Stages:
         inputs = [(self.set_of(number), flows) for number, each in enumerate(self.stages) for flows in each.inputs]
         return {place for place, flows in [*inputs, (None, self.result)] if any(flow.stage == stage for flow in flows)}
 
+    def others(self, stages: Collection[int]) -> list[int]:
+        """Return the numbers of the stages that are not among some."""
+        return [number for number in range(len(self.stages)) if number not in stages]
+
     def with_one_for(self, same: Mapping[int, int]) -> Stages:
         """Return the plan without some stages, in place of each of which an equal one runs."""
-        kept = [number for number in range(len(self.stages)) if number not in same]
+        kept = self.others(same)
 
         def moved(flows: Sequence[Flow]) -> tuple[Flow, ...]:
             return tuple(self._moved(flow, same, kept) for flow in flows)

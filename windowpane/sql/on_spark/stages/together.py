@@ -23,7 +23,7 @@ def with_sets(plan: Stages) -> Stages:
     same = equal_nodes([stage.node for stage in plan.stages])
     while True:
         shared = _together(plan.with_one_for(same))
-        kept = [number for number in range(len(plan.stages)) if number not in same]
+        kept = plan.others(same)
         apart = {number for number, stage in same.items() if len(shared.readers(kept.index(stage))) > 1}
         if not apart:
             return shared
