@@ -35,6 +35,8 @@ PASSED: Final = hidden("passed")
 
 ARRIVAL: Final = hidden("arrival")
 """Number of a row in the order of arrival, unique in its bucket: what ordered aggregates need of rows."""
+HASH: Final = hidden("hash")
+"""The hash of the key of a row that is held."""
 ROWS: Final = hidden("rows")
 """How many rows were folded into a row of partials; where it is late, so many rows were."""
 SLICE: Final = hidden("slice")

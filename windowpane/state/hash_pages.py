@@ -32,9 +32,16 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Unsigned
+from windowpane.hidden_columns import HASH
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.compact import from_stream, to_stream
+
+PAGE_ROWS = Size("held rows of a page", 1 << 12, (2, 4))
+DENSE_ROWS = Size("held rows of a page among pages that are all replaced", 1 << 18, (4, 8))
+STEP_ROWS = Size("held and new rows of a step", 1 << 22, (5, 12))
+"""About so many are worked on at once: bounds the memory of a batch, whatever is held."""
 
 _PAGE_KIND, _PAGE_VERSIONS = "hash-pages-page", (1, 2)
 """From 2 on lists of integers, of texts and of structs may be compact."""
@@ -79,8 +86,8 @@ class HashPages:
         name: str,
         hash_of: Callable[[pa.Table], Unsigned],
         summary_of: Callable[[pa.Table], PageSummary],
-        page_rows: int = 1 << 12,
-        dense_rows: int = 1 << 18,
+        page_rows: int = PAGE_ROWS.usual,
+        dense_rows: int = DENSE_ROWS.usual,
     ) -> None:
         self._store = store
         self._name = name
@@ -260,6 +267,12 @@ class HashPages:
         count = len(numbers) // 6
         fences = numbers[:count].view(np.uint64).tolist()
         return [_Page(fence, *row) for fence, row in zip(fences, numbers[count:].reshape(count, 5).tolist(), strict=True)]
+
+
+def stored_hashes(table: pa.Table) -> Unsigned:
+    """Return the hashes of rows that are stored with them, in the column ``HASH``."""
+    hashes: Unsigned = table[HASH].to_numpy()
+    return hashes
 
 
 def _cuts(hashes: Unsigned, page_rows: int) -> list[int]:

@@ -27,16 +27,16 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Unsigned
-from windowpane.hidden_columns import TIME, hidden
+from windowpane.hidden_columns import HASH, TIME
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
+from windowpane.state.hash_pages import stored_hashes
 from windowpane.state.segment_log import SegmentLog
 
 RUNS = Size("runs of kept keys of about one size", 8, (2, 3))
 RUN_ROWS = Size("rows of a run of kept keys that is not merged any more", 1 << 20, (4, 16))
 
-_HASH = hidden("hash")
 _INDEX, _KIND, _VERSION = "r", "kept-keys-runs", 1
 
 
@@ -89,7 +89,7 @@ class KeptKeys:
         """
         for run in self._runs:
             (held,) = self._times.read(run.number)
-            hashes = _hashes(held)
+            hashes = stored_hashes(held)
             numbers = np.searchsorted(hashes, asked)
             found = np.flatnonzero(hashes[np.minimum(numbers, len(hashes) - 1)] == asked)
             if not len(found):
@@ -132,14 +132,14 @@ class KeptKeys:
         """Return one run of the rows of several that are not forgotten."""
         times = pa.concat_tables([table for run in runs for table in self._times.read(run.number)])
         keys = pa.concat_tables([table for run in runs for table in self._keys.read(run.number)])
-        hashes, at = _hashes(times), times[TIME].to_numpy()
+        hashes, at = stored_hashes(times), times[TIME].to_numpy()
         stays = np.flatnonzero(at > forgotten)
         stays = stays[np.argsort(hashes[stays])]
         return self._written(hashes[stays], at[stays], keys.take(pa.array(stays)))
 
     def _written(self, hashes: Unsigned, times: Integers, keys: pa.Table) -> _Run:
         number, self._next_number = self._next_number, self._next_number + 1
-        self._times.append(number, pa.table({_HASH: hashes, TIME: times}))
+        self._times.append(number, pa.table({HASH: hashes, TIME: times}))
         self._keys.append(number, keys.combine_chunks())
         middle = int(np.partition(times, len(times) // 2)[len(times) // 2])
         return _Run(number, middle, int(times.max()))
@@ -165,8 +165,3 @@ class KeptKeys:
 def _size_class(rows: int) -> int:
     """Return the power of ``RUNS`` that a number of rows has, from 1 on."""
     return 1 + int(math.log(rows, RUNS.value))
-
-
-def _hashes(table: pa.Table) -> Unsigned:
-    hashes: Unsigned = table[_HASH].to_numpy()
-    return hashes

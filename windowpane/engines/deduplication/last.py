@@ -15,22 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Integers, Unsigned
+from windowpane.arrays import Integers
 from windowpane.engines.deduplication.changes import Runs, changelog
 from windowpane.engines.deduplication.keys import hashes_of, key_columns
 from windowpane.engines.deduplication.program import DeduplicationProgram
-from windowpane.hidden_columns import END, START, TIME, hidden
+from windowpane.hidden_columns import END, HASH, START, TIME
 from windowpane.kernels.keys.key_codes import key_codes
-from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.hash_pages import HashPages, PageSummary
-
-PAGE_ROWS = Size("held rows of a page", 1 << 12, (2, 4))
-DENSE_ROWS = Size("held rows of a page among pages that are all replaced", 1 << 18, (4, 8))
-STEP_ROWS = Size("held and new rows of a step", 1 << 22, (5, 12))
-"""About so many are worked on at once: bounds the memory of a batch, whatever is held."""
-
-_HASH = hidden("hash")
+from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
 
 
 class LastRows:
@@ -39,7 +31,7 @@ class LastRows:
     def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
         """Open the state."""
         self._program = program
-        self._pages = HashPages(store, "p", _hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
+        self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
 
     @property
     def held(self) -> int:
@@ -54,7 +46,7 @@ class LastRows:
     def take(self, rows: pa.Table | None, forgotten: int) -> tuple[list[pa.Table], int]:
         """Return how rows, in order of arrival, change the last ones, and 0: every row is the last for a while."""
         spans = None if rows is None else self._spans(rows)
-        hashes = np.zeros(0, np.uint64) if spans is None else _hashes(spans)
+        hashes = np.zeros(0, np.uint64) if spans is None else stored_hashes(spans)
         out: list[pa.Table] = []
         for positions, numbers, is_run in self._pages.steps(hashes, forgotten, STEP_ROWS.value):
             self._step(positions, spans, numbers, is_run, forgotten, out)
@@ -65,7 +57,7 @@ class LastRows:
         """Return rows as runs of one row each: hash, key, start and end, then the rows themselves."""
         keys = pa.table(key_columns(self._program, rows))
         passed = rows.select(self._program.passed).columns
-        names = [_HASH, *keys.column_names, START, END, *self._program.passed]
+        names = [HASH, *keys.column_names, START, END, *self._program.passed]
         return pa.table([pa.array(hashes_of(keys)), *keys.columns, rows[TIME], rows[TIME], *passed], names=names)
 
     def _step(
@@ -107,11 +99,6 @@ class LastRows:
         return newest.set_column(newest.column_names.index(START), START, pa.array(runs.starts)), runs.held
 
 
-def _hashes(table: pa.Table) -> Unsigned:
-    hashes: Unsigned = table[_HASH].to_numpy()
-    return hashes
-
-
 def _summary(held: pa.Table) -> PageSummary:
     ends = held[END].to_numpy()
     half = int(np.partition(ends, len(ends) // 2)[len(ends) // 2])
@@ -120,9 +107,9 @@ def _summary(held: pa.Table) -> PageSummary:
 
 def _of_same_hash(held: pa.Table, rows: pa.Table) -> Integers:
     """Return the numbers of the held runs whose hash some row has."""
-    hashes = _hashes(held)
+    hashes = stored_hashes(held)
     order = np.argsort(hashes, kind="stable")
-    asked, in_order = np.unique(_hashes(rows)), hashes[order]
+    asked, in_order = np.unique(stored_hashes(rows)), hashes[order]
     first, end = np.searchsorted(in_order, asked), np.searchsorted(in_order, asked, side="right")
     counts = end - first
     places = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))

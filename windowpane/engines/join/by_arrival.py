@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.join.pairs import fulfilling, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
@@ -24,23 +24,15 @@ from windowpane.engines.join.versions import versions_among
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME, hidden
+from windowpane.hidden_columns import FIRING_WATERMARK, HASH, PARTITION, POSITION, TIME
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
-from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.hash_pages import HashPages, PageSummary
+from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.joins import ArrivalMatch
 from windowpane.windowing.times import MAX, MIN
-
-_PAGE_ROWS = Size("held rows of a page", 1 << 12, (2, 4))
-_DENSE_ROWS = Size("held rows of a page among pages that are all replaced", 1 << 18, (4, 8))
-_STEP_ROWS = Size("held and new rows of a step", 1 << 22, (5, 12))
-"""About so many are worked on at once: bounds the memory of a batch, whatever is held."""
-
-_HASH = hidden("hash")
 
 
 def refusal(program: JoinProgram) -> str | None:
@@ -69,7 +61,7 @@ class _Batch:
         self._program = program
         self._store = store
         self._header = BucketHeader.read(store, program.description)
-        self._pages = HashPages(store, "p", _hashes, _summary, _PAGE_ROWS.value, _DENSE_ROWS.value)
+        self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
         self._out: list[pa.Table] = []
         self._counts = {"pairs": 0, "padded": 0}
 
@@ -78,7 +70,7 @@ class _Batch:
         right = self._arrived("right", tables)
         right = right.filter(pa.array(self._meets(right, "right")))
         for positions, numbers, is_run in self._pages.steps(
-            np.concatenate([_hashes(left), _hashes(right)]), MIN, _STEP_ROWS.value
+            np.concatenate([stored_hashes(left), stored_hashes(right)]), MIN, STEP_ROWS.value
         ):
             of_left, of_right = numbers[numbers < left.num_rows], numbers[numbers >= left.num_rows] - left.num_rows
             self._step(positions, left.take(pa.array(of_left)), right.take(pa.array(of_right)), is_run)
@@ -102,7 +94,7 @@ class _Batch:
             rows = rows.select(wanted.names).cast(wanted)
         rows = versions_among(rows) if side == "right" else rows
         hashed = key_hashes([hashable_key(name, rows[name]) for name in of.keys], rows.num_rows)
-        return rows.add_column(0, _HASH, pa.array(hashed, pa.uint64())).combine_chunks()
+        return rows.add_column(0, HASH, pa.array(hashed, pa.uint64())).combine_chunks()
 
     def _meets(self, rows: pa.Table, side: Side) -> Mask:
         """Return which rows have a key that equals any."""
@@ -156,11 +148,6 @@ def _is_live(versions: pa.Table) -> Mask:
         return np.ones(versions.num_rows, np.bool_)
     live: Mask = pc.not_equal(versions[CHANGE_TYPE], DELETE).to_numpy()
     return live
-
-
-def _hashes(table: pa.Table) -> Unsigned:
-    hashes: Unsigned = table[_HASH].to_numpy()
-    return hashes
 
 
 def _summary(held: pa.Table) -> PageSummary:

@@ -23,14 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.growth import Growth, growth_of
 from windowpane.engines.rolling.held import (
-    HASH,
     LOOK,
     Keys,
     Pieces,
@@ -55,7 +54,7 @@ from windowpane.kernels.rolling.pieces import refusal as pieces_refusal
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.hash_pages import HashPages, PageSummary
+from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.rolling.spec import RollingEmit
 from windowpane.windowing.times import MIN
@@ -117,7 +116,7 @@ class _Batch:
         self._store = store
         program = engine.program
         self._header = BucketHeader.read(store, program.description, lambda was, now: growth_of(program, was) is not None)
-        self._pages = HashPages(store, "p", _hashes, _summary, PAGE_KEYS.value, DENSE_KEYS.value)
+        self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_KEYS.value, DENSE_KEYS.value)
         self._before = self._header.watermark
         self._raw_rows = self._header.raw_rows
         self._out: list[pa.Table] = []
@@ -436,11 +435,6 @@ def _put(column: pa.Array, places: Integers, values: pa.Array) -> pa.Array:
     numbers = np.arange(len(column))
     numbers[places] = len(column) + np.arange(len(places))
     return pa.concat_arrays([column, values]).take(pa.array(numbers))
-
-
-def _hashes(table: pa.Table) -> Unsigned:
-    hashes: Unsigned = table[HASH].to_numpy()
-    return hashes
 
 
 def _summary(table: pa.Table) -> PageSummary:

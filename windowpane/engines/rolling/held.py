@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import flat
-from windowpane.hidden_columns import ROWS, TIME, hidden
+from windowpane.hidden_columns import HASH, ROWS, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.segments import Runs
 from windowpane.kernels.keys.key_codes import key_codes
@@ -27,7 +27,6 @@ from windowpane.windowing.times import MIN
 
 _BITS = Size("bits of a key and a time of pieces as one integer", 61, (3, 12))
 
-HASH = hidden("hash")
 LOOK = hidden("look")
 _AS_OF, _IS_OUT, _SEEN, _NEWEST = hidden("as_of"), hidden("is_out"), hidden("seen"), hidden("newest")
 _PIECES = hidden("pieces")

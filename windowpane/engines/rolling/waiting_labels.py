@@ -28,17 +28,16 @@ from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInT
 from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram
 from windowpane.engines.rolling.reference import in_order_of_arrival
 from windowpane.errors import TimestampOverflowError
-from windowpane.hidden_columns import PARTITION, POSITION, TIME, hidden
+from windowpane.hidden_columns import HASH, PARTITION, POSITION, TIME
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.hash_pages import HashPages, PageSummary
+from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
 
 PAGE_ROWS = Size("rows and labels of a page", 1 << 12, (2, 8))
 STEP_ROWS = Size("rows and labels in a step", 1 << 20, (4, 16))
-_HASH = hidden("hash")
 
 
 class WaitingLabelsEngine:
@@ -76,14 +75,14 @@ class _Batch:
         self._store = store
         self._header = BucketHeader.read(store, program.description)
         self._arrivals = self._header.arrivals
-        self._pages = HashPages(store, "p", _hashes, self._summary, PAGE_ROWS.value, PAGE_ROWS.value)
+        self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, PAGE_ROWS.value)
         self._patience = max(window.hop for window in program.spec.windows)
         self._out: list[pa.Table] = []
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         self._watermark = max(self._header.watermark, clock.watermark)
         rows, late = self._taken(tables)
-        hashes = np.zeros(0, np.uint64) if rows is None else _hashes(rows)
+        hashes = np.zeros(0, np.uint64) if rows is None else stored_hashes(rows)
         for positions, numbers, is_run in self._pages.steps(hashes, self._watermark, STEP_ROWS.value):
             self._step(positions, rows, numbers, is_run)
         self._pages.commit()
@@ -104,7 +103,7 @@ class _Batch:
         self._arrivals += rows.num_rows
         kept = rows.select(self._held_columns)
         kept = kept.append_column(PARTITION, pa.array(np.zeros(rows.num_rows, np.int32)))
-        kept = kept.append_column(POSITION, pa.array(numbers)).append_column(_HASH, pa.array(self._hashed(rows)))
+        kept = kept.append_column(POSITION, pa.array(numbers)).append_column(HASH, pa.array(self._hashed(rows)))
         return kept.filter(pa.array(~is_late)).combine_chunks(), rows.filter(pa.array(is_late))
 
     @property
@@ -132,7 +131,7 @@ class _Batch:
         is_label, moments = _labels(held), self._moments(held)
         is_due = moments <= self._watermark
         if (is_due & is_label).any():
-            asked = held.filter(pa.array(is_due | ~is_label)).drop_columns([_HASH])
+            asked = held.filter(pa.array(is_due | ~is_label)).drop_columns([HASH])
             output = self._answering.run(MemoryBlobStore(), [asked], Clock(MIN, 0))
             self._out += [table for _, table in output.tables]
         self._pages.put(positions, held.filter(pa.array(~is_due)), is_run)
@@ -163,8 +162,3 @@ class _Batch:
 def _labels(table: pa.Table) -> Mask:
     is_label: Mask = table[IS_LABEL].to_numpy(zero_copy_only=False)
     return is_label
-
-
-def _hashes(table: pa.Table) -> Unsigned:
-    hashes: Unsigned = table[_HASH].to_numpy()
-    return hashes
