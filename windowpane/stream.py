@@ -23,6 +23,7 @@ from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import ways_of_spark
 from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.over.calls import several
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.panes import AccumulationMode, PaneBehavior
@@ -97,15 +98,15 @@ class Stream:
         if not keys:
             raise InvalidSpecError("key_by needs at least one key; use window_all for windows without keys.")
         self.source.require(keys, "key_by")
-        return KeyedStream(self.source, tuple(keys), _several(order_by))
+        return KeyedStream(self.source, tuple(keys), several(order_by))
 
     def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:
         """Put all rows into one window space, handled by one task (Flink's non-keyed windows)."""
-        return WindowedStream(self.source, (), _several(order_by), _assigner("window_all", assigner))
+        return WindowedStream(self.source, (), several(order_by), _assigner("window_all", assigner))
 
     def count_window_all(self, size: int, slide: int | None = None, order_by: Any = ()) -> WindowedStream:
         """Count windows over all rows, see ``KeyedStream.count_window``."""
-        return _count_windowed(self.source, (), _several(order_by), size, slide)
+        return _count_windowed(self.source, (), several(order_by), size, slide)
 
 
 @dataclass(frozen=True)
@@ -581,7 +582,7 @@ class Result(Windowable):
         if not isinstance(by, str):
             raise InvalidSpecError(f"top by={by!r}: it takes the name of a column of the results, such as by='total'.")
         order = OrderColumn(by, descending=not ascending, nulls_first=ascending)
-        return Result(build_top(self._downstream().source, self._built, count, order, _several(per)))
+        return Result(build_top(self._downstream().source, self._built, count, order, several(per)))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -606,7 +607,3 @@ class Deduplicated(Runnable, Configured):
         return self.of(
             self._stream, dataclasses.replace(self._plan, settings=dataclasses.replace(self._plan.settings, **settings))
         )
-
-
-def _several(columns: Any) -> tuple[Any, ...]:
-    return tuple(columns) if isinstance(columns, tuple | list) else (columns,)

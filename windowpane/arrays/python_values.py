@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 
-_MICROS = 24 * 60 * 60 * 1_000_000
+_MICROS_PER_DAY = 86_400_000_000
 _DAY = dt.date(1970, 1, 1)
 _INSTANT = dt.datetime(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - _DAY.toordinal() for day in (dt.date.min, dt.date.max))
@@ -68,8 +68,19 @@ def calendar_numbers(column: pa.Array | pa.ChunkedArray) -> Integers | None:
         return _between(column.cast(pa.int32()), _FIRST_DAY, _LAST_DAY)
     if pa.types.is_timestamp(kind) and kind.unit == "us":
         # In some zone the calendar ends up to a day before it does in UTC.
-        return _between(column.cast(pa.int64()), (_FIRST_DAY + 1) * _MICROS, _LAST_DAY * _MICROS)
+        return _between(column.cast(pa.int64()), (_FIRST_DAY + 1) * _MICROS_PER_DAY, _LAST_DAY * _MICROS_PER_DAY)
     return None
+
+
+def has_end_of_day(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether a time of a column, or of its lists, is 24:00, which Python would take for 0:00.
+
+    >>> has_end_of_day(pa.array([[0], [_MICROS_PER_DAY]], pa.list_(pa.time64("us"))))
+    True
+    """
+    while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        column = pc.list_flatten(column)
+    return pa.types.is_time64(column.type) and bool(pc.any(pc.equal(column.cast(pa.int64()), _MICROS_PER_DAY)).as_py())
 
 
 def days_at(distances: npt.NDArray[Any], least: int) -> list[dt.date]:

@@ -17,11 +17,11 @@ import numpy as np
 
 from windowpane.arrays import Integers
 from windowpane.errors import CalendarRangeError
+from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.times import zone_of
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
-_DAY = 86_400_000_000
 _FIRST = (dt.datetime(1, 1, 3, tzinfo=dt.UTC) - _EPOCH) // _MICRO
 _LAST = (dt.datetime(9999, 12, 29, tzinfo=dt.UTC) - _EPOCH) // _MICRO
 
@@ -87,8 +87,8 @@ class Calendar:
         for instant in (least, greatest):
             self._refuse_range(instant)
         # Local dates are less than two days off those of UTC.
-        first = self._of_date(_date(least - 2 * _DAY))
-        last = self._of_date(_date(greatest + 2 * _DAY)) + 1
+        first = self._of_date(_date(least - 2 * MICROS_PER_DAY))
+        last = self._of_date(_date(greatest + 2 * MICROS_PER_DAY)) + 1
         return first, np.array([self.begin(each) for each in range(first, last + 1)], np.int64)
 
     def _refuse_range(self, instant: int) -> None:
@@ -111,14 +111,14 @@ class Calendar:
 
 
 def _date(instant: int) -> dt.date:
-    bounded = min(max(instant, _FIRST - _DAY), _LAST + _DAY)
+    bounded = min(max(instant, _FIRST - MICROS_PER_DAY), _LAST + MICROS_PER_DAY)
     return (_EPOCH + bounded * _MICRO).date()
 
 
 @lru_cache(maxsize=1 << 14)
 def _index(calendar: Calendar, instant: int) -> int:
     calendar._refuse_range(instant)
-    index = calendar._of_date(_date(instant - 2 * _DAY))
+    index = calendar._of_date(_date(instant - 2 * MICROS_PER_DAY))
     while _begin(calendar, index + 1) <= instant:
         index += 1
     return index

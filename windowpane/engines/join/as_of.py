@@ -25,9 +25,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
+from windowpane.engines.common.late_rows import DROPPED
 from windowpane.engines.join.batch import Held, Rows, integers
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, PagedBatch, SidePages, hashes_of
-from windowpane.engines.join.program import DROPPED, JoinProgram
+from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.shown import NOTHING, Shown
 from windowpane.engines.join.versions import versions_among
 from windowpane.engines.protocol import BucketOutput, Clock

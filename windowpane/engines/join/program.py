@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
 from windowpane.engines.protocol import Counters
@@ -23,9 +24,6 @@ from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, Arrival
 LATE_LEFT: Final = 1
 LATE_RIGHT: Final = 2
 LATE: Final[dict[Side, int]] = {"left": LATE_LEFT, "right": LATE_RIGHT}
-
-DROPPED: Final = "dropped"
-WINDOWS_MISSED: Final = "windows_missed"
 
 
 @dataclass(frozen=True)

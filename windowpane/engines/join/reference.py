@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.late_rows import DROPPED
 from windowpane.engines.common.rows import python_keys, python_rows
-from windowpane.engines.join.program import DROPPED, LATE, JoinCounters, JoinProgram, passed_name
+from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import versions_among
 from windowpane.engines.join.windows import JoinWindowEngine

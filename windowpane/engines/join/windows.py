@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.common.staggering import staggered
 from windowpane.engines.join.grouping import GroupedRows, GroupedTables, Names
 from windowpane.engines.join.held_counts import CountingState, HeldCounts, Sides
-from windowpane.engines.join.program import DROPPED, LATE, WINDOWS_MISSED, JoinCounters, JoinProgram, passed_name
+from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine

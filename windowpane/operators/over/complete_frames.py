@@ -17,13 +17,12 @@ from windowpane.operators.over.row_order import RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import Bound, Frame, Offset, Side, Units
-from windowpane.windowing.over.range_offsets import BEYOND, shifted
+from windowpane.windowing.over.range_offsets import BEYOND, CALENDAR_SLACK, shifted
 from windowpane.windowing.over.spec import OverCall
 from windowpane.windowing.times import MAX
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
-_CALENDAR_SLACK = Interval(days=4)
 
 
 def instant(value: Any) -> int:
@@ -141,7 +140,7 @@ class Closing:
             return instant(value)
         reached = shifted(value, offset, forward=True)
         if reached is not BEYOND and isinstance(offset, Interval) and not offset.is_fixed:
-            reached = shifted(reached, _CALENDAR_SLACK, forward=True)
+            reached = shifted(reached, CALENDAR_SLACK, forward=True)
         return instant(reached)
 
     # --- SESSION ---------------------------------------------------------------------------------------

@@ -23,9 +23,7 @@ from windowpane.operators.over.range_keys import frame_edge, moved_key, reaching
 from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import Bound, Exclude, Frame, Units, merge_rows_frames
-
-_CALENDAR_SLACK = Interval(days=4)
-"""Adding months or days is not the inverse of subtracting them: a month may cut three days off, daylight saving some hours."""
+from windowpane.windowing.over.range_offsets import CALENDAR_SLACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +243,7 @@ class _RangeFinder(_Finder):
     def _widened(self, key: OrderKey, bound: Bound, toward_end: bool) -> OrderKey:
         if not isinstance(bound.offset, Interval) or bound.offset.is_fixed:
             return key
-        return moved_key(self.order, key, _CALENDAR_SLACK, toward_end)
+        return moved_key(self.order, key, CALENDAR_SLACK, toward_end)
 
 
 class _SessionFinder(_Finder):

@@ -11,6 +11,7 @@ from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert,
 from windowpane.sql.expressions.operators import arithmetic
 from windowpane.sql.expressions.types import BIGINT, DATE, DOUBLE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, numeric
 from windowpane.sql.scalar.signatures import Builder
+from windowpane.windowing.intervals import MICROS_PER_DAY
 
 _YEARS = ("year", "decade", "century", "millennium")
 _DAYS = frozenset(("day", "week", "month", "quarter", *_YEARS, "dow", "isodow", "doy", "isoyear", "julian", "epoch"))
@@ -46,7 +47,6 @@ _BEFORE_CHRIST = {
 }
 """DuckDB's year before year 1 is 0, PostgreSQL's is -1; and a decade begins, as any other, with a year that 10 divides."""
 _FRACTIONS = {"second": 6, "millisecond": 3}
-_DAY_MICROS = 86_400_000_000
 
 
 def extract(field: str, value: Expr) -> Expr:
@@ -104,8 +104,8 @@ def _julian(value: Expr) -> Expr:
     if value.type == DATE:
         return build(numeric(0, 10), f"CAST({days} AS DECIMAL(38, 0))", value)
     passed = "(epoch_us({0}) - epoch_us(CAST(CAST({0} AS DATE) AS TIMESTAMP)))"
-    micros = build(numeric(0, 18), f"CAST(CAST({days} AS HUGEINT) * {_DAY_MICROS} + {passed} AS DECIMAL(38, 0))", value)
-    return arithmetic("/", micros, Expr(f"CAST({_DAY_MICROS} AS DECIMAL(38, 0))", numeric(0, 11)))
+    micros = build(numeric(0, 18), f"CAST(CAST({days} AS HUGEINT) * {MICROS_PER_DAY} + {passed} AS DECIMAL(38, 0))", value)
+    return arithmetic("/", micros, Expr(f"CAST({MICROS_PER_DAY} AS DECIMAL(38, 0))", numeric(0, 11)))
 
 
 def _date_part(arguments: Sequence[Expr]) -> Expr:

@@ -9,16 +9,17 @@ import datetime as dt
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from windowpane.arrays.python_values import has_end_of_day
+from windowpane.windowing.intervals import MICROS_PER_DAY
 
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
-_DAY = 86_400_000_000
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
 def cells(column: pa.ChunkedArray) -> list[Any]:
     """Return the values of a column as Python has them, and as text where Python cannot hold them."""
-    if _has_end_of_day(column):
+    if has_end_of_day(column):
         return [_cell(scalar) for scalar in column]
     try:
         return list(column.to_pylist())
@@ -26,18 +27,11 @@ def cells(column: pa.ChunkedArray) -> list[Any]:
         return [_cell(scalar) for scalar in column]
 
 
-def _has_end_of_day(column: pa.ChunkedArray) -> bool:
-    """Whether a time is 24:00, which Python would take for 0:00."""
-    while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        column = pc.list_flatten(column)
-    return pa.types.is_time(column.type) and bool(pc.any(pc.equal(column.cast(pa.int64()), _DAY)).as_py())
-
-
 def _cell(scalar: Any) -> Any:
     if not scalar.is_valid:
         return None
     kind = scalar.type
-    if pa.types.is_time(kind) and scalar.value == _DAY:
+    if pa.types.is_time(kind) and scalar.value == MICROS_PER_DAY:
         return "24:00:00"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return [_cell(each) for each in scalar.values]
@@ -71,7 +65,7 @@ def far_timestamp(micros: int, *, has_zone: bool = False) -> str:
     """
     if abs(micros) == 2**63 - 1:
         return "infinity" if micros > 0 else "-infinity"
-    days, rest = divmod(micros, _DAY)
+    days, rest = divmod(micros, MICROS_PER_DAY)
     date, suffix = _calendar(days)
     seconds, fraction = divmod(rest, 1_000_000)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -17,7 +17,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from windowpane.engines.join.program import DROPPED, LATE, WINDOWS_MISSED, JoinProgram, JoinSide, passed_name
+from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.join.program import LATE, JoinProgram, JoinSide, passed_name
 from windowpane.engines.join.sides import tagged
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START
 from windowpane.engines.protocol import Clock

@@ -18,6 +18,8 @@ from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import Offset
 
 _MICROSECOND = dt.timedelta(microseconds=1)
+CALENDAR_SLACK = Interval(days=4)
+"""Adding months or days is not the inverse of subtracting them: a month may cut three days off, daylight saving some hours."""
 
 
 class _Beyond:

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from windowpane.arrays.python_values import has_end_of_day
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.windowing.aggregates.canonical import form_of
 from windowpane.windowing.aggregates.protocol import BoundAggregate
-from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.over.spec import OverCall
 
 _Spans = tuple[tuple[int, int], ...]
@@ -47,7 +46,7 @@ def _arguments(rows: SortedRows, call: OverCall) -> list[tuple[Any, ...] | None]
 
 def _values(column: pa.Array) -> list[Any]:
     """Return a column as Python values; times as numbers where one is 24:00, which would be 0:00."""
-    if pa.types.is_time64(column.type) and pc.any(pc.equal(column.cast(pa.int64()), MICROS_PER_DAY)).as_py():
+    if pa.types.is_time64(column.type) and has_end_of_day(column):
         column = column.cast(pa.int64())
     return column.to_pylist()  # type: ignore[no-any-return]
 
