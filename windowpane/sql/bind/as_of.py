@@ -10,17 +10,16 @@ of its own counts, as there. In a table without a primary key, where RisingWave 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.conditions import conjuncts, key_pair
-from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
+from windowpane.sql.bind.scope import Column, Ids, Scope
 from windowpane.sql.catalog.entries import ROW_ID
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, quoted
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, quoted
 from windowpane.sql.expressions.operators import comparables
 from windowpane.sql.expressions.types import BOOLEAN, SqlType, is_instant, is_integer, is_number
 from windowpane.sql.nodes import Filter, Node, Order, Project, Scan
@@ -121,7 +120,7 @@ def version_join(
             )
         keys.append(pair)
     place, at, since = moment
-    nearness = _Nearness(tuple(keys), _times(place, at, _expr(since), binder.text), backward=True, strict=False)
+    nearness = _Nearness(tuple(keys), _times(place, at, since.expr, binder.text), backward=True, strict=False)
     return _Joining(nearness, left, right, ids).joined(scope, other, keeps_all=bool(join.args.get("side")))
 
 
@@ -174,11 +173,10 @@ class _Joining:
         self._keys = [self._part("key", one.type, one, two) for one, two in nearness.keys]
         self._time = self._part("time", one.type, one, two)
         self._ties = [self._tie(column) for column in map(right.column, right.key)]
-        self._lefts = {column.id: self._part(column.name, column.type, _expr(column), None) for column in left.columns}
-        self._rights = {column.id: self._part(column.name, column.type, None, _expr(column)) for column in right.columns}
+        self._lefts = {column.id: self._part(column.name, column.type, column.expr, None) for column in left.columns}
+        self._rights = {column.id: self._part(column.name, column.type, None, column.expr) for column in right.columns}
         self._nulls = {
-            column.id: self._part("null", BOOLEAN, None, build(BOOLEAN, "({0} IS NULL)", _expr(column)))
-            for column in right.columns
+            column.id: self._part("null", BOOLEAN, None, build(BOOLEAN, "({0} IS NULL)", column.expr)) for column in right.columns
         }
 
     def _part(self, name: str, kind: SqlType, left: Expr | None, right: Expr | None) -> _Part:
@@ -189,7 +187,7 @@ class _Joining:
 
         A negative number would not do: the least integer has none.
         """
-        value, kind = _expr(column), column.type
+        value, kind = column.expr, column.type
         equal = [*(pair[1] for pair in self._nearness.keys), self._nearness.times[1]]
         if column.name == ROW_ID or any(each.is_column and each.column == column.id for each in equal):
             return self._part("number", kind, None, value)
@@ -215,14 +213,14 @@ class _Joining:
             frozenset({branch.id, self._time.column.id, nulls[wanted[0]].id}),
         )
         names = {name: self._left_column(name) for name in self._lefts}
-        items = [(column, _expr(column)) for column in dict.fromkeys(names.values())]
-        time = _expr(self._time.column)
+        items = [(column, column.expr) for column in dict.fromkeys(names.values())]
+        time = self._time.column.expr
         for name in wanted:
-            value, null = _expr(values[name]), _expr(nulls[name])
+            value, null = values[name].expr, nulls[name].expr
             shown = build(value.type, "CASE WHEN {0} OR {1} IS NULL THEN NULL ELSE {2} END", null, time, value)
             names[name] = self._ids.column(values[name].name, value.type)
             items.append((names[name], shown))
-        return plan.project(plan.keep(seen, kept), items), Scope(tuple(_renamed(scope + other, names)))
+        return plan.project(plan.keep(seen, kept), items), (scope + other).with_columns(names)
 
     def _left_column(self, name: str) -> Column:
         """Return what a column of the left side is now: the time by which rows are sorted still has its watermark."""
@@ -268,13 +266,3 @@ def _is_never_null(right: Node) -> bool:
     while isinstance(right, Filter | Project):
         right = right.input
     return isinstance(right, Scan) and right.keyed
-
-
-def _expr(column: Column) -> Expr:
-    return column_expr(column.id, column.type, column.name)
-
-
-def _renamed(scope: Scope, names: dict[str, Column]) -> Iterator[Visible]:
-    for each in scope.visible:
-        column = names[each.column.id].renamed(each.column.name)
-        yield Visible(each.table, column, each.merged, each.starred)

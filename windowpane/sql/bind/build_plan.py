@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from windowpane.sql.bind.scope import Column, Ids
-from windowpane.sql.expressions.expr import Expr, column_expr, quoted
+from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import (
     BRANCH_TYPE,
@@ -53,7 +53,7 @@ class Computed:
         """Return the node with the columns added."""
         if not self._added:
             return node
-        kept = [(column, column_expr(column.id, column.type, column.name)) for column in node.columns]
+        kept = [(column, column.expr) for column in node.columns]
         return project(node, [*kept, *self._added.values()])
 
 
@@ -63,7 +63,7 @@ def project(node: Node, items: Sequence[tuple[Column, Expr]]) -> Node:
     renamed = {expr.column: column.id for column, expr in reversed(items) if expr.is_column}
     renamed |= {name: name for name in there}
     missing = [node.column(name) for name in node.key if name not in renamed]
-    full = [*items, *((column, column_expr(column.id, column.type, column.name)) for column in missing)]
+    full = [*items, *((column, column.expr) for column in missing)]
     key = tuple(renamed.get(name, name) for name in node.key)
     watermarks = _projected(node, full)
     return Project(
@@ -246,7 +246,7 @@ def rejoined(
 
 def _marked(node: Node, ids: Ids) -> Node:
     """Return rows with a column behind them that is TRUE."""
-    kept = [(column, column_expr(column.id, column.type, column.name)) for column in node.columns]
+    kept = [(column, column.expr) for column in node.columns]
     return project(node, [*kept, (ids.column("there", BOOLEAN), Expr("TRUE", BOOLEAN))])
 
 

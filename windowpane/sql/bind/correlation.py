@@ -16,7 +16,7 @@ from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.conditions import key_pair
 from windowpane.sql.bind.scope import Column, Scope
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, column_expr, quoted
+from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.operators import logical
 from windowpane.sql.parse.positions import Text
 
@@ -45,7 +45,7 @@ def outputs_of(inner: Inner) -> list[Expr]:
     """Return the values of a subquery behind a left join with it."""
     values = []
     for index, column in enumerate(inner.query.outputs):
-        value = column_expr(column.id, column.type, column.name)
+        value = column.expr
         if inner.of_nothing and inner.keys:
             key = quoted(inner.keys[0][1].id)
             sql = f"(CASE WHEN {key} IS NULL THEN {inner.of_nothing[index]} ELSE {value.sql} END)"

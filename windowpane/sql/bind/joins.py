@@ -11,7 +11,7 @@ from windowpane.sql.bind.as_of import as_of_join, version_join
 from windowpane.sql.bind.correlation import outputs_of
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, build, column_expr, convert
+from windowpane.sql.expressions.expr import Expr, build, convert
 from windowpane.sql.expressions.operators import key_value
 from windowpane.sql.expressions.types import SqlType, common, comparison_type
 from windowpane.sql.nodes import Node
@@ -224,4 +224,4 @@ def _looks_aside(join: exp.Expr) -> bool:
 
 
 def _as(column: Column, kind: SqlType) -> Expr:
-    return convert(column_expr(column.id, column.type, column.name), kind)
+    return convert(column.expr, kind)

@@ -19,7 +19,7 @@ from windowpane.sql.bind.selects import SelectBinder
 from windowpane.sql.catalog.relations import Evaluator, PlainView, Relation, Schema
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, column_expr, convert, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, convert, settled
 from windowpane.sql.expressions.operators import by_value
 from windowpane.sql.expressions.types import INTEGER, UNKNOWN, VARCHAR, SqlType, common
 from windowpane.sql.nodes import Node, Order, Scan, Values
@@ -342,7 +342,7 @@ class QueryBinder:
         items, distinct = [], bool(tree.args.get("distinct"))
         for index, (column, kind) in enumerate(zip(bound.outputs, types, strict=True)):
             try:
-                value = convert(literals.get(index) or column_expr(column.id, column.type, column.name), kind)
+                value = convert(literals.get(index) or column.expr, kind)
             except MismatchError as error:
                 raise self.text.type_error(tree, str(error)) from None
             value = replace(value, literal=None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import SqlType
 
 
@@ -18,6 +20,11 @@ class Column:
     def renamed(self, name: str) -> Column:
         """Return it under another name."""
         return replace(self, name=name)
+
+    @property
+    def expr(self) -> Expr:
+        """The column as an expression."""
+        return Expr(quoted(self.id), self.type, frozenset({self.id}), name=self.name, rises_with=self.id)
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,10 @@ class Scope:
         """Return the columns of ``table.*``, or of ``*``."""
         starred = [each for each in self.visible if each.starred]
         return [each.column for each in starred if (not each.merged if table is None else each.table == table)]
+
+    def with_columns(self, columns: Mapping[str, Column]) -> Scope:
+        """Return the same names for other columns, given by the ids of those they had."""
+        return Scope(tuple(replace(each, column=columns[each.column.id].renamed(each.column.name)) for each in self.visible))
 
     def __add__(self, other: Scope) -> Scope:
         """Return both scopes, side by side."""

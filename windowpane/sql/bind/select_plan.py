@@ -17,7 +17,7 @@ from windowpane.sql.bind.selects import Groups, SelectBinder, has_aggregates
 from windowpane.sql.bind.subqueries import Subqueries
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, column_expr, settled
+from windowpane.sql.expressions.expr import Expr, settled
 from windowpane.sql.expressions.operators import by_value, sortable
 from windowpane.sql.expressions.types import TIMESTAMPTZ
 from windowpane.sql.nodes import Node, Order, TopN
@@ -155,7 +155,7 @@ class SelectPlan:
         if self._stamp is None:
             self._stamp = self.ids.column("proctime", TIMESTAMPTZ)
             self.node = plan.stamped(self.node, self._stamp)
-        return column_expr(self._stamp.id, TIMESTAMPTZ, "proctime")
+        return self._stamp.expr
 
     def _filter(self, conditions: list[exp.Expr], binder: SelectBinder) -> None:
         self.node, conditions = rewrite(self.node, conditions, binder)
@@ -326,7 +326,7 @@ class SelectPlan:
         self._tied = [place("tie", self._tied_value(value)) for _, value in self.ties.keys]
         for name in self.ties.own_columns:
             column = self.node.column(name)
-            place(column.name, column_expr(name, column.type, column.name))
+            place(column.name, column.expr)
         tied = [column.id for column in self._tied]
         first = [place("first of", by_value(value)).id for value in first_of]
         node = self._distinct(plan.project(self.node, list(items.values())), outputs, ordering, first, tied)
@@ -337,7 +337,7 @@ class SelectPlan:
         if self.groups is None:
             return value
         key = self.groups.keys[by_value(settled(value)).sql]
-        return column_expr(key.id, key.type, key.name)
+        return key.expr
 
     def _distinct(
         self, node: Node, outputs: tuple[Column, ...], order: list[Order], first_of: list[str], tied: list[str]

@@ -21,7 +21,7 @@ from windowpane.sql.expressions.aggregates import (
     sorted_jsonb,
 )
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, quoted, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, quoted, settled
 from windowpane.sql.expressions.operators import by_value, sortable
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, INTEGER, JSONB, is_float
 from windowpane.sql.nodes import Fold, Node, Order
@@ -114,7 +114,7 @@ class Groups:
         if not bits:
             return Expr("CAST(0 AS INTEGER)", INTEGER, name="grouping")
         chosen = " ".join(f"WHEN {number} THEN {value}" for number, value in enumerate(bits))
-        number = column_expr(self._number.id, INTEGER, "grouping")
+        number = self._number.expr
         return build(INTEGER, f"CAST(CASE {{0}} {chosen} END AS INTEGER)", number, name="grouping")
 
     def add_key(self, value: Expr, *, is_tie: bool = False) -> None:
@@ -148,7 +148,7 @@ class Groups:
             fold = _fold(primitive, arguments, condition, is_distinct=call.distinct) if is_plain else None
             self._calls[sql] = _Call(column, "0" if primitive.is_count else "NULL", fold)
         column = self._calls[sql].column
-        return column_expr(column.id, column.type, call.name)
+        return column.renamed(call.name).expr
 
     def of_nothing(self, value: Expr) -> str:
         """Return a value over the one group of a query without GROUP BY as SQL, where the group has no row."""
@@ -357,7 +357,7 @@ class SelectBinder(ScalarBinder):
         value = by_value(settled(self._groups.binder.bind(tree)))
         key = self._groups.keys.get(value.sql)
         if key is not None and value.sql not in self._groups.only_ties:
-            return column_expr(key.id, key.type, value.name)
+            return key.renamed(value.name).expr
         if isinstance(tree, exp.Column):
             shown = tree.sql()
             raise self.text.name_error(

@@ -16,7 +16,7 @@ from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.correlation import Inner, outputs_of
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, build, column_expr, quoted
+from windowpane.sql.expressions.expr import Expr, build, quoted
 from windowpane.sql.expressions.operators import comparables, key_value
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, common
 from windowpane.sql.nodes import Fold, Node
@@ -98,7 +98,7 @@ class Subqueries:
     def _counted(self, inner: Inner) -> tuple[Node, Expr]:
         count = self._ids.column("count", BIGINT)
         counted = plan.aggregate(inner.query.node, (), [(count, "count(*)")], [Fold.of_count()])
-        return counted, column_expr(count.id, BIGINT, "count")
+        return counted, count.expr
 
     def _refuse_constant(self, tree: exp.Expr, inner: Inner) -> None:
         if inner.of_nothing:
@@ -128,18 +128,18 @@ class Subqueries:
     def _pair(self, tree: exp.Expr, value: Expr, column: Column) -> tuple[Expr, Expr]:
         if common(value.type, column.type) is None:
             raise self._text.type_error(tree, f"operator does not exist: {value.type} = {column.type}. Cast one side.")
-        one, other = comparables(value, column_expr(column.id, column.type, column.name))
+        one, other = comparables(value, column.expr)
         return key_value(one), key_value(other)
 
     def _drop_unknown(self, inner: Inner, value: Expr) -> None:
         """Drop the rows of which NOT IN is unknown: the value, or one of the subquery, is NULL."""
         output = inner.query.outputs[0]
         computed = plan.Computed(self._ids)
-        missing = computed.column(build(BOOLEAN, "({0} IS NULL)", column_expr(output.id, output.type, output.name)))
+        missing = computed.column(build(BOOLEAN, "({0} IS NULL)", output.expr))
         node = computed.apply(inner.query.node)
         if inner.condition is None:
             node = plan.distinct(node, [*(column.id for _, column in inner.keys), missing.id])
-        unknown = build(BOOLEAN, "({0} IS NULL OR {1})", value, column_expr(missing.id, BOOLEAN, "missing"))
+        unknown = build(BOOLEAN, "({0} IS NULL OR {1})", value, missing.expr)
         self._join(inner, "anti", node, residual=unknown)
 
     def _join(self, inner: Inner, kind: str, node: Node, pairs: Pairs | None = None, residual: Expr | None = None) -> None:
@@ -210,7 +210,7 @@ class Subqueries:
             counted, column = self._counted(inner)
             return _Value(build(BOOLEAN, "({0} > 0)", column, name="exists"), (_Beside(counted),))
         first = inner.keys[0][1]
-        there = build(BOOLEAN, "({0} IS NOT NULL)", column_expr(first.id, first.type, "exists"), name="exists")
+        there = build(BOOLEAN, "({0} IS NOT NULL)", first.expr, name="exists")
         return _Value(there, (_Beside(self._present(inner), inner.keys),))
 
     def _membership(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
@@ -234,6 +234,6 @@ class Subqueries:
             "(CASE WHEN {0} IS NOT NULL THEN TRUE WHEN coalesce({1}, 0) = 0 THEN FALSE "
             "WHEN {3} IS NULL OR {2} < {1} THEN NULL ELSE FALSE END)"
         )
-        operands = [column_expr(column.id, column.type, column.name) for column in (found, rows, known)]
+        operands = [column.expr for column in (found, rows, known)]
         joined = (_Beside(values, matching.keys, ((one, found),)), _Beside(counts, counted.keys))
         return _Value(build(BOOLEAN, template, *operands, value), joined)

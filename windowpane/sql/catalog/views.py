@@ -11,7 +11,7 @@ from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog.relations import Relation, StoredColumn
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import column_expr, quoted
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Join, Node, Over, Watermark, every_node
 from windowpane.sql.optimize import is_keyless, is_small, pruned
 from windowpane.sql.parse.naming import check_columns
@@ -50,7 +50,7 @@ def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) 
     """Return the view that a query makes; names that appear twice get a number."""
     names = _names(statement, bound, text)
     fresh = [(Column(f"{column.id}/{index}", column.name, column.type), column) for index, column in enumerate(bound.outputs)]
-    items = [(new, column_expr(old.id, old.type, old.name)) for new, old in fresh]
+    items = [(new, old.expr) for new, old in fresh]
     shaped = project(node, items)
     visible = [StoredColumn(name, new.type) for name, (new, _) in zip(names, fresh, strict=True)]
     ids = dict(zip(names, (new.id for new, _ in fresh), strict=True))

@@ -15,7 +15,7 @@ from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions import operators
 from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.array_functions import array
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, column_expr, convert, settled, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, settled, text_literal
 from windowpane.sql.expressions.forms import FORMS, REPLACING, compares_any, row_values, rows_equal, rows_ordered
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.expressions.types import (
@@ -172,12 +172,12 @@ class ScalarBinder:
         """Return the column that a name means."""
         known = tree.meta.get(RESOLVED)
         if isinstance(known, Column):
-            return column_expr(known.id, known.type, known.name)
+            return known.expr
         table = name_of(tree.args["table"]) if tree.args.get("table") else None
         name = name_of(tree.this)
         found = self.scope.find(name, table)
         if len(found) == 1:
-            return column_expr(found[0].id, found[0].type, name)
+            return found[0].expr
         shown = name if table is None else f"{table}.{name}"
         if found and (table is not None or len(self.scope.tables()) == 1):
             raise self.text.name_error(tree, f"column {shown!r} is ambiguous: its table has it twice. Give each a name with AS.")

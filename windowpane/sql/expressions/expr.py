@@ -91,11 +91,6 @@ def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def column_expr(column_id: str, kind: SqlType, name: str) -> Expr:
-    """Return a column as an expression."""
-    return Expr(quoted(column_id), kind, frozenset({column_id}), name=name, rises_with=column_id)
-
-
 def build(kind: SqlType, template: str, *operands: Expr, name: str = "?column?") -> Expr:
     """Return ``template`` with the operands in its ``{0}``, ``{1}``, ... as an expression of a type."""
     columns = frozenset[str]().union(*(operand.columns for operand in operands))

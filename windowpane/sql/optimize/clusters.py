@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column, Ids
-from windowpane.sql.expressions.expr import Expr, column_expr, quoted
+from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.operators import combined
 from windowpane.sql.nodes import Filter, Join, Node, Project
 from windowpane.sql.optimize.conditions import all_of, conjuncts, factored, implied
@@ -128,8 +128,7 @@ def _below_filters(node: Node) -> Node:
 
 
 def _as_expr(node: Node, name: str) -> Expr:
-    column = node.column(name)
-    return column_expr(column.id, column.type, column.name)
+    return node.column(name).expr
 
 
 def _next(piece: Node, waiting: Sequence[Node], conditions: Sequence[Expr]) -> Node | None:

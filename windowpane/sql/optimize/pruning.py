@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.expr import column_expr, quoted
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import (
     Aggregate,
     ClockStamp,
@@ -144,7 +144,7 @@ def _in_places(node: Node, places: Sequence[int]) -> Node:
     """Return the columns of a node at some places, in that order, and those of its key behind them."""
     first = [node.columns[place] for place in places]
     source = pruned(node, {column.id for column in first})
-    items = [(column, column_expr(column.id, column.type, column.name)) for column in first]
+    items = [(column, column.expr) for column in first]
     arranged = plan.project(source, items)
     return source if arranged.columns == source.columns else arranged
 

@@ -12,7 +12,7 @@ from windowpane.sql.bind.build_plan import Computed, over
 from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.aggregates import AGGREGATES, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, settled
 from windowpane.sql.expressions.operators import by_value, key_value, sortable
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, SqlType
 from windowpane.sql.nodes import Node, Order
@@ -129,7 +129,7 @@ class WindowCalls:
             if node_call not in group:
                 group[node_call] = self.ids.column(name, node_call.type)
                 self.places[group[node_call].id] = call.tree
-            return column_expr(group[node_call].id, node_call.type, name)
+            return group[node_call].renamed(name).expr
 
         return call.bind(self, binder, settled_frame, register)
 

@@ -17,7 +17,6 @@ from sqlglot import exp
 from windowpane.errors import InvalidSpecError
 from windowpane.sql.bind.build_plan import Computed, close_sort
 from windowpane.sql.bind.scope import Ids
-from windowpane.sql.expressions.expr import column_expr
 from windowpane.sql.expressions.operators import interval_length
 from windowpane.sql.expressions.types import INTERVAL
 from windowpane.sql.nodes import Filter, Join, Node, Over, Project, Unary, UnionAll, Unnest, Watermark
@@ -107,7 +106,7 @@ def _by_length(node: Over, ids: Ids) -> Over:
     """Return a window with intervals of PARTITION BY as a text of their length: the engine does not sort intervals."""
     computed, source = Computed(ids), node.input
     lengths = {
-        each.id: computed.column(interval_length(column_expr(each.id, INTERVAL, each.name))).id
+        each.id: computed.column(interval_length(each.expr)).id
         for each in map(source.column, node.partition)
         if each.type == INTERVAL
     }

@@ -8,15 +8,14 @@ the watermark has passed it. Source of the rules: RisingWave's GAP_FILL.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from windowpane.sql.bind import build_plan as plan
-from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
+from windowpane.sql.bind.scope import Column, Ids, Scope
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, build, column_expr, quoted
+from windowpane.sql.expressions.expr import Expr, build, quoted
 from windowpane.sql.expressions.operators import arithmetic, same_type
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -134,22 +133,22 @@ class _Filling:
         """Return the rows with those filled in, and what names mean in them."""
         seen, before = self._beside_the_last()
         listed = plan.Computed(self._ids)
-        moments = listed.column(self._moments(_expr(before[self._time])), "moments")
-        length = build(BIGINT, "len({0})", _expr(moments))
+        moments = listed.column(self._moments(before[self._time].expr), "moments")
+        length = build(BIGINT, "len({0})", moments.expr)
         ramps = {
-            name: listed.column(self._ramp(_expr(before[name]), _expr(self._node.column(name)), length), "ramp")
+            name: listed.column(self._ramp(before[name].expr, self._node.column(name).expr, length), "ramp")
             for name, said in self._call.fills.items()
             if said == INTERPOLATE and is_float(self._node.column(name).type)
         }
         moment, number = self._ids.column("moment", self._call.time.type), self._ids.column("place", BIGINT)
         rows = plan.unnest(listed.apply(seen), quoted(moments.id), moment, number)
-        place = _expr(number)
+        place = number.expr
         names: dict[str, Column] = {}
         items = []
         for column in self._node.columns:
-            own = _expr(column)
+            own = column.expr
             if column.id == self._time:
-                value: Expr = _expr(moment)
+                value: Expr = moment.expr
             elif column.id in self._call.partition:
                 value = own
             else:
@@ -158,7 +157,7 @@ class _Filling:
             kept = value.is_column and value.column == column.id
             names[column.id] = column if kept else self._ids.column(column.name, value.type)
             items.append((names[column.id], value))
-        return plan.project(rows, items), Scope(tuple(_renamed(scope, names)))
+        return plan.project(rows, items), scope.with_columns(names)
 
     @property
     def _time(self) -> str:
@@ -195,11 +194,11 @@ class _Filling:
         if said == KEEPNULL or before is None:
             return build(own.type, "CASE WHEN {1} = {2} THEN {0} END", own, place, length)
         if said == LOCF:
-            filled = _expr(before)
+            filled = before.expr
         elif ramp is not None:
-            filled = build(own.type, "{0}[{1}]", _expr(ramp), place)
+            filled = build(own.type, "{0}[{1}]", ramp.expr, place)
         else:
-            filled = _interpolated(_expr(before), own, place, length)
+            filled = _interpolated(before.expr, own, place, length)
         shown, filled = same_type(own, filled)
         return build(shown.type, "CASE WHEN {1} = {2} THEN {0} ELSE {3} END", shown, place, length, filled)
 
@@ -217,12 +216,3 @@ def _interpolated(before: Expr, own: Expr, place: Expr, length: Expr) -> Expr:
         return build(own.type, f"CAST({{0}} + {{2}} * ({step}) AS {own.type.duckdb})", before, own, place, length)
     rises = arithmetic("/", arithmetic("-", own, before), length)
     return arithmetic("+", before, arithmetic("*", rises, place))
-
-
-def _expr(column: Column) -> Expr:
-    return column_expr(column.id, column.type, column.name)
-
-
-def _renamed(scope: Scope, names: dict[str, Column]) -> Iterator[Visible]:
-    for each in scope.visible:
-        yield Visible(each.table, names[each.column.id].renamed(each.column.name), each.merged, each.starred)

@@ -8,7 +8,7 @@ from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, column_expr, quoted
+from windowpane.sql.expressions.expr import Expr, MismatchError, quoted
 from windowpane.sql.expressions.types import BIGINT, INTEGER, SqlType
 from windowpane.sql.nodes import Node, Values
 from windowpane.sql.parse.positions import Text
@@ -96,7 +96,7 @@ class SetCalls:
         if listed.sql not in self._calls:
             self._calls[listed.sql] = (listed, self._ids.column(name, listed.type.element), series)
         column = self._calls[listed.sql][1]
-        return column_expr(column.id, column.type, name)
+        return column.renamed(name).expr
 
     def apply(self, node: Node) -> Node:
         """Return a node with its rows repeated, and the columns of the calls."""
@@ -112,7 +112,7 @@ class SetCalls:
         lengths = ", ".join(f"len({quoted(each.id)})" for each, _ in lists)
         place = self._ids.column("place", BIGINT)
         node = plan.unnest(computed.apply(node), f"range(1, greatest({lengths}) + 1)", place, number)
-        kept = [(column, column_expr(column.id, column.type, column.name)) for column in node.columns]
+        kept = [(column, column.expr) for column in node.columns]
         chosen = [(column, _element(each, column, place)) for each, column in lists]
         return plan.project(node, [*kept, *chosen])
 

@@ -17,7 +17,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.sql.bind.build_plan import Computed
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, rising, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, rising, settled
 from windowpane.sql.expressions.operators import key_value
 from windowpane.sql.expressions.types import INTERVAL, TIMESTAMPTZ, SqlType
 from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
@@ -149,7 +149,7 @@ class TableFunctions:
 
     def _window_time(self, node: Node, end: Column) -> tuple[Node, Column]:
         """Return a relation with the last moment of its windows, as Flink counts it: a millisecond before their end."""
-        computed, until = Computed(self._ids), column_expr(end.id, end.type, end.name)
+        computed, until = Computed(self._ids), end.expr
         column = computed.column(rising(build(end.type, "({0} - to_milliseconds(1))", until), until), "window_time")
         return computed.apply(node), column.renamed("window_time")
 
