@@ -18,6 +18,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,7 +26,8 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.spark.queries import batch_query, staged
 from windowpane.spark.sources import arrow_rows, connectors
-from windowpane.spark.stages.blobs import pack, unpack
+from windowpane.spark.stages.blobs import unpack
+from windowpane.spark.stages.wire import Wire
 from windowpane.sql import Session
 from windowpane.sql.on_spark import view_batches, view_streams
 from windowpane.sql.on_spark.batch_writing import LogWriter
@@ -126,15 +128,20 @@ class InProcess:
 
     def run(self, batch: dict[int, list[list[pa.RecordBatch]]], exchange: Exchange) -> list[Path]:
         made: list[staged.Entry] = []
-        for number, stage in enumerate(self.stages):
-            made.append(staged.Entry(self._stage(number, stage, batch, made, exchange)))
-        return [
-            Path(os.fsdecode(path.as_py()))
-            for inlet in self.result
-            for task, parts in self._arriving(inlet, batch, made, exchange)
-            for written in staged.WriteResult(inlet.rows, self.to_files, parts)(iter(task))
-            for path in written.column("file")
-        ]
+        wires = list(staged.wires(self.stages, self.result, STAGE, self.to_files))
+        for number, (stage, wire) in enumerate(zip(self.stages, wires, strict=True)):
+            made.append(staged.Entry(self._stage(number, stage, batch, made, exchange, wire)))
+        files = [path for inlet in self.result for path in self._files(inlet, batch, made, exchange, wires)]
+        return [Path(os.fsdecode(path)) for path in files]
+
+    def _files(self, inlet: staged.Inlet, batch: Any, made: Any, exchange: Exchange, wires: Sequence[Wire]) -> Iterator[bytes]:
+        if inlet.stage is not None and wires[inlet.stage].main_blobs is not None:
+            emitted = made[inlet.stage].rows
+            yield from emitted.filter(pc.equal(emitted["relation"], STAGE))["blob"].to_pylist()
+            return
+        for task, parts in self._arriving(inlet, batch, made, exchange):
+            for written in staged.WriteResult(inlet.rows, self.to_files, parts)(iter(task)):
+                yield from written.column("file").to_pylist()
 
     def _arriving(self, inlet: staged.Inlet, batch: dict[int, Any], made: Sequence[staged.Entry], exchange: Exchange) -> Any:
         partition = 0
@@ -145,7 +152,7 @@ class InProcess:
                 yield task, entry.parts
                 partition += 1
 
-    def _stage(self, number: int, stage: staged.Stage, batch: Any, made: Any, exchange: Exchange) -> pa.Table:
+    def _stage(self, number: int, stage: staged.Stage, batch: Any, made: Any, exchange: Exchange, wire: Wire) -> pa.Table:
         buckets: defaultdict[int, list[pa.Table]] = defaultdict(list)
         for inlets in stage.arriving:
             inputs = [(inlet.rows, inlet.input) for inlet in inlets]
@@ -156,7 +163,7 @@ class InProcess:
         parts = []
         for bucket, tables in buckets.items():
             output = stage.make_engine().run(self.stores[number, bucket], tables, Clock(0, 0))
-            parts += [(STAGE if which == MAIN else "", pack(table)) for which, table in output.tables]
+            parts += [(STAGE if which == MAIN else "", blob) for which, blob in wire.packed(output.tables)]
         return pa.table({"relation": [name for name, _ in parts], "blob": pa.array([b for _, b in parts], pa.binary())})
 
 

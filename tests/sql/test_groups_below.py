@@ -20,6 +20,7 @@ from windowpane.engines.program import MAIN
 from windowpane.errors import ChangedPlanError
 from windowpane.spark.queries.staged import RunWithoutState
 from windowpane.spark.stages.blobs import pack, unpack
+from windowpane.spark.stages.wire import Wire
 from windowpane.sql import Session
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Node, Over, Scan, TopN, every_node
 from windowpane.sql.on_spark import view_streams
@@ -188,7 +189,7 @@ def test_a_stage_that_keeps_nothing_takes_the_blobs_of_a_batch_in_any_order(plan
 
     batches = [rows(1, 5, 3, 6), clock(0), rows(0, 7), clock(1), rows(1, 1, None, 4, 2), rows(0, 9, 8)]
     for given in (batches, batches[::-1]):
-        made = pa.Table.from_batches(list(RunWithoutState(partial(NodeEngine, [(0, stage)]))(given)))
+        made = pa.Table.from_batches(list(RunWithoutState(partial(NodeEngine, [(0, stage)]), Wire())(given)))
         tables = [unpack(blob) for output, blob in zip(*made.to_pydict().values(), strict=True) if output == MAIN]
         found_rows = [
             sorted(zip(table[str(node.number)].to_pylist(), table[names[4]].to_pylist(), strict=True)) for table in tables

@@ -124,25 +124,42 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
     choose_settings(session)
     partitions = int(session.conf.get("spark.sql.shuffle.partitions"))
     made: list[Entry] = []
-    for stage in stages:
+    files: dict[int, Any] = {}
+    for number, (stage, wire) in enumerate(zip(stages, wires(stages, result, stage_name, to_files), strict=True)):
         arriving = []
         for inlets in stage.arriving:
             inputs = [(inlet.rows, inlet.input) for inlet in inlets]
             for entry in places(entries, made, inlets[0]):
                 arriving.append(_mapped(entry.rows, Spread(inputs, stage.hash, partitions, entry.parts), encode.SCHEMA))
         blobs = (
-            run_on_buckets(_union(arriving), stage.make_engine, Wire(), time_mode="None")
+            run_on_buckets(_union(arriving), stage.make_engine, wire, time_mode="None")
             if stage.keeps
-            else _once(arriving, stage, partitions)
+            else _once(arriving, stage, partitions, wire)
         )
+        if wire.main_blobs is not None:
+            files[number] = blobs.filter(F.col("output") == MAIN).select(F.col("blob").alias("file"))
         relation = F.when(F.col("output") == MAIN, stage_name).otherwise(CLOCK).alias("relation")
         made.append(Entry(blobs.filter(F.col("output") != COUNTER_ROW).select(relation, "blob")))
-    leaving = [
-        _mapped(entry.rows, WriteResult(inlet.rows, to_files, entry.parts), FILES)
-        for inlet in result
-        for entry in places(entries, made, inlet)
-    ]
+    leaving = []
+    for inlet in result:
+        if inlet.stage in files:
+            leaving.append(files[inlet.stage])
+            continue
+        for entry in places(entries, made, inlet):
+            leaving.append(_mapped(entry.rows, WriteResult(inlet.rows, to_files, entry.parts), FILES))
     return _union(leaving)
+
+
+def wires(stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str, to_files: ToFiles) -> Iterator[Wire]:
+    """Yield how the outputs of each stage travel.
+
+    The main output of one that nothing but the result reads is the paths of files, which it writes itself: another Python process
+    would take its blobs only to write them.
+    """
+    read = {inlet.stage for stage in stages for inlet in stage.inlets}
+    for number in range(len(stages)):
+        inlet = next((inlet for inlet in result if inlet.stage == number), None)
+        yield Wire() if inlet is None or number in read else Wire(main_blobs=WriteTable(inlet.rows, stage_name, to_files))
 
 
 def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> list[Entry]:
@@ -152,11 +169,10 @@ def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> lis
     return [entry for entry in entries if entry.relation is None or entry.relation in inlet.relations]
 
 
-def _once(arriving: Sequence[Any], stage: Stage, partitions: int) -> Any:
+def _once(arriving: Sequence[Any], stage: Stage, partitions: int, wire: Wire) -> Any:
     """Return what the engine of a stage without state makes of each batch."""
-    return _mapped(
-        _union(arriving).repartition(partitions, encode.BUCKET), RunWithoutState(stage.make_engine), "output int, blob binary"
-    )
+    run = RunWithoutState(stage.make_engine, wire)
+    return _mapped(_union(arriving).repartition(partitions, encode.BUCKET), run, "output int, blob binary")
 
 
 def _mapped(rows: Any, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Any:
@@ -202,9 +218,15 @@ class Spread:
 
 @dataclass(frozen=True)
 class RunWithoutState:
-    """Runs an engine on each bucket of a batch, and keeps nothing of it."""
+    """Runs an engine on each bucket of a batch, and keeps nothing of it.
+
+    Args:
+        make_engine: makes the engine.
+        wire: how its outputs travel.
+    """
 
     make_engine: Callable[[], Engine]
+    wire: Wire
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the buckets of one partition; a task that is run again takes their blobs in the same order."""
@@ -214,9 +236,28 @@ class RunWithoutState:
                 buckets[bucket.as_py()].append(blob.as_py())
         for _, blobs in sorted(buckets.items()):
             output = self.make_engine().run(MemoryBlobStore(), [unpack(blob) for blob in sorted(blobs)], Clock(MIN, 0))
-            for number, table in output.tables:
-                columns = [pa.array([number], pa.int32()), pa.array([pack(table)], pa.binary())]
+            for number, blob in self.wire.packed(output.tables):
+                columns = [pa.array([number], pa.int32()), pa.array([blob], pa.binary())]
                 yield pa.RecordBatch.from_arrays(columns, ["output", "blob"])
+
+
+@dataclass(frozen=True)
+class WriteTable:
+    """Writes what is made of a table that a stage emits to files.
+
+    Args:
+        rows: what is made of it.
+        relation: of the table.
+        to_files: writes it.
+    """
+
+    rows: Rows
+    relation: str
+    to_files: ToFiles
+
+    def __call__(self, table: pa.Table) -> Iterable[bytes]:
+        """Return the paths of the files."""
+        return self.to_files(made for made in self.rows(self.relation, table) if made.num_rows)
 
 
 @dataclass(frozen=True)

@@ -107,10 +107,10 @@ class Wire:
             if waiting and size + piece.nbytes > LARGEST_BLOB:  # a piece alone is not copied
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
-            waiting.append(self._main_rows(piece) if self._is_plain(number) else self._blob_rows(self._packed([(number, piece)])))
+            waiting.append(self._main_rows(piece) if self._is_plain(number) else self._blob_rows(self.packed([(number, piece)])))
             size += piece.nbytes
         counted = (COUNTER_ROW, _counted(output, self.counters, standing).encode())
-        yield pa.concat_tables([*waiting, self._blob_rows([*self._packed(_cut(passed)), counted])]).combine_chunks()
+        yield pa.concat_tables([*waiting, self._blob_rows([*self.packed(passed), counted])]).combine_chunks()
 
     def _is_plain(self, number: int) -> bool:
         return self.main is not None and number == MAIN
@@ -121,9 +121,10 @@ class Wire:
         outputs = pa.array(np.full(table.num_rows, MAIN, np.int32))
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
 
-    def _packed(self, pieces: Iterable[tuple[int, pa.Table]]) -> list[tuple[int, bytes]]:
+    def packed(self, tables: Iterable[tuple[int, pa.Table]]) -> list[tuple[int, bytes]]:
+        """Return tables as blobs, each with the number of its output."""
         found: list[tuple[int, bytes]] = []
-        for number, piece in pieces:
+        for number, piece in _cut(tables):
             blobs = [pack(piece)] if self.main_blobs is None or number != MAIN else self.main_blobs(piece)
             found += [(number, blob) for blob in blobs]
         return found
