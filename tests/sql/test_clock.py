@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -75,6 +76,29 @@ def test_views_show_what_their_query_does_at_the_time_of_each_flush(seed: int, t
         if step == 2:
             session.close()
             session = opened(path, clock)
+    session.close()
+
+
+def test_a_clock_in_a_zone_where_clocks_go_back(tmp_path: Path) -> None:
+    """An hour before now is an hour that has passed, whatever the clocks of the zone do; days there are refused."""
+    zone, clock, path = ZoneInfo("America/New_York"), Hand(), str(tmp_path / "zone.duckdb")
+    clock.now = datetime(2024, 11, 3, 4, 30, tzinfo=UTC)  # at 6:00 UTC clocks go back from 2:00 to 1:00
+    times = [datetime(2024, 11, 3, hour, 40) for hour in (0, 2, 3, 5)]
+    instants = [time.replace(tzinfo=zone).astimezone(UTC) for time in times]
+    session = opened(path, clock)
+    session.run("SET TIME ZONE 'America/New_York'; CREATE TABLE t (id int, at timestamp)")
+    session.run("CREATE MATERIALIZED VIEW recent AS SELECT id FROM t WHERE at <= now() AND at > now() - INTERVAL '150 minutes'")
+    with pytest.raises(UnsupportedSqlError, match="America/New_York use hours in place of days"):
+        session.run("CREATE MATERIALIZED VIEW w AS SELECT id FROM t WHERE at > now() - INTERVAL '1 day'")
+    for index, time in enumerate(times):
+        session.run(f"INSERT INTO t VALUES ({index}, '{time}')")
+    for _ in range(20):
+        clock.now += timedelta(minutes=30)
+        session.run("FLUSH")
+        expected = [index for index, at in enumerate(instants) if clock.now - timedelta(minutes=150) < at <= clock.now]
+        assert sorted(row[0] for row in session.query("SELECT id FROM recent").rows()) == expected
+        session.close()
+        session = opened(path, clock)
     session.close()
 
 

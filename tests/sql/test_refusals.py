@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.errors import SqlSyntaxError, UnsupportedSqlError
+from windowpane.errors import SqlNameError, SqlSyntaxError, UnsupportedSqlError
 from windowpane.sql import Session
 
 
@@ -69,4 +69,39 @@ def test_a_statement_that_is_nested_too_deeply_is_refused_and_the_session_goes_o
 )
 def test_a_call_whose_distinct_or_order_is_about_nothing_is_refused(session: Session, call: str) -> None:
     with pytest.raises(SqlSyntaxError, match="line 1, column 8"):
+        session.run(f"SELECT {call} FROM t")
+
+
+@pytest.mark.parametrize(
+    ("statement", "way_out"),
+    [
+        ("CREATE TEMPORARY TABLE w (a int)", "Leave the word out"),
+        ("CREATE TEMPORARY VIEW w AS SELECT 1", "Leave the word out"),
+        ("CREATE TABLE w LIKE t", "Write the columns"),
+        ("CREATE TABLE w (name varchar(50))", "'varchar.50.'.*write varchar"),
+        ("CREATE TABLE w (name char(3))", "'char.3.'.*write varchar"),
+        ("CREATE TABLE w (name binary(3))", "write bytea"),
+        ("CREATE TABLE w (a int, b ROW<x int, y string>)", "declare jsonb"),
+        ("CREATE TABLE w (a int, b STRUCT<x INTEGER, y VARCHAR>)", "declare jsonb"),
+        ("CREATE TABLE w (b MAP<string, int>)", "declare jsonb"),
+        ("CREATE TABLE w (at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL)", "METADATA on a column"),
+        ("CREATE TABLE w (a int COMMENT 'of it')", "COMMENT on a column"),
+    ],
+)
+def test_what_other_dialects_declare_is_refused_with_the_way_out(session: Session, statement: str, way_out: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match=way_out):
+        session.run(statement)
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        ("current_watermark(at)", "SHOW WATERMARKS"),
+        ("regexp_extract(v::text, '[0-9]+')", "regexp_match"),
+        ("convert_tz('2024-01-01', 'UTC', 'Europe/Rome')", "AT TIME ZONE"),
+        ("str_to_map('a:b')", "no maps"),
+    ],
+)
+def test_functions_of_other_dialects_are_refused_with_ours(session: Session, call: str, instead: str) -> None:
+    with pytest.raises(SqlNameError, match=instead):
         session.run(f"SELECT {call} FROM t")

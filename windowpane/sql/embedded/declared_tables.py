@@ -14,7 +14,7 @@ from windowpane.sql.dml.conflicts import OnConflict
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, cast, convert, quoted, settled
-from windowpane.sql.expressions.types import BIGINT, UNKNOWN, SqlType, common, is_instant, is_number
+from windowpane.sql.expressions.types import BIGINT, UNKNOWN, SqlType, common, innermost, is_instant, is_number
 from windowpane.sql.nodes import Watermark
 from windowpane.sql.parse.naming import check_columns
 from windowpane.sql.parse.positions import Text
@@ -124,10 +124,15 @@ def assigned(value: Expr, kind: SqlType) -> Expr:
     Raises:
         MismatchError: it cannot be assigned without a cast.
     """
-    numbers = is_number(value.type) and is_number(kind)
-    instants = is_instant(value.type) and is_instant(kind)
-    if numbers or instants:
-        return convert(value, kind) if kind.open else cast(value, kind)
+    if _kin(value.type, kind):
+        return convert(value, kind) if innermost(kind).open else cast(value, kind)
     if common(value.type, kind) != kind:
         raise MismatchError(f"column is of type {kind}, but the expression is of type {value.type}. Cast it.")
     return convert(value, kind)
+
+
+def _kin(one: SqlType, other: SqlType) -> bool:
+    """Whether both are numbers, or both instants, or arrays of such: an assignment casts between these (PostgreSQL)."""
+    if one.element is not None and other.element is not None:
+        return _kin(one.element, other.element)
+    return (is_number(one) and is_number(other)) or (is_instant(one) and is_instant(other))

@@ -35,6 +35,7 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.numerics.conversions import type_of
 from windowpane.sql.parse.dialect import UNKNOWN_TRUTH
 from windowpane.sql.parse.positions import Text
+from windowpane.sql.scalar.sets import SETS
 from windowpane.sql.scalar.times import WITH_UNIT, with_unit
 from windowpane.sql.values.intervals import interval_sql, read_span
 from windowpane.sql.windows import time_functions
@@ -72,6 +73,10 @@ _IN_FROM = "It stands in FROM, as in SELECT * FROM {}."
 _NEAREST = {
     "tumble": _IN_FROM.format("TUMBLE(t, at, INTERVAL '10 minutes')"),
     "hop": _IN_FROM.format("HOP(t, at, INTERVAL '5 minutes', INTERVAL '10 minutes')"),
+    "current_watermark": "A table drops the rows behind its watermark; SHOW WATERMARKS has its value, and how many were dropped.",
+    "regexp_extract": "(regexp_match(text, pattern))[1] is the first group, or the whole match of a pattern without groups.",
+    "convert_tz": "Write at AT TIME ZONE 'Europe/Rome' AT TIME ZONE 'UTC'.",
+    "str_to_map": "There are no maps; split_part(text, ':', 2) is a part of a text, and jsonb has fields by name.",
 }
 _CALLED = frozenset((*FUNCTIONS, *time_functions.TIME_FUNCTIONS, *WITH_UNIT, "now", "proctime"))
 """The names of all functions of values."""
@@ -282,6 +287,10 @@ class ScalarBinder:
         if name in WITH_UNIT and tree.expressions:
             return _renamed(with_unit(name, tree.expressions[0].name, [self.bind(each) for each in tree.expressions[1:]]), name)
         if name not in _CALLED:
+            if name in SETS:
+                raise self.text.unsupported(
+                    tree, f"{name} returns rows, which in {self.clause}", "Put it into a subquery in FROM."
+                )
             raise self.text.name_error(tree, f"there is no function {name!r}. {_NEAREST.get(name, _LISTED)}")
         arguments = [self.bind(argument) for argument in tree.expressions]
         if name in time_functions.TIME_FUNCTIONS:

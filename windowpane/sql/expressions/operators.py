@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, rising, settled, text_literal
 from windowpane.sql.expressions.types import (
     BOOLEAN,
@@ -223,7 +224,14 @@ def keeps_order(interval: Expr) -> bool:
 def _shifted_there(operator: str, left: Expr, right: Expr) -> Expr:
     """Return an instant moved by an interval: months and days on the calendar of the session's zone, the rest as it passes."""
     interval = negate(right) if operator == "-" else right
-    return build(TIMESTAMPTZ, f"windowpane_shift({{0}}, {{1}}, {text_literal(zone.current())})", left, interval)
+    moved = build(TIMESTAMPTZ, f"windowpane_shift({{0}}, {{1}}, {text_literal(zone.current())})", left, interval)
+    return rising(moved, left) if left.rises_with == NOW and not right.columns and _elapses(right) else moved
+
+
+def _elapses(interval: Expr) -> bool:
+    """Whether a constant interval has neither months nor days, so that instants moved by it keep their order in every zone."""
+    calendar = re.findall(r"to_(?:months|days)\((-?\d+)\)", interval.sql)
+    return bool(calendar) and set(calendar) == {"0"}
 
 
 def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:

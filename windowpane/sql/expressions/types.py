@@ -159,6 +159,11 @@ def array_of(element: SqlType) -> SqlType:
     return SqlType("array", element=element)
 
 
+def innermost(kind: SqlType) -> SqlType:
+    """Return the type of the elements of an array, of those of its elements, and so on; a type that is no array itself."""
+    return kind if kind.element is None else innermost(kind.element)
+
+
 def named(name: str, arguments: tuple[int, ...] = ()) -> SqlType | None:
     """Return the type called ``name`` (lower case), ``None`` if there is none: a varchar has no length, or the largest."""
     if name.endswith("[]"):

@@ -142,6 +142,9 @@ def _create(cursor: Cursor) -> Statement:
         return _index(cursor, text)
     if cursor.peek() in ("TABLE", "SOURCE"):
         return read_table(cursor, text)
+    if cursor.peek() in ("TEMPORARY", "TEMP"):
+        kept = "Leave the word out; what a session makes is dropped with it where its store is ':memory:', and else with DROP."
+        raise cursor.unsupported(f"CREATE {cursor.peek()}", kept)
     raise cursor.unsupported(f"CREATE {cursor.peek()}", "CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
 
 

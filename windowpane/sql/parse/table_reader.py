@@ -11,7 +11,11 @@ from windowpane.sql.parse.cursor import Cursor
 from windowpane.sql.parse.dialect import Token
 from windowpane.sql.parse.statements import ColumnSpec, CreateTable, WatermarkSpec
 
-_AFTER_TYPE = (",", ")", "PRIMARY KEY", "NOT", "NULL", "DEFAULT", "AS", "UNIQUE", "REFERENCES", "CHECK")
+_AFTER_TYPE = (",", ")", "PRIMARY KEY", "NOT", "NULL", "DEFAULT", "AS", "UNIQUE", "REFERENCES", "CHECK", "METADATA", "COMMENT")
+_INSTEAD_ON_A_COLUMN = {
+    "METADATA": "Declare a column; one of Kafka's rows has the columns of Spark, as in timestamp timestamptz and key bytea.",
+    "COMMENT": "Write it behind --.",
+}
 _AFTER_EXPRESSION = (",", ")", "PRIMARY KEY", "NOT")
 
 
@@ -45,6 +49,8 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
     conflict = conflict or _conflict(cursor) or (IGNORE if append_only else OVERWRITE)
     if cursor.peek() in ("FORMAT", "INCLUDE"):
         raise cursor.unsupported(f"{cursor.peek()} on a table", "Give the format as an option in WITH (...).")
+    if cursor.peek() == "LIKE":
+        raise cursor.unsupported("LIKE in CREATE TABLE", "Write the columns.")
     if query is None and not items.columns:
         raise cursor.syntax_error(f"table {name!r} has no columns.")
     spec = tuple(items.columns)
@@ -149,7 +155,8 @@ def _column(cursor: Cursor, items: _Items) -> None:
         elif cursor.take("AS"):
             generated = cursor.parse_until(*_AFTER_EXPRESSION)
         else:
-            raise cursor.unsupported(f"{cursor.peek()} on a column", "PRIMARY KEY, NOT NULL, DEFAULT and AS expression are.")
+            instead = _INSTEAD_ON_A_COLUMN.get(cursor.peek(), "PRIMARY KEY, NOT NULL, DEFAULT and AS expression are.")
+            raise cursor.unsupported(f"{cursor.peek()} on a column", instead)
     items.columns.append(ColumnSpec(name, kind, not_null, default, generated))
 
 
@@ -176,14 +183,34 @@ def read_type(cursor: Cursor, tokens: list[Token]) -> SqlType:
     opening = words.index("(") if "(" in words else len(words)
     closing = words.index(")") if ")" in words else len(words)
     arguments = tuple(int(word) for word in words[opening + 1 : closing] if word.isdigit())
-    rest = [word for index, word in enumerate(words) if index < opening or index > closing]
+    rest = _array_in_words([word for index, word in enumerate(words) if index < opening or index > closing])
     arrays = "".join("[]" for word in rest if word == "[")
     name = " ".join(word for word in rest if word not in ("[", "]")) + arrays
     found = named(name, arguments)
     if found is None:
         length = f"({', '.join(map(str, arguments))})" if arguments else ""
         shown = name.removesuffix(arrays) + length + arrays or "of this column"
-        raise cursor.unsupported(
-            f"the type {shown!r}", "Numbers, text without a length, bytea, dates, times, intervals, jsonb and arrays are."
-        )
+        raise cursor.unsupported(f"the type {shown!r}", _instead_of_type(words[0] if words else "", arguments))
     return found
+
+
+def _array_in_words(words: list[str]) -> list[str]:
+    """Return a type with ``[]`` where it says ``ARRAY<int>``, as Flink and Spark do, or ``int ARRAY``, as standard SQL does."""
+    if words[:2] == ["array", "<"] and words[-1].strip(">") == "":
+        inner = words[2:-1] + [">"] * (len(words[-1]) - 1)
+        return [*_array_in_words(inner), "[", "]"]
+    if len(words) > 1 and words[-1] == "array":
+        return [*words[:-1], "[", "]"]
+    return words
+
+
+_TEXTS = ("varchar", "char", "character", "bpchar", "string", "text", "binary", "varbinary")
+_COMPOUND = ("row", "struct", "map", "multiset")
+
+
+def _instead_of_type(word: str, arguments: tuple[int, ...]) -> str:
+    if word in _TEXTS and arguments:
+        return f"Leave the length out: write {'bytea' if 'binary' in word else 'varchar'}."
+    if word in _COMPOUND:
+        return "Give each field a column, or declare jsonb, whose fields are value -> 'field' and value ->> 'field'."
+    return "Numbers, text without a length, bytea, dates, times, intervals, jsonb and arrays are."

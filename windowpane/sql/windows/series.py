@@ -66,12 +66,15 @@ class SetCalls:
     """The functions that return rows in the select list of one SELECT.
 
     Each row is returned once for each element of the longest of them; the others are NULL where they have fewer (PostgreSQL).
+    A call in the arguments of another, as in ``unnest(regexp_matches(...))``, repeats the rows first: calls have levels, and
+    those of one level are returned side by side.
     """
 
     def __init__(self, text: Text, ids: Ids) -> None:
         """Begin without any."""
         self._text, self._ids = text, ids
         self._calls: dict[str, tuple[Expr, Column, str | None]] = {}
+        self._levels: dict[str, int] = {}
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -88,22 +91,26 @@ class SetCalls:
         while above is not None and not isinstance(above, exp.Select):
             chooses = isinstance(above, exp.Case | exp.Window | exp.AggFunc)
             called = str(above.this).lower() if isinstance(above, exp.Anonymous) else ""
-            if chooses or called == "coalesce" or called in SETS or called in AGGREGATES:
+            if chooses or called == "coalesce" or called in AGGREGATES:
                 raise self._text.unsupported(tree, f"{name} inside another call", "Put it into a subquery in FROM.")
             above = above.parent
         listed, series = _listed(tree, binder, self._text)
         assert listed.type.element is not None
         if listed.sql not in self._calls:
-            self._calls[listed.sql] = (listed, self._ids.column(name, listed.type.element), series)
+            column = self._ids.column(name, listed.type.element)
+            self._calls[listed.sql] = (listed, column, series)
+            self._levels[column.id] = 1 + max((self._levels.get(each, 0) for each in listed.columns), default=0)
         column = self._calls[listed.sql][1]
         return column.renamed(name).expr
 
     def apply(self, node: Node) -> Node:
         """Return a node with its rows repeated, and the columns of the calls."""
-        if not self._calls:
-            return node
+        for level in sorted(set(self._levels.values())):
+            node = self._repeated(node, [call for call in self._calls.values() if self._levels[call[1].id] == level])
+        return node
+
+    def _repeated(self, node: Node, calls: list[tuple[Expr, Column, str | None]]) -> Node:
         number = self._ids.column("ordinality", BIGINT)
-        calls = list(self._calls.values())
         if len(calls) == 1:
             listed, column, series = calls[0]
             return plan.unnest(node, listed.sql, column, number, series)

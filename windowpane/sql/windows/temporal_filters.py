@@ -15,6 +15,7 @@ from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.nodes import Node, TemporalFilter
 from windowpane.sql.parse.positions import Text
+from windowpane.sql.values import zone
 
 _LEAVES, _ENTERS = (">", ">="), ("<", "<=")
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "="}
@@ -84,7 +85,8 @@ def _possible(condition: Expr, tree: exp.Expr, text: Text) -> str:
     if NOW in value.sql or clock.columns or not value.columns:
         raise text.unsupported(tree, "now() on both sides of a comparison, or beside a column, in a materialized view", _FORM)
     if not (clock.rises_with == NOW or _BY_MONTHS.fullmatch(clock.sql)):
-        raise text.unsupported(tree, "a clock that does not always rise, in a materialized view", _FORM)
+        there = f" In the time zone {zone.current()} use hours in place of days." if zone.current() != zone.UTC else ""
+        raise text.unsupported(tree, "a clock that does not always rise, in a materialized view", _FORM + there)
     if operator in _ENTERS:
         return f"({value.sql} IS NOT NULL)"
     return f"({value.sql} >= {_earlier(clock)})"
