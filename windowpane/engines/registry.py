@@ -97,7 +97,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
         SlicesEngine,
         refusal=slices.refusal,
-        reason=lambda program: "windows of fixed size over built-in aggregates share slices",
+        reason="windows of fixed size over built-in aggregates share slices",
         state="a segment log: partial aggregates by slice and key",
         combining_refusal=slices.combining_refusal,
         folds_punctual=True,
@@ -107,7 +107,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
         SessionsEngine,
         refusal=sessions.refusal,
-        reason=lambda program: "sessions of built-in aggregates are islands of rows and open sessions",
+        reason="sessions of built-in aggregates are islands of rows and open sessions",
         state="hash pages: open sessions with their partial aggregates, with an evictor their elements, by a hash of the key",
         combining_refusal=sessions.combining_refusal,
         explains=_is_session,
@@ -115,7 +115,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
         TimedPanesEngine,
         refusal=timed.refusal,
-        reason=lambda program: "built-in aggregates are kept by key and window, and clocks fire them",
+        reason="built-in aggregates are kept by key and window, and clocks fire them",
         state="segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
         combining_refusal=timed.combining_refusal,
         explains=_is_no_session,
@@ -123,7 +123,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
         UpdatesEngine,
         refusal=updates.refusal,
-        reason=lambda program: "each batch changes built-in aggregates by key and window, and fires what it changed",
+        reason="each batch changes built-in aggregates by key and window, and fires what it changed",
         state="a segment log by window or shard of keys: partial aggregates, with pane_info how many panes there were",
         combining_refusal=updates.combining_refusal,
         explains=_fires_each_batch,
@@ -131,28 +131,27 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
         NeverEngine,
         refusal=never.refusal,
-        reason=lambda program: "the trigger never fires, so nothing needs keeping",
+        reason="the trigger never fires, so nothing needs keeping",
         state="nothing",
         explains=_is_never_expected,
     ),
     EngineSpec(
         CountsEngine,
         refusal=counts.refusal,
-        reason=lambda program: "running counts cut built-in aggregates where windows fire",
+        reason="running counts cut built-in aggregates where windows fire",
         state="a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
         explains=_is_no_session,
     ),
     EngineSpec(
         TriggersEngine,
         refusal=triggers.refusal,
-        reason=lambda program: "the trigger is called once for windows that are alike, and cuts built-in aggregates",
+        reason="the trigger is called once for windows that are alike, and cuts built-in aggregates",
         state="a segment log by window or shard of keys: what the trigger keeps, and partial aggregates, also of the last pane "
         "where it is taken back",
         combining_refusal=triggers.combining_refusal,
     ),
     EngineSpec(
         RowEngine,
-        refusal=lambda program: None,
         reason=_of_the_reference,
         state="sorted pages: keyed state, event-time timers, processing-time timers",
     ),
@@ -178,8 +177,7 @@ OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
     ),
     EngineSpec(
         OverReferenceEngine,
-        refusal=lambda program: None,
-        reason=lambda program: "the reference operators run every program",
+        reason="the reference operators run every program",
         state="sorted pages: keyed state, and a sort buffer",
     ),
 )
@@ -189,13 +187,12 @@ ROLLING_ENGINES: Final[tuple[EngineSpec[RollingProgram], ...]] = (
     EngineSpec(
         RollingEngine,
         refusal=rolling.refusal,
-        reason=lambda program: "windows of a key merge pieces of partial aggregates, all keys at once",
+        reason="windows of a key merge pieces of partial aggregates, all keys at once",
         state="hash pages: by key its last row, and partial aggregates of the times that a window can still see",
     ),
     EngineSpec(
         RollingReferenceEngine,
-        refusal=lambda program: None,
-        reason=lambda program: "the reference operator runs all rolling features",
+        reason="the reference operator runs all rolling features",
         state="sorted pages: by key the rows that a window can still see, and when features change",
     ),
 )
@@ -205,28 +202,26 @@ POINT_IN_TIME_ENGINES: Final[tuple[EngineSpec[PointInTimeProgram], ...]] = (
     EngineSpec(
         PointInTimeEngine,
         refusal=point_in_time.refusal,
-        reason=lambda program: "all labels find their rows by one search, and kernels fold them",
+        reason="all labels find their rows by one search, and kernels fold them",
         state="nothing",
         serves=_is_static,
     ),
     EngineSpec(
         WaitingLabelsEngine,
         refusal=point_in_time.refusal,
-        reason=lambda program: "labels that are due find their rows by one search, and kernels fold them",
+        reason="labels that are due find their rows by one search, and kernels fold them",
         state="hash pages: labels that wait and the rows that windows can see, by a hash of the key",
         serves=_is_stream,
     ),
     EngineSpec(
         WaitingLabelsReferenceEngine,
-        refusal=lambda program: None,
-        reason=lambda program: "rows and labels of a key meet one by one when the watermark has passed them",
+        reason="rows and labels of a key meet one by one when the watermark has passed them",
         state="hash pages: labels that wait and the rows that windows can see, by a hash of the key",
         serves=_is_stream,
     ),
     EngineSpec(
         PointInTimeReferenceEngine,
-        refusal=lambda program: None,
-        reason=lambda program: "rows and labels of a key meet one by one",
+        reason="rows and labels of a key meet one by one",
         state="nothing",
         serves=_is_static,
     ),
@@ -236,51 +231,49 @@ POINT_IN_TIME_ENGINES: Final[tuple[EngineSpec[PointInTimeProgram], ...]] = (
 DEDUPLICATION_ENGINES: Final[tuple[EngineSpec[DeduplicationProgram], ...]] = (
     EngineSpec(
         DeduplicationEngine,
-        refusal=lambda program: None,
-        reason=lambda program: "rows of a batch meet the held ones of their keys all at once",
+        reason="rows of a batch meet the held ones of their keys all at once",
         state="hash pages: what a row that is not late can be a duplicate of, by a hash of the key",
     ),
     EngineSpec(
         DeduplicationReferenceEngine,
-        refusal=lambda program: None,
-        reason=lambda program: "the reference operator runs every program",
+        reason="the reference operator runs every program",
         state="sorted pages: runs of near rows by key, and when each is forgotten",
     ),
 )
 """The engines of deduplication."""
+
 JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
     EngineSpec(
         JoinIntervalEngine,
         refusal=interval.refusal,
-        reason=lambda program: "pairs are found by search in rows sorted by key and time",
+        reason="pairs are found by search in rows sorted by key and time",
         state="the rows of each side that a row to come can reach, and which of them have matched",
         serves=lambda program: interval.refusal(program) is None,
     ),
     EngineSpec(
         JoinAsOfEngine,
         refusal=as_of.refusal,
-        reason=lambda program: "the version of a time is found by search in versions sorted by key and time",
+        reason="the version of a time is found by search in versions sorted by key and time",
         state="left rows that wait, and of each key the versions that a left row to come can match",
         serves=lambda program: as_of.refusal(program) is None,
     ),
     EngineSpec(
         JoinByArrivalEngine,
         refusal=by_arrival.refusal,
-        reason=lambda program: "left rows find the last right row of their key all at once",
+        reason="left rows find the last right row of their key all at once",
         state="hash pages: the last right row of each key, by a hash of the key",
         serves=lambda program: by_arrival.refusal(program) is None,
     ),
     EngineSpec(
         JoinWindowEngine,
         refusal=windows.refusal,
-        reason=lambda program: "a window program over the rows of both sides, whose function joins what a window holds",
+        reason="a window program over the rows of both sides, whose function joins what a window holds",
         state="that of windows which keep their rows",
         serves=lambda program: windows.refusal(program) is None,
     ),
     EngineSpec(
         JoinReferenceEngine,
-        refusal=lambda program: None,
-        reason=lambda program: "the reference operators run every join",
+        reason="the reference operators run every join",
         state="sorted pages: the held rows of both sides by key, and when they are final",
     ),
 )

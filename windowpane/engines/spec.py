@@ -18,6 +18,10 @@ def _always(program: Any) -> bool:
     return True
 
 
+def _runs_all(program: Any) -> None:
+    return None
+
+
 class EngineClass(Protocol[P_contra]):
     """The class of an engine: made from a program, it travels to workers, which so import no other engine."""
 
@@ -35,9 +39,9 @@ class EngineSpec(Generic[P]):
 
     Args:
         make: its class.
-        refusal: why the engine cannot run a program, ``None`` if it can.
-        reason: why it is chosen where it can.
+        reason: why it is chosen where it can run a program, or what says so of one.
         state: what its blobs are, for people.
+        refusal: why the engine cannot run a program, ``None`` if it can.
         combining_refusal: why the rows of a program must arrive whole, as far as this engine is concerned, ``None`` if its
             ``combiner`` may fold them before the shuffle. Without it the engine has no combiner.
         folds_punctual: whether that ``combiner`` also finds which rows are late, so that these stay whole while others fold.
@@ -47,9 +51,9 @@ class EngineSpec(Generic[P]):
     """
 
     make: EngineClass[P]
-    refusal: Callable[[P], str | None]
-    reason: Callable[[P], str]
+    reason: str | Callable[[P], str]
     state: str
+    refusal: Callable[[P], str | None] = _runs_all
     combining_refusal: Callable[[P], str | None] | None = None
     folds_punctual: bool = False
     folds_ordered: bool = False
@@ -60,6 +64,10 @@ class EngineSpec(Generic[P]):
     def name(self) -> str:
         """The word for the engine, in ``explain()`` and ``engine(...)``."""
         return self.make.name
+
+    def reason_for(self, program: P) -> str:
+        """Return why the engine is chosen for a program that it can run."""
+        return self.reason if isinstance(self.reason, str) else self.reason(program)
 
 
 class Choice(NamedTuple, Generic[P]):
@@ -91,9 +99,9 @@ def choose(engines: Sequence[EngineSpec[P]], program: P, wanted: str | None = No
         if wanted in (None, each.name):
             refused = each.refusal(program)
             if refused is None:
-                return Choice(each, each.reason(program))
+                return Choice(each, each.reason_for(program))
             refusals[each.name] = refused
     if wanted is not None:
         raise InvalidSpecError(f"the engine {wanted!r} cannot run this program: {refusals[wanted]}.")
     notes = [f"not {each.name}: {refusals[each.name]}" for each in candidates if each.explains(program)]
-    return Choice(reference, "; ".join([reference.reason(program), *notes]))
+    return Choice(reference, "; ".join([reference.reason_for(program), *notes]))

@@ -197,6 +197,23 @@ class ComposableTrigger(ABC):
             child.forget(child_path(path, number), moment)
 
 
+class Leaf(ComposableTrigger):
+    """A node with none below; where it does not say otherwise, one that fires again and again."""
+
+    @property
+    def children(self) -> Sequence[ComposableTrigger]:
+        """None."""
+        return ()
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """No."""
+        return False
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Continue."""
+        return state, False
+
+
 def child_path(path: str, number: int) -> str:
     """Return the path of a child."""
     return f"{path}{number}/"

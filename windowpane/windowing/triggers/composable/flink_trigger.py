@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.triggers.base import Trigger
-from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, Leaf, Moment
 from windowpane.windowing.triggers.composable.once import Default
 from windowpane.windowing.triggers.each_batch import EachBatch
 from windowpane.windowing.triggers.event_time import EventTimeTrigger
@@ -17,22 +17,13 @@ from windowpane.windowing.triggers.purging import PurgingTrigger
 
 
 @dataclass(frozen=True)
-class FlinkTrigger(ComposableTrigger):
+class FlinkTrigger(Leaf):
     """A trigger of Flink's: ready where the callback behind the evaluation answered FIRE. Never finished.
 
     Its state and timers are its own, under its path; the tree holds nothing for it.
     """
 
     trigger: Trigger
-
-    @property
-    def children(self) -> Sequence[ComposableTrigger]:
-        """None."""
-        return ()
-
-    def may_finish(self, allowed_lateness: int) -> bool:
-        """No."""
-        return False
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
         """Call the trigger with the row."""
@@ -43,10 +34,6 @@ class FlinkTrigger(ComposableTrigger):
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
         """Return what the trigger answered."""
         return path in moment.answers
-
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Continue."""
-        return state, False
 
     def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
         """Yield the trigger."""

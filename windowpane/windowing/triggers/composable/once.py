@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import Duration, add_clamped, to_micros
-from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment
-
-
-class _Leaf(ComposableTrigger):
-    @property
-    def children(self) -> Sequence[ComposableTrigger]:
-        """None."""
-        return ()
+from windowpane.windowing.triggers.composable.base import Leaf, Moment
 
 
 @dataclass(frozen=True)
-class AfterCount(_Leaf):
+class AfterCount(Leaf):
     """Fires once, when so many rows were added since it began.
 
     Rows are counted one by one, wherever micro-batches begin and end.
@@ -69,7 +62,7 @@ class AfterCount(_Leaf):
 
 
 @dataclass(frozen=True, init=False)
-class AfterProcessingTime(_Leaf):
+class AfterProcessingTime(Leaf):
     """Fires once, a delay after the first row that was added since it began, by the clock. Later rows do not move it.
 
     Args:
@@ -133,7 +126,7 @@ class AfterProcessingTime(_Leaf):
 
 
 @dataclass(frozen=True)
-class Default(_Leaf):
+class Default(Leaf):
     """Fires when the watermark reaches the window's end, and for each late row behind it; Flink's EventTimeTrigger.
 
     Example:
@@ -146,21 +139,13 @@ class Default(_Leaf):
         """Yes."""
         return True
 
-    def may_finish(self, allowed_lateness: int) -> bool:
-        """No."""
-        return False
-
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
         """Return whether the end is reached."""
         return moment.end_reached
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Continue."""
-        return state, False
-
 
 @dataclass(frozen=True)
-class Always(_Leaf):
+class Always(Leaf):
     """Fires for each row, and at the window's end. Beam's.
 
     Example:
@@ -168,21 +153,13 @@ class Always(_Leaf):
         Always()
     """
 
-    def may_finish(self, allowed_lateness: int) -> bool:
-        """No."""
-        return False
-
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
         """Yes."""
         return True
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Continue."""
-        return state, False
-
 
 @dataclass(frozen=True)
-class Never(_Leaf):
+class Never(Leaf):
     """Never fires: the contents of the window are emitted when it is cleaned up.
 
     Beam's. Flink's ``NeverTrigger`` drops what a window holds.
@@ -197,14 +174,6 @@ class Never(_Leaf):
         """Yes: it fires at most once."""
         return True
 
-    def may_finish(self, allowed_lateness: int) -> bool:
-        """No."""
-        return False
-
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
         """No."""
         return False
-
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Continue; it never fires."""
-        return state, False
