@@ -1,0 +1,96 @@
+"""Errors of checkpoints and state: raised where a query restarts."""
+
+from __future__ import annotations
+
+from windowpane.errors.base import WindowpaneError
+
+
+class ChangedPlanError(WindowpaneError):
+    """A restart found state that another program wrote: its plan or schema differs from the one that runs now."""
+
+    def __init__(self, differences: dict[str, tuple[str | None, str | None]]) -> None:
+        """Name each part that differs, as it was and as it is."""
+        lines = [f"  {part}: was {was or 'absent'}, is {now or 'absent'}" for part, (was, now) in differences.items()]
+        super().__init__(
+            "the checkpoint was written by a different program; its state cannot be read by this one:\n"
+            + "\n".join(lines)
+            + "\nRestore these parts, or start with a new checkpoint location. Nothing was changed in the old one."
+        )
+        self.differences = differences
+
+
+class HistoryAfterStartError(WindowpaneError):
+    """A history was given to rolling features whose checkpoint has begun already."""
+
+    def __init__(self, checkpoint: str | None = None) -> None:
+        """Name the checkpoint, if it is known, and the ways out."""
+        which = "this checkpoint" if checkpoint is None else f"checkpoint {checkpoint!r}"
+        super().__init__(
+            f"history= is what a query begins with, and {which} has begun already. To continue from it, leave history= and cut= "
+            "out: a history that it began with is in its state. To begin with another one, start with a new checkpoint."
+        )
+        self.checkpoint = checkpoint
+
+
+class EndedStreamError(WindowpaneError):
+    """A query was started with the checkpoint of a stream that ``flush_at_end`` has ended."""
+
+    def __init__(self, checkpoint: str) -> None:
+        """Name the checkpoint and the ways out."""
+        super().__init__(
+            f"checkpoint {checkpoint!r} belongs to a stream that flush_at_end=True has ended: all of its windows are written, "
+            "and rows that came now would be late for them. To read the whole input again, start with a new checkpoint and new "
+            "outputs. Where more rows will arrive, leave flush_at_end out: later rows, or heartbeats, close the windows."
+        )
+        self.checkpoint = checkpoint
+
+
+class RunningCheckpointError(WindowpaneError):
+    """A query was started with the checkpoint of a query that runs."""
+
+    def __init__(self, checkpoint: str, name: str | None, query: str) -> None:
+        """Name the checkpoint, the query and the ways out."""
+        super().__init__(
+            f"checkpoint {checkpoint!r} belongs to query {name or query!r}, which runs in this session: Spark would stop it to "
+            f"start this one. Stop it before, spark.streams.get({query!r}).stop(), or give this query a checkpoint of its own. "
+            "To have Spark stop it, set spark.sql.streaming.stopActiveRunOnRestart to true."
+        )
+        self.checkpoint, self.query = checkpoint, query
+
+
+class RepartitionedCheckpointError(WindowpaneError):
+    """Spark's offline repartition has rewritten a checkpoint: its keys are in other buckets than rows are sent to now."""
+
+    def __init__(self, written: int, partitions: int) -> None:
+        """Name the number of state partitions that the keys were spread over, and the number there is now."""
+        super().__init__(
+            f"the state was written over {written} state partitions, and the checkpoint has been repartitioned to {partitions}: "
+            "windowpane spreads keys by that number, so rows would not find the state of their keys. Go on from a copy of the "
+            f"checkpoint made before, or start with a new checkpoint location and spark.sql.shuffle.partitions = {partitions}. "
+            "The refused batch has written nothing."
+        )
+        self.written = written
+        self.partitions = partitions
+
+
+class UnknownStateFormatError(WindowpaneError):
+    """A state blob is of another kind, or of a format version this windowpane does not read."""
+
+    def __init__(self, kind: str, found: str, supported: tuple[int, ...]) -> None:
+        versions = ", ".join(str(version) for version in supported)
+        super().__init__(
+            f"state blob of kind {kind!r}: found {found}, but this windowpane reads only "
+            f"format version(s) {versions} of {kind!r}. Upgrade windowpane, or restart with "
+            "the version that wrote the checkpoint."
+        )
+        self.kind = kind
+        self.found = found
+        self.supported = supported
+
+
+class UnreadableStateError(WindowpaneError):
+    """State bytes do not decode: they are damaged, incomplete, or need something this machine lacks."""
+
+
+class PageLimitError(WindowpaneError, ValueError):
+    """A page limit of SortedPages is below one row or one byte."""
