@@ -209,17 +209,6 @@ def test_calls_with_one_argument_share_its_values_and_rows_are_not_kept() -> Non
         assert values_kept(session) == [0, 0]
 
 
-def test_values_expire_with_their_group() -> None:
-    with Session(":memory:") as session:
-        session.run("CREATE TABLE t (at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '1 minute') APPEND ONLY")
-        view = "SELECT window_start, count(DISTINCT v) AS n FROM tumble(t, at, INTERVAL '5 minutes') GROUP BY window_start"
-        session.run(f"CREATE MATERIALIZED VIEW mv AS {view}")
-        for minute in (0, 1, 2, 6):
-            session.run(f"INSERT INTO t VALUES ('2024-01-01 10:0{minute}', 1), ('2024-01-01 10:0{minute}', {minute}); FLUSH")
-        assert values_kept(session) == [2]
-        assert sorted(session.query("SELECT n FROM mv").rows()) == [(2,), (3,)]
-
-
 def test_a_store_of_an_earlier_version_goes_on_with_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Spark it is the state itself that shows it."""
     store = str(tmp_path / "store.duckdb")

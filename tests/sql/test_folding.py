@@ -51,14 +51,15 @@ def test_groups_of_rows_that_stay_spread_over_buckets(spread_session: Session) -
     check(spread_session, 7)
 
 
-def test_a_group_keeps_no_rows_and_goes_with_the_watermark() -> None:
+@pytest.mark.parametrize(("call", "stored", "results"), [("sum(v)", [1], [6, 7]), ("count(DISTINCT v)", [1, 2], [2, 3])])
+def test_no_rows_are_stored_and_groups_with_their_values_expire(call: str, stored: list[int], results: list[int]) -> None:
+    """``stored``: the group of the open window, and its distinct values."""
     with Session(":memory:") as session:
         session.run("CREATE TABLE t (at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '1 minute') APPEND ONLY")
-        view = "SELECT window_start, sum(v) AS s FROM tumble(t, at, INTERVAL '5 minutes') GROUP BY window_start"
+        view = f"SELECT window_start, {call} AS n FROM tumble(t, at, INTERVAL '5 minutes') GROUP BY window_start"
         session.run(f"CREATE MATERIALIZED VIEW mv AS {view}")
         for minute in (0, 1, 2, 6):
-            session.run(f"INSERT INTO t VALUES ('2024-01-01 10:0{minute}', 1), ('2024-01-01 10:0{minute}', 2); FLUSH")
-        state = session._storage.run("SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'mv/%'")
-        (kept,) = [session._storage.run(f'SELECT count(*) FROM windowpane_state."{name}"') for (name,) in state]
-        assert kept == [(1,)]
-        assert sorted(session.query("SELECT s FROM mv").rows()) == [(3,), (9,)]
+            session.run(f"INSERT INTO t VALUES ('2024-01-01 10:0{minute}', 1), ('2024-01-01 10:0{minute}', {minute}); FLUSH")
+        tables = session._storage.run("SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'mv/%'")
+        assert sorted(session._storage.count(f'windowpane_state."{name}"') for (name,) in tables) == stored
+        assert sorted(session.query("SELECT n FROM mv").rows()) == [(n,) for n in results]

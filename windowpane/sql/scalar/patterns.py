@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, text_literal
-from windowpane.sql.expressions.types import BOOLEAN, INTEGER, VARCHAR, array_of, is_text
+from windowpane.sql.expressions.types import BOOLEAN, INTEGER, VARCHAR, SqlType, array_of, is_text
 from windowpane.sql.scalar.signatures import Builder, accepted
 from windowpane.sql.values.similar import SimilarPatternError, regular
 
@@ -97,27 +97,26 @@ def _names_more_groups(pattern: Expr, new: Expr) -> bool:
         return True
 
 
-def _match(arguments: Sequence[Expr]) -> Expr:
+def _by_pattern(function: str, kind: SqlType, arguments: Sequence[Expr]) -> Expr:
+    """Return the call of a function that takes a text, a pattern, and perhaps flags."""
     counted(arguments, 2, 3)
     value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
     flags = _flags(arguments[2] if len(arguments) > 2 else None)
-    return build(array_of(VARCHAR), f"windowpane_pattern_match({{0}}, {{1}}, '{flags}')", value, pattern)
+    return build(kind, f"windowpane_pattern_{function}({{0}}, {{1}}, '{flags}')", value, pattern)
+
+
+def _match(arguments: Sequence[Expr]) -> Expr:
+    return _by_pattern("match", array_of(VARCHAR), arguments)
 
 
 def every_match(arguments: Sequence[Expr]) -> Expr:
     """Return ``regexp_matches`` as the list of what it returns: the first match, or all with the flag ``g``."""
-    counted(arguments, 2, 3)
-    value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
-    flags = _flags(arguments[2] if len(arguments) > 2 else None)
-    return build(array_of(array_of(VARCHAR)), f"windowpane_pattern_matches({{0}}, {{1}}, '{flags}')", value, pattern)
+    return _by_pattern("matches", array_of(array_of(VARCHAR)), arguments)
 
 
 def parts_between(arguments: Sequence[Expr]) -> Expr:
     """Return the parts of a text between matches as an array."""
-    counted(arguments, 2, 3)
-    value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
-    flags = _flags(arguments[2] if len(arguments) > 2 else None)
-    return build(array_of(VARCHAR), f"windowpane_pattern_split({{0}}, {{1}}, '{flags}')", value, pattern)
+    return _by_pattern("split", array_of(VARCHAR), arguments)
 
 
 def _count(arguments: Sequence[Expr]) -> Expr:
