@@ -30,6 +30,7 @@ from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.engines.triggers.due_timers import DueTimers
 from windowpane.engines.triggers.pane_results import OF_NOTHING
+from windowpane.engines.triggers.pane_state import SHOWN, STANDING
 from windowpane.engines.triggers.session_walk import Entry, Numbers, Row, Session, SessionWalk
 from windowpane.engines.triggers.standings import Standings
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, SEGMENT, START, TIME, hidden
@@ -40,7 +41,7 @@ from windowpane.kernels.keys.dense_codes import distinct, places_in
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.panes import NO_PANES
 
-_STANDING, _KIND, _OWNER = hidden("standing"), hidden("shown"), hidden("owner")
+_OWNER = hidden("owner")
 
 
 class _Met(NamedTuple):
@@ -96,7 +97,7 @@ class TriggeredSessions(ColumnarBatch):
         if held is None:
             return
         self._standings.set_clocks(self.watermark, self.now)
-        numbers = self._standings.of(held[_STANDING])
+        numbers = self._standings.of(held[STANDING])
         is_due = self._standings.first_times(numbers, held[END].to_numpy() - 1, event_time) <= clock
         keys, places = BatchKeys.of(held.filter(pa.array(is_due)), self._keys), np.full(len(numbers), -1)
         places[is_due] = keys.codes
@@ -121,7 +122,7 @@ class TriggeredSessions(ColumnarBatch):
             others, met = None, _Met(keys.distinct, [], self._no_partials(rows), np.zeros(0, np.int64), None)
         else:
             places = places_in(held.select(self._keys), keys.distinct)
-            met = self._met(held, self._standings.of(held[_STANDING]), keys.distinct, places)
+            met = self._met(held, self._standings.of(held[STANDING]), keys.distinct, places)
             others = held.filter(pa.array(places < 0))
         walk = self._walk(met)
         walk.take(self._rows(rows, keys.codes, starts, ends))
@@ -177,7 +178,7 @@ class TriggeredSessions(ColumnarBatch):
         if kept is None:
             return None
         of = places_in(kept.select(self._keys), keys).tolist()
-        columns = (kept[name].to_pylist() for name in (_OWNER, START, END, _KIND))
+        columns = (kept[name].to_pylist() for name in (_OWNER, START, END, SHOWN))
         for at, (key, owner, start, end, kind, panes) in enumerate(zip(of, *columns, _numbers_of(kept), strict=True)):
             session = owners.get((key, owner))
             if session is not None:
@@ -272,7 +273,7 @@ class TriggeredSessions(ColumnarBatch):
         numbers = np.array([session.standing for session in live], np.int64)
         for name, side in ((START, "start"), (END, "end")):
             kept = kept.append_column(name, pa.array([getattr(session, side) for session in live], pa.int64()))
-        kept = kept.append_column(_STANDING, self._standings.column(numbers))
+        kept = kept.append_column(STANDING, self._standings.column(numbers))
         kept = kept.append_column(FILLED, pa.array([place is not None for place in places], pa.bool_()))
         rows = pa.array(places, pa.int64())
         for name in self._names:
@@ -298,7 +299,7 @@ class TriggeredSessions(ColumnarBatch):
             _OWNER: [session.start for session, _ in pairs],
             START: [entry.start for entry in entries],
             END: [entry.end for entry in entries],
-            _KIND: [entry.kind for entry in entries],
+            SHOWN: [entry.kind for entry in entries],
         }
         for name, values in columns.items():
             kept = kept.append_column(name, pa.array(values, pa.int64()))
@@ -329,7 +330,7 @@ class TriggeredSessions(ColumnarBatch):
             if kept is None:
                 self._due.drop(segment)
                 continue
-            numbers, last_instants = self._standings.of(kept[_STANDING]), kept[END].to_numpy() - 1
+            numbers, last_instants = self._standings.of(kept[STANDING]), kept[END].to_numpy() - 1
             firsts = (self._standings.first_times(numbers, last_instants, event_time) for event_time in (True, False))
             self._due.note(segment, *(int(times.min()) for times in firsts))
 
