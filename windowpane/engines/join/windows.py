@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from windowpane.arrays import Integers
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.common.staggering import staggered
-from windowpane.engines.join.grouping import GroupedRows, GroupedTables, Names
+from windowpane.engines.join.grouping import CoGroup, GroupedRows, GroupedTables, Names
 from windowpane.engines.join.held_counts import CountingState, HeldCounts, Sides
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
@@ -49,7 +49,7 @@ from windowpane.windowing.expressions import Side
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
 from windowpane.windowing.joins import LEFT_ONLY, WindowMatch
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
-from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.spec import Refine, WindowSpec
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX, Duration
 
@@ -260,6 +260,14 @@ def corrects_on_columns(program: JoinProgram) -> bool:
     return slices.refusal(_windowed(program, Sides(), Batch())) is None
 
 
+class _Function(NamedTuple):
+    """What joins the rows of a window: its results, and how it runs by row and, if it can, on tables."""
+
+    results: pa.Schema
+    by_row: WindowFunctionSpec = WindowFunctionSpec(_KIND, PassThrough())
+    arrow: ArrowWindowFunction | None = None
+
+
 def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
     """Return the window program of a join.
 
@@ -268,18 +276,7 @@ def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
         fired: where rows that fire are counted.
         now: the batch under way, for a function that emits its own corrections; ``None`` where panes do.
     """
-    assert isinstance(program.match, WindowMatch), "refusal"
-    columns = {side: tuple((name, passed_name(side, name)) for name in of.columns.names) for side, of in program.sides.items()}
-    assigner = program.match.assigner
-    if program.match.gap_of is not None:
-        named = {_CODES[side]: names for side, names in columns.items()}
-        gap = _GapOfSide(program.match.gap_of, named)
-        assigner = replace(assigner, gap=gap)  # type: ignore[type-var]  # sessions are dataclasses
-    panes = PaneSettings("retracting") if program.retracts and now is None else DEFAULT_PANES
-    group = program.co_group
-    evictor = None if group is None else group.evictor
-    wanted = None if group is None else group.trigger
-    trigger = panes.trigger(wanted or assigner.default_trigger(), assigner, evictor, program.allowed_lateness)
+    names = {side: tuple((name, passed_name(side, name)) for name in of.columns.names) for side, of in program.sides.items()}
     keys = pa.schema(
         [pa.field(hidden(f"key_{n}"), program.left.columns.field(name).type) for n, name in enumerate(program.left.keys)]
     )
@@ -290,6 +287,36 @@ def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
             *(column.with_name(passed_name(side, column.name)) for side, of in program.sides.items() for column in of.columns),
         ]
     )
+    missed = pa.list_(pa.struct([pa.field("start", program.window_bound), pa.field("end", program.window_bound)]))
+    late = pa.schema([*values, pa.field(WINDOWS_MISSED, missed), pa.field(DROPPED, pa.bool_())])
+    if program.co_group is None:
+        function = _joining(program, names, keys, values, fired, now)
+    else:
+        function = _co_grouping(program, program.co_group, names, keys, fired)
+    made = Program(
+        spec=_spec(program, names, function.by_row, emits_corrections=now is not None),
+        keys=keys,
+        key_columns=tuple(keys.names),
+        values=tuple(values.names),
+        main=function.results,
+        window_bound=program.window_bound,
+        late_columns=tuple(values.names),
+        side_outputs=(SideOutput(OutputTag("late"), late, is_late=True),),
+        upstream=program.upstream,
+        value_types=values,
+        arrow=function.arrow,
+        description=program.description,
+    )
+    if function.arrow is None:
+        return made
+    by_key = WindowFunctionSpec(_KIND, ArrowByKey(function.arrow, *made.window_schemas, len(keys)))
+    return replace(made, spec=replace(made.spec, function=by_key))
+
+
+def _joining(
+    program: JoinProgram, names: Mapping[Side, Names], keys: pa.Schema, values: pa.Schema, fired: Sides, now: Batch | None
+) -> _Function:
+    """Return the function that makes pairs, and with ``now`` their corrections."""
     sides: tuple[Side, ...] = ("left",) if program.how in LEFT_ONLY else ("left", "right")
     passed = tuple(passed_name(side, name) for side in sides for name in program.sides[side].passed)
     function = JoinedWindows(
@@ -297,51 +324,44 @@ def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
         keys=tuple(keys.names),
         window=(*keys.names, WINDOW_START, WINDOW_END),
         side=_SIDE,
-        left=columns["left"],
-        right=columns["right"],
+        left=names["left"],
+        right=names["right"],
         passed=passed,
         null_safe=program.null_safe,
         condition=program.condition,
     )
-    corrected = function if now is None else CorrectedWindows(function, _BATCH, WINDOW_END, CHANGE_TYPE, now)
-    arrow: ArrowWindowFunction | None = ArrowWindowFunction(_Counted(corrected, fired), _KIND)
-    by_row = WindowFunctionSpec(_KIND, PassThrough())
-    main = pa.schema([values.field(name) for name in (_SIDE, *passed)])
-    main = main if now is None else main.append(pa.field(CHANGE_TYPE, pa.string()))
-    if group is not None:
-        main, arrow = group.results, None
-        named = {_CODES[side]: _keys_first(columns[side], program.sides[side].keys) for side in _CODES}
-        if group.in_arrow:
-            of_keys = tuple(zip(program.left.keys, keys.names, strict=True))
-            grouped = GroupedTables(group.function, group.results, _SIDE, named, of_keys)
-            arrow = ArrowWindowFunction(_Counted(grouped, fired), group.kind)
-        else:
-            by_row = WindowFunctionSpec.apply(GroupedRows(group.function, _SIDE, named))
-    missed = pa.list_(pa.struct([pa.field("start", program.window_bound), pa.field("end", program.window_bound)]))
-    late = pa.schema([*values, pa.field(WINDOWS_MISSED, missed), pa.field(DROPPED, pa.bool_())])
+    results = pa.schema([values.field(name) for name in (_SIDE, *passed)])
+    if now is None:
+        return _Function(results, arrow=ArrowWindowFunction(_Counted(function, fired), _KIND))
+    corrected = CorrectedWindows(function, _BATCH, WINDOW_END, CHANGE_TYPE, now)
+    results = results.append(pa.field(CHANGE_TYPE, pa.string()))
+    return _Function(results, arrow=ArrowWindowFunction(_Counted(corrected, fired), _KIND))
 
-    def spec(function: WindowFunctionSpec) -> WindowSpec:
-        refine = "last" if group is None else group.refine
-        return WindowSpec(assigner, function, trigger, evictor, program.allowed_lateness, refine, panes.options)
 
-    made = Program(
-        spec=spec(by_row),
-        keys=keys,
-        key_columns=tuple(keys.names),
-        values=tuple(values.names),
-        main=main,
-        window_bound=program.window_bound,
-        late_columns=tuple(values.names),
-        side_outputs=(SideOutput(OutputTag("late"), late, is_late=True),),
-        upstream=program.upstream,
-        value_types=values,
-        arrow=arrow,
-        description=program.description,
-    )
-    if arrow is None:
-        return made
-    by_key = WindowFunctionSpec(_KIND, ArrowByKey(arrow, *made.window_schemas, len(keys)))
-    return replace(made, spec=spec(by_key))
+def _co_grouping(program: JoinProgram, group: CoGroup, names: Mapping[Side, Names], keys: pa.Schema, fired: Sides) -> _Function:
+    """Return the user's function of the rows of both sides."""
+    named = {_CODES[side]: _keys_first(names[side], program.sides[side].keys) for side in _CODES}
+    if not group.in_arrow:
+        return _Function(group.results, WindowFunctionSpec.apply(GroupedRows(group.function, _SIDE, named)))
+    of_keys = tuple(zip(program.left.keys, keys.names, strict=True))
+    grouped = GroupedTables(group.function, group.results, _SIDE, named, of_keys)
+    return _Function(group.results, arrow=ArrowWindowFunction(_Counted(grouped, fired), group.kind))
+
+
+def _spec(
+    program: JoinProgram, names: Mapping[Side, Names], function: WindowFunctionSpec, *, emits_corrections: bool
+) -> WindowSpec:
+    """Return the windows; late rows retract panes unless the function emits its corrections itself."""
+    assert isinstance(program.match, WindowMatch), "refusal"
+    assigner, group = program.match.assigner, program.co_group
+    if program.match.gap_of is not None:
+        gap = _GapOfSide(program.match.gap_of, {_CODES[side]: columns for side, columns in names.items()})
+        assigner = replace(assigner, gap=gap)  # type: ignore[type-var]  # sessions are dataclasses
+    panes = PaneSettings("retracting") if program.retracts and not emits_corrections else DEFAULT_PANES
+    evictor = None if group is None else group.evictor
+    refine: Refine = "last" if group is None else group.refine
+    trigger = panes.trigger((group and group.trigger) or assigner.default_trigger(), assigner, evictor, program.allowed_lateness)
+    return WindowSpec(assigner, function, trigger, evictor, program.allowed_lateness, refine, panes.options)
 
 
 def _keys_first(columns: Names, keys: tuple[str, ...]) -> Names:
