@@ -513,7 +513,7 @@ class _Constant:
         return self.value
 
 
-class Windowable(Runnable):
+class WindowableResults(Runnable):
     """A program ready to run, whose results can be the input of windows."""
 
     def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
@@ -539,7 +539,7 @@ class Windowable(Runnable):
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Windowable):
+class Result(WindowableResults):
     """A windowed program, ready to run: its outputs as DataFrames, or one query with a sink for each.
 
     Columns of the main output: the keys, ``window_start`` and ``window_end`` (NULL for global windows), the function's

@@ -9,7 +9,7 @@ from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.own_watermark import Mark, Moves, OwnWatermark, is_mark, latest_of, reported
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
-from windowpane.windowing.watermarks import SourceMark, Standing, Watermarks
+from windowpane.windowing.watermarks import SourceMark, Watermarks, WatermarkState
 
 SOURCES = Watermarks.bounded(5).per_source("s")
 
@@ -50,9 +50,9 @@ def test_operators_behind_have_the_least_that_buckets_report() -> None:
     assert reported(pa.table({})) is None
 
 
-def test_a_standing_is_kept_whole() -> None:
+def test_the_state_is_kept_whole() -> None:
     own, store = OwnWatermark(SOURCES.with_idleness(100).not_behind_now(1000)), MemoryBlobStore()
-    assert own.read(store) == Standing()
+    assert own.read(store) == WatermarkState()
     after = own.advanced(store, own.read(store), [mark("s", ("a", 10), ("b", 30))], now=50)
     assert after.watermark == 4
     assert own.read(store) == after
@@ -60,7 +60,7 @@ def test_a_standing_is_kept_whole() -> None:
 
 def test_a_change_of_the_column_forgets_sources_and_keeps_the_watermark() -> None:
     store = MemoryBlobStore()
-    OwnWatermark(SOURCES).advanced(store, Standing(), [mark("s", ("a", 10), ("b", 30))], now=50)
+    OwnWatermark(SOURCES).advanced(store, WatermarkState(), [mark("s", ("a", 10), ("b", 30))], now=50)
     changed = OwnWatermark(Watermarks.bounded(5).not_behind_now(1000))
     assert (changed.read(store).watermark, changed.read(store).sources) == (4, {})
     assert changed.advanced(store, changed.read(store), [mark(None, ("a", 90))], now=60).watermark == 84
@@ -70,7 +70,8 @@ def test_a_change_of_the_column_forgets_sources_and_keeps_the_watermark() -> Non
 def test_a_batch_that_another_run_repeats_is_under_the_same_watermarks() -> None:
     """Sinks take a batch once: what the clock adds depends on the run, so it counts from the next batch on."""
     own = OwnWatermark(SOURCES.with_idleness(100).not_behind_now(1000).at_once())
-    before = Standing(4, sources={"a": SourceMark(10, silent=60), "b": SourceMark(30)}, now=1500, run="first", caught_up=True)
+    sources: dict[str | None, SourceMark] = {"a": SourceMark(10, silent=60), "b": SourceMark(30)}
+    before = WatermarkState(4, sources=sources, now=1500, run="first", caught_up=True)
     for marks in ([], [mark("s", ("b", 700))], [mark("s", ("a", 700), ("b", 900))]):
         rows = latest_of(marks)
         moves = own.moves(before, marks, 1590)

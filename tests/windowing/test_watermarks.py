@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from windowpane.errors import InvalidDurationError, InvalidSpecError
 from windowpane.windowing.times import MIN
-from windowpane.windowing.watermarks import SourceMark, Standing, WatermarkGenerator, Watermarks, advance
+from windowpane.windowing.watermarks import SourceMark, WatermarkGenerator, Watermarks, WatermarkState, advance
 
 BOUNDED = Watermarks.bounded(5)
 SECOND = 1_000_000
@@ -79,32 +79,32 @@ def test_what_is_no_duration_is_refused() -> None:
 # The rules by hand: times are microseconds, batches are (latest time by source, clock, run).
 
 
-def standing(strategy: Watermarks, *batches: tuple[Mapping[Any, int], int, str]) -> Standing:
-    reached = Standing()
+def state_after(strategy: Watermarks, *batches: tuple[Mapping[Any, int], int, str]) -> WatermarkState:
+    reached = WatermarkState()
     for latest, now, run in batches:
         reached = advance(strategy, reached, latest, now, run)
     return reached
 
 
 def test_bounded_is_the_latest_less_the_delay_and_does_not_go_back() -> None:
-    assert standing(BOUNDED, ({None: 100}, 0, "r")).watermark == 94
-    assert standing(BOUNDED, ({None: 100}, 0, "r"), ({None: 50}, 1, "r")).watermark == 94
-    assert standing(BOUNDED, ({}, 0, "r")).watermark == MIN
+    assert state_after(BOUNDED, ({None: 100}, 0, "r")).watermark == 94
+    assert state_after(BOUNDED, ({None: 100}, 0, "r"), ({None: 50}, 1, "r")).watermark == 94
+    assert state_after(BOUNDED, ({}, 0, "r")).watermark == MIN
 
 
 SOURCES = Watermarks.monotonous().per_source("s").with_idleness(10)
 
 
 def test_the_slowest_source_holds_the_watermark() -> None:
-    reached = standing(SOURCES, ({"a": 100, "b": 40}, 0, "r"), ({"a": 200, "b": 41}, 1, "r"))
+    reached = state_after(SOURCES, ({"a": 100, "b": 40}, 0, "r"), ({"a": 200, "b": 41}, 1, "r"))
     assert (reached.watermark, reached.held_by) == (40, "s b, whose latest row is at 1970-01-01T00:00:00.000041Z")
 
 
 def test_an_idle_source_is_not_waited_for_until_it_comes_back() -> None:
     busy = [({"a": 100 + clock}, clock, "r") for clock in (5, 9, 10)]
-    assert standing(SOURCES, ({"a": 100, "b": 40}, 0, "r"), *busy[:2]).watermark == 39
-    assert standing(SOURCES, ({"a": 100, "b": 40}, 0, "r"), *busy).watermark == 109
-    back = standing(SOURCES, ({"a": 100, "b": 40}, 0, "r"), *busy, ({"a": 120, "b": 50}, 11, "r"))
+    assert state_after(SOURCES, ({"a": 100, "b": 40}, 0, "r"), *busy[:2]).watermark == 39
+    assert state_after(SOURCES, ({"a": 100, "b": 40}, 0, "r"), *busy).watermark == 109
+    back = state_after(SOURCES, ({"a": 100, "b": 40}, 0, "r"), *busy, ({"a": 120, "b": 50}, 11, "r"))
     assert back.watermark == 109
     assert back.sources["b"] == SourceMark(50, 0)
     caught_up = advance(SOURCES, back, {"b": 119}, 12, "r")
@@ -113,23 +113,23 @@ def test_an_idle_source_is_not_waited_for_until_it_comes_back() -> None:
 
 def test_where_all_sources_are_idle_nothing_is_waited_for() -> None:
     silence: list[tuple[dict[str, int], int, str]] = [({}, clock, "r") for clock in (5, 10, 15)]
-    reached = standing(SOURCES, ({"a": 100, "b": 40}, 0, "r"), *silence)
+    reached = state_after(SOURCES, ({"a": 100, "b": 40}, 0, "r"), *silence)
     assert (reached.watermark, reached.held_by) == (99, "nothing: each s is idle")
 
 
 def test_time_in_which_the_query_was_stopped_makes_nothing_idle() -> None:
     runs = [({"a": 100 + run}, 1000 * run, f"run {run}") for run in range(1, 5)]
-    assert standing(SOURCES, ({"a": 100, "b": 40}, 0, "run 0"), *runs).watermark == 39
+    assert state_after(SOURCES, ({"a": 100, "b": 40}, 0, "run 0"), *runs).watermark == 39
 
 
 def test_one_long_batch_makes_nothing_idle() -> None:
     first = ({"a": 100, "b": 40}, 0, "r")
-    assert standing(SOURCES, first, ({"a": 101}, 1000, "r")).watermark == 39
-    assert standing(SOURCES, first, ({"a": 101}, 1000, "r"), ({"a": 102}, 2000, "r")).watermark == 101
+    assert state_after(SOURCES, first, ({"a": 101}, 1000, "r")).watermark == 39
+    assert state_after(SOURCES, first, ({"a": 101}, 1000, "r"), ({"a": 102}, 2000, "r")).watermark == 101
 
 
 def test_a_new_source_does_not_move_the_watermark_back() -> None:
-    assert standing(SOURCES, ({"a": 100}, 0, "r"), ({"a": 101, "b": 3}, 1, "r")).watermark == 99
+    assert state_after(SOURCES, ({"a": 100}, 0, "r"), ({"a": 101, "b": 3}, 1, "r")).watermark == 99
 
 
 CLOCK = Watermarks.bounded(5).not_behind_now(50)
@@ -137,15 +137,15 @@ CLOCK = Watermarks.bounded(5).not_behind_now(50)
 
 def test_the_clock_moves_the_watermark_where_rows_do_not() -> None:
     first = ({None: 1000}, 1000, "r")
-    assert standing(CLOCK, first).watermark == 994
-    assert standing(CLOCK, first, ({}, 1044, "r")).watermark == 994
-    moved = standing(CLOCK, first, ({}, 1100, "r"))
+    assert state_after(CLOCK, first).watermark == 994
+    assert state_after(CLOCK, first, ({}, 1044, "r")).watermark == 994
+    moved = state_after(CLOCK, first, ({}, 1100, "r"))
     assert (moved.watermark, moved.held_by) == (1049, "the clock, less 50 microseconds")
     assert advance(CLOCK, moved, {None: 1200}, 1201, "r").watermark == 1194
 
 
 def test_the_clock_waits_until_a_run_has_caught_up() -> None:
-    stopped = standing(CLOCK, ({None: 1000}, 1000, "first"))
+    stopped = state_after(CLOCK, ({None: 1000}, 1000, "first"))
     behind = advance(CLOCK, stopped, {None: 1010}, 9000, "second")
     assert behind.watermark == 1004
     assert behind.held_by.endswith("the clock waits until this run has caught up")
@@ -155,7 +155,7 @@ def test_the_clock_waits_until_a_run_has_caught_up() -> None:
 
 
 def test_a_clock_that_is_set_back_moves_nothing_back() -> None:
-    moved = standing(CLOCK, ({None: 1000}, 1000, "r"), ({}, 1100, "r"))
+    moved = state_after(CLOCK, ({None: 1000}, 1000, "r"), ({}, 1100, "r"))
     assert advance(CLOCK, moved, {}, 500, "r").watermark == 1049
 
 
@@ -168,7 +168,7 @@ def test_a_generator_reads_sources_from_rows_and_goes_on_from_a_standing() -> No
     generator.on_event({"s": 2}, 60)
     generator.on_event({"s": 1}, 90)
     assert generator.on_periodic_emit(now=0) == 59
-    again = WatermarkGenerator(generator.strategy, generator.standing, run="second")
+    again = WatermarkGenerator(generator.strategy, generator.state, run="second")
     again.on_event({"s": 2}, 80)
     assert again.on_periodic_emit(now=1) == 79
 
@@ -208,7 +208,7 @@ def run_through(strategy: Watermarks, history: list[Batch]) -> list[int]:
         now += batch.passed
         if batch.restarts:
             run += 1
-            generator = WatermarkGenerator(strategy, generator.standing, f"{run}")
+            generator = WatermarkGenerator(strategy, generator.state, f"{run}")
         for source, time in batch.rows:
             generator.on_event({"s": source}, time)
         reached.append(generator.on_periodic_emit(now))

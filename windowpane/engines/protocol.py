@@ -21,9 +21,9 @@ class Clock:
 
 @dataclass(frozen=True)
 class Counters:
-    """What a bucket did in one batch; those of ``standing`` are its state at the end of it."""
+    """What a bucket did in one batch; those of ``gauges`` are its state at the end of it."""
 
-    standing: ClassVar[tuple[str, ...]] = ("open_windows", "state_bytes")
+    gauges: ClassVar[tuple[str, ...]] = ("open_windows", "state_bytes")
 
     late_elements: int = 0
     late_dropped: int = 0
@@ -56,7 +56,7 @@ class BucketOutput:
         """Return what two runs in one batch have emitted: the later one knows the state at its end."""
         one, other = self.counters, later.counters
         added = {each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(other)}
-        state = {name: getattr(other, name) for name in other.standing}
+        state = {name: getattr(other, name) for name in other.gauges}
         return replace(later, tables=(*self.tables, *later.tables), counters=type(other)(**{**added, **state}))
 
 

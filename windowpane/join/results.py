@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.joins import JoinRequest
-from windowpane.stream import Stream, Windowable
+from windowpane.stream import Stream, WindowableResults
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import Expression, Name, Named, SideName, ways_of_spark
 from windowpane.windowing.joins import How, TimeOf, checked_how
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Join(Windowable):
+class Join(WindowableResults):
     """A join, ready to run: its outputs as DataFrames, or one query with a sink for each.
 
     Columns of the main output, unless ``select`` says otherwise: the keys, ``window_start`` and ``window_end`` of a window join,

@@ -306,7 +306,7 @@ class WindowTestHarness:
         self.finish_batch()
         self._state.flush()
         kept: list[Any] = [entries.copy() for entries in self._entries]
-        kept += [] if self._generator is None else [self._generator.standing]
+        kept += [] if self._generator is None else [self._generator.state]
         body = pickle.dumps(kept, protocol=5)
         return frame(SNAPSHOT, SNAPSHOT_VERSION, body)
 

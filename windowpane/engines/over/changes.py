@@ -6,7 +6,6 @@ given to the reference, one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +21,11 @@ from windowpane.errors import InconsistentChangeError, UnrepresentableValueError
 from windowpane.hidden_columns import PARTITION, POSITION, hidden
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over.sorting import partition_numbers
-from windowpane.operators.over.consolidation import consolidate
+from windowpane.operators.over.consolidation import Report, consolidate
 from windowpane.operators.over.row_forms import RowForms
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
 
 _AT = hidden("at")
-
-Report = Callable[[InconsistentChangeError], None]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ together, and what they amount to is settled then, by the rules of ``operators.s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pyarrow as pa
 
@@ -19,9 +17,8 @@ from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import PARTITION, POSITION
 from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.sorting.packed_order import lexical_order
+from windowpane.operators.over.consolidation import Report
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
-
-Report = Callable[[InconsistentChangeError], None]
 
 
 def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:

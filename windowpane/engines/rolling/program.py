@@ -46,7 +46,7 @@ class RollingCounters(Counters):
         raw_rows: rows, or partial aggregates of the rows of an instant, which exact edges need.
     """
 
-    standing: ClassVar[tuple[str, ...]] = (*Counters.standing, "keys", "tiles", "raw_rows")
+    gauges: ClassVar[tuple[str, ...]] = (*Counters.gauges, "keys", "tiles", "raw_rows")
 
     before_cut: int = 0
     emitted_by_row: int = 0

@@ -28,7 +28,7 @@ from windowpane.spark.stages.blobs import pack
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.windowing.times import MIN, add_clamped
-from windowpane.windowing.watermarks import SourceMark, SourceName, Standing, Watermarks, advance
+from windowpane.windowing.watermarks import SourceMark, SourceName, Watermarks, WatermarkState, advance
 
 _MARK, _REPORT = b"windowpane.mark", b"windowpane.report"
 _KEY, _KIND, _VERSION = "watermark", "own-watermark", 1
@@ -121,7 +121,7 @@ class OwnWatermark:
 
     strategy: Watermarks
 
-    def read(self, store: BlobStore) -> Standing:
+    def read(self, store: BlobStore) -> WatermarkState:
         """Return what earlier batches have written; nothing of sources, where another column names them now.
 
         Raises:
@@ -129,13 +129,13 @@ class OwnWatermark:
         """
         blob = store.get(_KEY)
         if blob is None:
-            return Standing()
+            return WatermarkState()
         held = json.loads(unframe(_KIND, _VERSION, blob))
         sources = {name: SourceMark(latest, silent) for name, latest, silent in held.pop("sources")}
         is_same = held.pop("column") == self.strategy.source
-        return Standing(sources=sources if is_same else {}, **held)
+        return WatermarkState(sources=sources if is_same else {}, **held)
 
-    def moves(self, before: Standing, marks: Iterable[pa.Table], now: int) -> Moves:
+    def moves(self, before: WatermarkState, marks: Iterable[pa.Table], now: int) -> Moves:
         """Return the watermark in a batch at ``now``: at its end it is that of its rows, where they may close windows at once.
 
         What the clock adds counts from the next batch on. How much that is depends on the run, and a batch that a run did not
@@ -146,7 +146,7 @@ class OwnWatermark:
         clock = now if before.now is None else before.now
         return Moves(before.watermark, advance(self.strategy, before, latest_of(marks), clock, before.run).watermark)
 
-    def advanced(self, store: BlobStore, before: Standing, marks: Iterable[pa.Table], now: int) -> Standing:
+    def advanced(self, store: BlobStore, before: WatermarkState, marks: Iterable[pa.Table], now: int) -> WatermarkState:
         """Return what is known after a batch at ``now``, and keep it."""
         context = TaskContext.get()
         run = str(context.getLocalProperty(_RUN)) if context is not None else ""

@@ -119,22 +119,22 @@ class BucketProcessor(StatefulProcessor):
         rows, passed = parted([table for table in tables if not is_mark(table) and reported(table) is None])
         try:
             self._compare_layouts(key)
-            standing = None
+            own_watermark = None
             if self._own is not None:
                 before = self._own.read(self._store)
                 moves = self._own.moves(before, marks, now * 1000)
-                standing = self._own.advanced(self._store, before, marks, now * 1000)
+                own_watermark = self._own.advanced(self._store, before, marks, now * 1000)
             elif self._follows:
                 moves = Moves.least(reports)
             else:
                 reached = self._watermark(spark_watermark)
                 moves = Moves(reached, reached)
             if self._next is not None:
-                self._next.publish(self._store, moves.after if standing is None else standing.watermark, marks)
+                self._next.publish(self._store, moves.after if own_watermark is None else own_watermark.watermark, marks)
             if self._own is not None or self._follows:
                 passed = [*passed, (WATERMARK_ROW, moves.report())]
             output = self._engine_output(rows, moves.less(self._delay), now * 1000)
-            yield from map(frame_of, self._wire.frames(output, passed, standing))
+            yield from map(frame_of, self._wire.frames(output, passed, own_watermark))
         except WindowpaneError as error:
             raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
         finally:

@@ -22,7 +22,7 @@ from windowpane.engines.protocol import BucketOutput
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.windowing.times import MIN
-from windowpane.windowing.watermarks import Standing
+from windowpane.windowing.watermarks import WatermarkState
 
 COUNTERS = (
     "late_elements",
@@ -86,20 +86,20 @@ class Wire:
         return spark_schema(self.schema)
 
     def rows(
-        self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = (), standing: Standing | None = None
+        self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = (), own_watermark: WatermarkState | None = None
     ) -> pa.Table:
         """Return what a bucket emitted and passed on as rows of ``schema``, see ``frames``."""
-        return pa.concat_tables(list(self.frames(output, passed, standing))).combine_chunks()
+        return pa.concat_tables(list(self.frames(output, passed, own_watermark))).combine_chunks()
 
     def frames(
-        self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = (), standing: Standing | None = None
+        self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = (), own_watermark: WatermarkState | None = None
     ) -> Iterator[pa.Table]:
         """Yield what a bucket emitted and passed on as rows of ``schema``, about ``LARGEST_BLOB`` at once, in single chunks.
 
         Args:
             output: what the engine emitted; its tables are read once, in order.
             passed: what an earlier operator emitted to other outputs.
-            standing: the watermark and what holds it, where the operator makes it itself.
+            own_watermark: the watermark and what holds it, where the operator makes it itself.
         """
         waiting: list[pa.Table] = []
         size = 0
@@ -109,7 +109,7 @@ class Wire:
                 waiting, size = [], 0
             waiting.append(self._main_rows(piece) if self._is_plain(number) else self._blob_rows(self.packed([(number, piece)])))
             size += piece.nbytes
-        counted = (COUNTER_ROW, _counted(output, self.counters, standing).encode())
+        counted = (COUNTER_ROW, _counted(output, self.counters, own_watermark).encode())
         yield pa.concat_tables([*waiting, self._blob_rows([*self.packed(passed), counted])]).combine_chunks()
 
     def _is_plain(self, number: int) -> bool:
@@ -162,12 +162,12 @@ def wire_of(arrow: pa.Schema, spark: T.StructType) -> Wire:
     return Wire(arrow if same and all(_has_plain(field.dataType) for field in spark) else None)
 
 
-def _counted(output: BucketOutput, names: Sequence[str], standing: Standing | None) -> str:
+def _counted(output: BucketOutput, names: Sequence[str], own_watermark: WatermarkState | None) -> str:
     """Return the text of a counter row: the counters, and where it is the operator's own the watermark and what holds it back."""
     counters = [str(getattr(output.counters, name)) for name in names]
-    if standing is not None:
-        reached = "" if standing.watermark == MIN else str(standing.watermark + 1)
-        counters += [reached, standing.held_by.replace(",", ";")]
+    if own_watermark is not None:
+        reached = "" if own_watermark.watermark == MIN else str(own_watermark.watermark + 1)
+        counters += [reached, own_watermark.held_by.replace(",", ";")]
     return ",".join(counters)
 
 

@@ -19,8 +19,7 @@ from windowpane.sql.expressions.types import (
     is_number,
     numeric,
 )
-
-Builder = Callable[[Sequence[Expr]], Expr]
+from windowpane.sql.scalar.signatures import Builder
 
 
 def array(elements: Sequence[Expr]) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert
 from windowpane.sql.expressions.types import (
@@ -20,8 +20,7 @@ from windowpane.sql.expressions.types import (
 )
 from windowpane.sql.numerics.arithmetic import REFUSED_BY_ZERO
 from windowpane.sql.numerics.registry import called
-
-Builder = Callable[[Sequence[Expr]], Expr]
+from windowpane.sql.scalar.signatures import Builder
 
 _CONSTANT = re.compile(r"(\(-)?CAST\((\d{1,9}) AS INTEGER\)\)?")
 

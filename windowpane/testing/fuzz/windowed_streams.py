@@ -81,7 +81,7 @@ def under_strategy(draw: Random, stream: Sequence[Batch]) -> list[Batch]:
     generator, made = WatermarkGenerator(strategy), []
     for batch in stream:
         rows = [time for part in batch.parts for time in part[TIME].drop_null().to_pylist()]
-        reached = generator.standing.watermark
+        reached = generator.state.watermark
         made.append(replace(batch, watermark=reached if batch.parts else max(reached, batch.watermark)))
         for time in rows:
             generator.on_event({"source": draw.randrange(3)}, time)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
-from windowpane.windowing.watermarks.standing import SourceName, Standing, advance
 from windowpane.windowing.watermarks.strategy import Watermarks
+from windowpane.windowing.watermarks.watermark_state import SourceName, WatermarkState, advance
 
 
 class WatermarkGenerator:
@@ -14,8 +14,8 @@ class WatermarkGenerator:
 
     Args:
         strategy: how the watermark is made.
-        standing: what an earlier generator knew, for one that continues from it.
-        run: the run of the query; another one than the standing's means that the query was stopped between.
+        state: what an earlier generator knew, for one that continues from it.
+        run: the run of the query; another one than the state's means that the query was stopped between.
 
     Raises:
         InvalidSpecError: parts of the strategy do not go together, or it is one of each key: there is no watermark of all.
@@ -29,12 +29,12 @@ class WatermarkGenerator:
         94
     """
 
-    def __init__(self, strategy: Watermarks, standing: Standing | None = None, run: str = "") -> None:
-        """Begin where ``standing`` was, or with nothing."""
+    def __init__(self, strategy: Watermarks, state: WatermarkState | None = None, run: str = "") -> None:
+        """Begin where ``state`` was, or with nothing."""
         self.strategy = Watermarks.of(strategy)
         if strategy.of_each_key:
             raise InvalidSpecError(f"{strategy!r} gives each key a watermark of its own: there is none for the whole stream.")
-        self.standing = standing or Standing()
+        self.state = state or WatermarkState()
         self._run = run
         self._latest: dict[SourceName, int] = {}
 
@@ -52,8 +52,8 @@ class WatermarkGenerator:
     def on_periodic_emit(self, now: int) -> int:
         """Return the watermark that the rows so far and the clock make, and end the batch."""
         latest, self._latest = self._latest, {}
-        self.standing = advance(self.strategy, self.standing, latest, now, self._run)
-        return self.standing.watermark
+        self.state = advance(self.strategy, self.state, latest, now, self._run)
+        return self.state.watermark
 
 
 def _text(source: Any) -> SourceName:

@@ -4,7 +4,7 @@ from windowpane.windowing.triggers.composable.after_watermark import AfterWaterm
 from windowpane.windowing.triggers.composable.base import ComposableTrigger
 from windowpane.windowing.triggers.composable.combined import AfterAll, AfterAny, AfterEach, OrFinally, Repeatedly
 from windowpane.windowing.triggers.composable.early_and_final import EarlyAndFinal
-from windowpane.windowing.triggers.composable.once import AfterCount, AfterProcessingTime, Always, Default, Never
+from windowpane.windowing.triggers.composable.leaves import AfterCount, AfterProcessingTime, Always, Default, Never
 
 __all__ = [
     "AfterAll",

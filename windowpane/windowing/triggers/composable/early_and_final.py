@@ -7,7 +7,7 @@ from windowpane.windowing.times import Duration
 from windowpane.windowing.triggers.composable.after_watermark import AfterWatermark
 from windowpane.windowing.triggers.composable.base import ComposableTrigger
 from windowpane.windowing.triggers.composable.combined import AfterAny
-from windowpane.windowing.triggers.composable.once import AfterCount, AfterProcessingTime
+from windowpane.windowing.triggers.composable.leaves import AfterCount, AfterProcessingTime
 
 
 class EarlyAndFinal(AfterWatermark):

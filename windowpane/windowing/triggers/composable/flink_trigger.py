@@ -9,7 +9,7 @@ from typing import Any
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.triggers.base import Trigger
 from windowpane.windowing.triggers.composable.base import ComposableTrigger, Leaf, Moment
-from windowpane.windowing.triggers.composable.once import Default
+from windowpane.windowing.triggers.composable.leaves import Default
 from windowpane.windowing.triggers.each_batch import EachBatch
 from windowpane.windowing.triggers.event_time import EventTimeTrigger
 from windowpane.windowing.triggers.never import NeverTrigger

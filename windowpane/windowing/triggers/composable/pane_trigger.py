@@ -17,7 +17,7 @@ from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerCon
 from windowpane.windowing.triggers.composable.base import ComposableTrigger, LeafMergeContext, Moment
 from windowpane.windowing.triggers.composable.flink_trigger import FlinkTrigger, fires
 from windowpane.windowing.triggers.composable.leaf_timers import LeafTimers
-from windowpane.windowing.triggers.composable.once import AfterProcessingTime
+from windowpane.windowing.triggers.composable.leaves import AfterProcessingTime
 from windowpane.windowing.windows import Window
 
 _STATE = "tree"

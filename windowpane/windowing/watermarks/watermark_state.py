@@ -1,4 +1,4 @@
-"""Standing: the knowledge of a stream after a batch, and the watermark that it makes for the next one.
+"""The state of a watermark: the knowledge of a stream after a batch, and the watermark that it makes for the next one.
 
 Rules, for a watermark that windowpane makes itself (Spark makes the others):
 
@@ -36,7 +36,7 @@ class SourceMark:
 
 
 @dataclass(frozen=True)
-class Standing:
+class WatermarkState:
     """What is known after a batch, for the batches to come.
 
     Args:
@@ -56,7 +56,9 @@ class Standing:
     caught_up: bool = False
 
 
-def advance(strategy: Watermarks, before: Standing, latest: Mapping[SourceName, int], now: int, run: str = "") -> Standing:
+def advance(
+    strategy: Watermarks, before: WatermarkState, latest: Mapping[SourceName, int], now: int, run: str = ""
+) -> WatermarkState:
     """Return what is known after a batch.
 
     Args:
@@ -79,10 +81,12 @@ def advance(strategy: Watermarks, before: Standing, latest: Mapping[SourceName, 
             held_by += "; the clock waits until this run has caught up"
     if before.watermark > watermark:
         watermark, held_by = before.watermark, f"an earlier batch; {held_by}"
-    return Standing(watermark, held_by, sources, now, run, caught_up)
+    return WatermarkState(watermark, held_by, sources, now, run, caught_up)
 
 
-def _seen(strategy: Watermarks, before: Standing, latest: Mapping[SourceName, int], passed: int) -> dict[SourceName, SourceMark]:
+def _seen(
+    strategy: Watermarks, before: WatermarkState, latest: Mapping[SourceName, int], passed: int
+) -> dict[SourceName, SourceMark]:
     """Return what is known of each source after ``passed`` microseconds and rows that reach to ``latest``."""
     if strategy.idleness is not None:
         passed = min(passed, (strategy.idleness + 1) // 2)
