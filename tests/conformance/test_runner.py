@@ -63,7 +63,7 @@ def with_program(**fields: Any) -> dict[str, Any]:
 
 
 def verdict_of(body: dict[str, Any], engine: str = "row") -> Verdict:
-    case = Case(Path("example.json"), body["id"], body["kind"], body, {})
+    case = Case(Path("example.json"), body["id"], body["kind"], body)
     return replay_case(case, ENGINES[engine](), engine, Options())
 
 
@@ -132,7 +132,7 @@ def test_of_coalesced_refinements_the_last_one_is_compared(engine: str, wrong: b
     body = copy.deepcopy(LATE_TWICE)
     if wrong:
         body["steps"][-1]["expect"]["output"][-1]["contents"] = [2, 3, 4]
-    case = Case(Path("example.json"), body["id"], body["kind"], body, {})
+    case = Case(Path("example.json"), body["id"], body["kind"], body)
     verdict = replay_case(case, ENGINES[engine](), engine, Options(batches_steps=True))
     assert verdict.skipped is None
     assert verdict.failed == wrong
@@ -365,7 +365,7 @@ def test_an_unexpected_exception_fails_one_case_and_not_the_run(tmp_path: Path) 
 
 def test_the_share_of_programs_on_columns_is_told_where_the_planner_chooses() -> None:
     verdicts = [Verdict(), Verdict(), Verdict(skipped="for a reason", left_to_rows=True), Verdict(skipped="for another")]
-    cases = [Case(Path("beam.json"), "a", "trigger_transcript", {}, {}) for _ in verdicts]
+    cases = [Case(Path("beam.json"), "a", "trigger_transcript", {}) for _ in verdicts]
     lines: list[str] = []
     assert report(zip(cases, verdicts, strict=True), lines.append, shows_share=True) == 0
     assert lines[-2:] == [

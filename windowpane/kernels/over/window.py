@@ -5,9 +5,7 @@ Between a row's columns and its values are the carry columns of running calls; a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -60,14 +58,6 @@ class OverWindow:
             outputs = [call.value(rows).cast(call.result_type) for call in self.calls]
         return Values(outputs, [rows.carries[name] for name in self.carries.names])
 
-    def reaches_first(self, rows: SortedRows) -> Mask:
-        """Return where a value may depend on rows before the segment's first."""
-        return _any([call.reaches_first(rows) for call in self.calls])
-
-    def reaches_end(self, rows: SortedRows) -> Mask:
-        """Return where a value may depend on rows from the segment's end on."""
-        return _any([call.reaches_end(rows) for call in self.calls])
-
 
 def refusal(spec: OverSpec, columns: pa.Schema) -> str | None:
     """Return why a window cannot be computed here, ``None`` if it can."""
@@ -76,7 +66,3 @@ def refusal(spec: OverSpec, columns: pa.Schema) -> str | None:
         if not is_sortable(kind):
             return f"column {name!r} of type {kind} is not sorted by Arrow as Spark does"
     return None
-
-
-def _any(masks: Sequence[Mask]) -> Mask:
-    return reduce(np.logical_or, masks)

@@ -25,8 +25,6 @@ from windowpane.windowing.expressions import Constant, Expression, Name, signatu
 from windowpane.windowing.over.calls import WindowCall
 from windowpane.windowing.over.spec import VALUE_FUNCTIONS, OrderColumn, OverCall
 
-ALL = "*"
-
 
 class Names:
     """What a request comes to over one DataFrame.

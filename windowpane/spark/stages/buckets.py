@@ -16,7 +16,6 @@ from pyspark import TaskContext
 
 _PINNED = "spark.sql.streaming.internal.stateStore.partitions"
 _SESSION = "spark.sql.shuffle.partitions"
-_DEFAULT = 200
 _SEED = 42
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
 from typing import Any
 
-from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError
+from windowpane.testing.conformance.reading.fields import Json
 from windowpane.windowing.times import to_micros
 
 Row = dict[str, Any]
@@ -15,7 +14,6 @@ Row = dict[str, Any]
 _TIMES = frozenset({"timestamp", "timestamptz", "date"})
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d):(\d\d)")
-_DELAY = re.compile(r"(\w+)(?:\s*([-+])\s*interval\s*'([^']+)'(?:\s*(\w+))?)?", re.IGNORECASE)
 
 
 def read_instant(text: Any) -> Any:
@@ -60,25 +58,6 @@ class Schema:
     def changes(self, changes: list[Any], names: list[str] | None = None) -> list[tuple[str, Row]]:
         """Return ``[op, cells]`` pairs as changes."""
         return [(op, self.row(cells, names)) for op, cells in changes]
-
-
-def read_watermark_expression(text: str) -> Callable[[Row], int | None]:
-    """Return the function of ``column`` or ``column - interval '...'``.
-
-    Raises:
-        NotUnderstoodError: another expression.
-    """
-    match = _DELAY.fullmatch(text.strip())
-    if match is None:
-        raise NotUnderstoodError(f"watermark expression {text!r} is not understood")
-    column, sign, length, unit = match.groups()
-    delay = 0 if length is None else to_micros(f"{length} {unit}" if unit else length)
-    shift = -delay if sign == "-" else delay
-
-    def expression(row: Row) -> int | None:
-        return None if row[column] is None else int(row[column]) + shift
-
-    return expression
 
 
 def watermark_pair(fields: Json | list[Any], schema: Schema) -> tuple[str, Any]:

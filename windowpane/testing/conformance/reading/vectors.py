@@ -13,13 +13,12 @@ from windowpane.testing.conformance.reading.fields import Json, with_limits
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a vector file; ``body`` is its JSON with times as integers, ``glossary`` belongs to the file."""
+    """One case of a vector file; ``body`` is its JSON with times as integers."""
 
     file: Path
     id: str
     kind: str
     body: Json
-    glossary: Json
 
     def get(self, field: str, default: Any = None) -> Any:
         """Return a field of the case."""
@@ -44,9 +43,8 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
 def read_cases(file: Path) -> Iterator[Case]:
     """Yield the cases of a file."""
     content = json.loads(file.read_text(encoding="utf-8"))
-    glossary = content.get("glossary") or {}
     for body in _bodies(content):
-        yield Case(file, str(body["id"]), str(body["kind"]), with_limits(body), glossary)
+        yield Case(file, str(body["id"]), str(body["kind"]), with_limits(body))
 
 
 def _bodies(content: Json) -> Iterator[Json]:
