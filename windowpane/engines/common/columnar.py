@@ -35,20 +35,11 @@ _ALL = hidden("all")
 """Key column where there are no keys."""
 
 
-def common_refusal(
-    program: Program,
-    *,
-    numbers_rows: bool = False,
-    respells_keys: bool = False,
-    runs_user_code: bool = False,
-    shows_panes: bool = False,
-) -> str | None:
+def common_refusal(program: Program, *, runs_user_code: bool = True, shows_panes: bool = False) -> str | None:
     """Return why no columnar engine of built-in aggregates can run a program, ``None`` if one may.
 
     Args:
         program: the program.
-        numbers_rows: whether the engine numbers rows by arrival, which aggregates that depend on their order need.
-        respells_keys: whether the engine puts rows through ``with_plain_keys`` before it groups them.
         runs_user_code: whether the engine knows aggregates through ``fold_of`` only, so that they may be Arrow functions.
         shows_panes: whether the engine numbers panes and takes them back.
     """
@@ -62,15 +53,9 @@ def common_refusal(
         return "a function on Arrow tables needs the rows or partials that only some engines keep"
     if (program.arrow is None and not program.aggregates) or program.processes_results:
         return "the function is no plain list of built-in aggregates"
-    kinds = [field.type for field in program.keys]
-    if not all(is_scalar(kind) or _is_encoded(kind) for kind in kinds):
+    if not all(is_scalar(kind) or _is_encoded(kind) for kind in program.keys.types):
         return "a key column holds maps, or values that no kernel knows"
-    if not respells_keys and any(pa.types.is_floating(kind) for kind in kinds):
-        return "a key column has floating point, which Arrow does not group as Spark does"
-    fold = fold_of(program)
-    if fold is None:
-        return "an aggregate has no columnar form for its argument"
-    return "an aggregate depends on the order of arrival" if fold.is_ordered and not numbers_rows else None
+    return None if fold_of(program) is not None else "an aggregate has no columnar form for its argument"
 
 
 def fold_of(program: Program) -> GroupedFold | None:

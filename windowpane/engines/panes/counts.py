@@ -54,7 +54,7 @@ def refusal(program: Program) -> str | None:
         return refused
     if isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys would see several firings of a key at once"
-    return evictor_refusal(program) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
+    return evictor_refusal(program) or common_refusal(program)
 
 
 def _count_trigger(spec: WindowSpec) -> CountTrigger | None:

@@ -95,7 +95,7 @@ def refusal(program: Program) -> str | None:
         return refused
     if spec.refines_each and isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys would see several firings of a key at once"
-    return evictor_refusal(program) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
+    return evictor_refusal(program) or common_refusal(program)
 
 
 def combining_refusal(program: Program) -> str | None:

@@ -62,7 +62,7 @@ def refusal(program: Program) -> str | None:
         return refused
     if spec.evictor is not None:
         return "an evictor needs every row"
-    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True, shows_panes=True)
+    return common_refusal(program, shows_panes=True)
 
 
 def combining_refusal(program: Program) -> str | None:

@@ -84,7 +84,7 @@ def refusal(program: Program) -> str | None:
     if spec.refines_each and not spec.fires_each_batch:
         return "refine='each' fires for every late row"
     shows_panes = spec.fires_each_batch
-    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True, shows_panes=shows_panes)
+    return common_refusal(program, shows_panes=shows_panes)
 
 
 def combining_refusal(program: Program) -> str | None:

@@ -161,7 +161,7 @@ def refusal(program: Program) -> str | None:
         return "an evictor needs every row"
     if spec.refines_each and isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys would see several firings of a key at once"
-    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
+    return common_refusal(program)
 
 
 def combining_refusal(program: Program) -> str | None:

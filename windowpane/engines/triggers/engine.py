@@ -79,7 +79,7 @@ def refusal(program: Program) -> str | None:
         return "a function on tables of many keys would see several firings of a key at once"
     if program.arrow is not None and isinstance(spec.trigger, PaneTrigger):
         return "a function on Arrow tables has no result of no rows"
-    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True, shows_panes=True)
+    return common_refusal(program, shows_panes=True)
 
 
 def combining_refusal(program: Program) -> str | None:
