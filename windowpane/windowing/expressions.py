@@ -15,6 +15,7 @@ from typing import Any, Literal
 from windowpane.errors import InvalidSpecError
 
 Side = Literal["left", "right"]
+SIDES: tuple[Side, Side] = ("left", "right")
 
 _SPARKS_CALL = re.compile(
     r"Column<'(row_number|rank|dense_rank|percent_rank|cume_dist|ntile|lag|lead|first_value|last_value|nth_value|count|sum|avg"

@@ -34,11 +34,10 @@ from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.compact import from_stream, to_stream
-from windowpane.windowing.expressions import Side
+from windowpane.windowing.expressions import SIDES, Side
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MIN, add_clamped
 
-SIDES: tuple[Side, Side] = ("left", "right")
 _MOST_BITS = 24
 """Codes of more bits make numbers of key and time too long."""
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.join.batch import SIDES, Held, Rows, flags, integers
+from windowpane.engines.join.batch import Held, Rows, flags, integers
 from windowpane.engines.join.paged import BESIDE, ORDER, PagedBatch, SidePages, due_of, hashes_of
 from windowpane.engines.join.pieces import Tables
 from windowpane.engines.join.program import JoinProgram
@@ -30,7 +30,7 @@ from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.joining.ranges import Places, Ranges, moved
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import PageSummary
-from windowpane.windowing.expressions import Side
+from windowpane.windowing.expressions import SIDES, Side
 from windowpane.windowing.joins import LEFT_ONLY, IntervalMatch
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MAX, MIN

@@ -34,12 +34,10 @@ from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE
-from windowpane.windowing.expressions import Expression, Side, SideName
+from windowpane.windowing.expressions import SIDES, Expression, Side, SideName
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MIN, add_clamped
-
-_SIDES: tuple[Side, Side] = ("left", "right")
 
 
 class JoinReferenceEngine:
@@ -69,7 +67,7 @@ class _Batch:
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
         self._state = KeyedState(self._pages[0])
         self._rows = KeyedRows(self._state, TimerQueue(self._pages[1]))
-        self._late: dict[Side, list[dict[str, Any]]] = {side: [] for side in _SIDES}
+        self._late: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self._operator = self._made()
 
     def _made(self) -> IntervalJoinOperator | AsOfJoinOperator | ArrivalJoinOperator:
@@ -100,7 +98,7 @@ class _Batch:
     def _punctual(self, tables: Sequence[pa.Table], late: int) -> Iterator[Arrival]:
         """Yield the rows that are taken, each under its key."""
         is_by_arrival = isinstance(self._program.match, ArrivalMatch)
-        for side in reversed(_SIDES) if is_by_arrival else _SIDES:
+        for side in reversed(SIDES) if is_by_arrival else SIDES:
             for arrival in self._arrived(side, [table for table in tables if side_of(table) == side and table.num_rows]):
                 if late != MIN and not is_by_arrival and arrival.time <= late:
                     takes = not arrival.is_left and arrival.meets and self._takes_late_version(arrival.time, late)

@@ -37,10 +37,9 @@ from windowpane.spark.stages.project import Projection, key_hash, quoted, refuse
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.changes import CHANGE_TYPE
-from windowpane.windowing.expressions import Expression, Name, Side, sides_in
+from windowpane.windowing.expressions import SIDES, Expression, Name, Side, sides_in
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, uses_event_time
 
-_SIDES: tuple[Side, Side] = ("left", "right")
 _WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 """Types of which Spark widens one to another without loss of what a value means."""
 
@@ -65,7 +64,7 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
     declared = _declared(left, request)
     names = JoinNames(request, visible, declared.names)
     keys = _key_types(sources, request)
-    sides = {side: _Side.of(side, sources[side], names, keys, request) for side in _SIDES}
+    sides = {side: _Side.of(side, sources[side], names, keys, request) for side in SIDES}
     is_passed = any(source.kind is not Upstream.SOURCE for source in sources.values())
     program = compile_join(
         plan,
@@ -106,7 +105,7 @@ def _check_sources(sources: Mapping[Side, Source], request: JoinRequest) -> None
             side == "right" and isinstance(request.match, AsOfMatch | ArrivalMatch)
         ):
             raise ChangelogInputError(side, CHANGE_TYPE)
-        source.require([pair[_SIDES.index(side)] for pair in request.on], f"on: {side} side")
+        source.require([pair[SIDES.index(side)] for pair in request.on], f"on: {side} side")
         if source.own_watermark is not None:
             raise InvalidSpecError(
                 f"the {side} side has watermark={source.own_watermark!r}, which an operator of one input makes itself. A join "
@@ -184,7 +183,7 @@ def _key_types(sources: Mapping[Side, Source], request: JoinRequest) -> tuple[T.
     Raises:
         KeyTypeError: the types of two keys have none in common.
     """
-    fields = [[sources[side].dataframe.schema[pair[i]] for i, side in enumerate(_SIDES)] for pair in request.on]
+    fields = [[sources[side].dataframe.schema[pair[i]] for i, side in enumerate(SIDES)] for pair in request.on]
     spark = sources["left"].dataframe.sparkSession
     return tuple(_common_type(spark, one, other) for one, other in fields)
 
@@ -218,7 +217,7 @@ class _Side:
     def of(cls, side: Side, source: Source, names: JoinNames, types: tuple[T.DataType, ...], request: JoinRequest) -> _Side:
         """Select what a side needs."""
         projection = Projection(source.rows)
-        keys = tuple(pair[_SIDES.index(side)] for pair in request.on)
+        keys = tuple(pair[SIDES.index(side)] for pair in request.on)
         carried = list(names.carried[side])
         if side == "right" and CHANGE_TYPE in source.dataframe.columns:
             carried.append(CHANGE_TYPE)
@@ -288,9 +287,7 @@ def _outputs(
 ) -> dict[str, Output]:
     """Return the outputs by name: ``main``, then the late rows of each side where they are an output."""
     known = [
-        T.StructField(passed_name(side, name), sides[side].schema[name].dataType)
-        for side in _SIDES
-        for name in names.passed[side]
+        T.StructField(passed_name(side, name), sides[side].schema[name].dataType) for side in SIDES for name in names.passed[side]
     ]
     changes = ((CHANGE_TYPE, Name(CHANGE_TYPE)),) if program.retracts else ()
     arrow = program.main_schema
@@ -315,7 +312,7 @@ def _marks(built: BuiltProgram, program: JoinProgram, names: JoinNames) -> dict[
     """Return the metadata of the columns that have the event time of results: nothing where no watermark is passed on."""
     if program.retracts or program.held_back is None or not built.is_streaming:
         return {}
-    times = {passed_name(side, str(source.event_time)): side for side, source in zip(_SIDES, built.sources, strict=True)}
+    times = {passed_name(side, str(source.event_time)): side for side, source in zip(SIDES, built.sources, strict=True)}
     marks = {}
     for name, expression in names.selected:
         if not isinstance(expression, Name):

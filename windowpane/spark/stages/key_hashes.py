@@ -20,10 +20,10 @@ from windowpane.arrays import Integers
 from windowpane.engines.common.rows import python_keys
 from windowpane.hidden_columns import KEY_HASH
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
+from windowpane.kernels.keys.splitmix import GAMMA
 from windowpane.spark.stages.spark_hash import is_hashed_alike, spark_hashes
 from windowpane.state.codec import encode_key
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
 
@@ -69,6 +69,6 @@ def _integer_hashes(columns: Sequence[pa.ChunkedArray]) -> Integers:
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         values = pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64)
-        hashes = (hashes ^ values) * _ODD
+        hashes = (hashes ^ values) * GAMMA
         hashes ^= hashes >> _HALF
     return (hashes >> _HALF).view(np.int64)

@@ -33,12 +33,11 @@ from windowpane.windowing.assigners import (
     TumblingEventTimeWindows,
 )
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
-from windowpane.windowing.expressions import Constant, Operation, Side, SideName
+from windowpane.windowing.expressions import SIDES, Constant, Operation, Side, SideName
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch
 from windowpane.windowing.times import MAX, MIN
 
 _REFERENCE = "join reference"
-_SIDES: tuple[Side, Side] = ("left", "right")
 _COLUMNS = pa.schema([("k", pa.string()), ("n", pa.int64()), ("id", pa.int64()), ("v", pa.int64()), ("until", pa.int64())])
 _AS_OF_COLUMNS = _COLUMNS.append(pa.field(CHANGE_TYPE, pa.string()))
 _IDS = (passed_name("left", "id"), passed_name("right", "id"), WINDOW_START, WINDOW_END)
@@ -127,7 +126,7 @@ def _random_steps(drawn: Random, program: JoinProgram) -> Iterator[_Step]:
         if drawn.random() < 0.6:
             watermark = max(watermark, now - drawn.randint(0, 8))
         rows: dict[Side, list[dict[str, Any]]] = {"left": [], "right": []}
-        for side in _SIDES:
+        for side in SIDES:
             for _ in range(drawn.choice([0, 1, 3, 8])):
                 time = now + drawn.randint(-12, 6)
                 row = {
@@ -242,7 +241,7 @@ def _answer(program: JoinProgram, steps: list[_Step], late: Counter[Result]) -> 
     dropped = {(number, row) for number, row, _, is_dropped in late if is_dropped}
     missed = {(number, row, bounds) for number, row, windows, _ in late for bounds in windows}
     with duckdb.connect() as connection:
-        for side in _SIDES:
+        for side in SIDES:
             batches = [{"batch": number, **row} for number, step in enumerate(steps) for row in step.rows[side]]
             rows = [row for row in batches if (LATE[side], row["id"]) not in dropped]
             rows = [{CHANGE_TYPE: INSERT, WINDOW_START: None, WINDOW_END: None, **row} for row in rows]

@@ -28,7 +28,7 @@ from windowpane.windowing.assigners import (
     WindowAssigner,
 )
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT
-from windowpane.windowing.expressions import Side
+from windowpane.windowing.expressions import SIDES, Side
 from windowpane.windowing.joins import AsOfMatch, IntervalMatch, Match, WindowMatch
 from windowpane.windowing.times import MIN
 
@@ -38,7 +38,6 @@ _COMMON = {"id", "name", "kind", "join", "input", "how", "allowed_lateness", "st
 _TEXT = pa.string()
 _LEFT = pa.schema([("key", _TEXT), ("id", _TEXT)])
 _RIGHT = _LEFT.append(pa.field(CHANGE_TYPE, _TEXT))
-_SIDES: tuple[Side, Side] = ("left", "right")
 
 
 def replay(case: Case, options: Options, engine: str | None = REFERENCE) -> list[Difference]:
@@ -55,7 +54,7 @@ def replay(case: Case, options: Options, engine: str | None = REFERENCE) -> list
             word, row = (row[0], row[1:]) if row[0] in (INSERT, DELETE) and replayed.retracts else (INSERT, row)
             wanted[tuple(row)] += -1 if word == DELETE else 1
         differences += _differences(f"step {number}", wanted, got)
-    for side in _SIDES:
+    for side in SIDES:
         differences += _differences(f"late {side}", Counter(map(_late, case.get("late")[side])), replayed.late[side])
     return differences
 
@@ -120,7 +119,7 @@ class _Replay:
         self._engine = make_engine(program)
         self._store = MemoryBlobStore()
         self._position = 0
-        self.late: dict[Side, Counter[tuple[Any, ...]]] = {side: Counter() for side in _SIDES}
+        self.late: dict[Side, Counter[tuple[Any, ...]]] = {side: Counter() for side in SIDES}
 
     @property
     def retracts(self) -> bool:
@@ -130,14 +129,14 @@ class _Replay:
     def run(self, step: Json) -> Counter[tuple[Any, ...]]:
         """Run a step as one batch and return its results: ids of both sides or of one, and bounds; of a changelog the net."""
         watermark = MIN if step["watermark"] is None else _least(step["watermark"])
-        tables = [self._table(side, step[side]) for side in _SIDES if step[side]]
+        tables = [self._table(side, step[side]) for side in SIDES if step[side]]
         output = self._engine.run(self._store, tables, Clock(watermark, 0))
         if self._options.restart:
             restored = MemoryBlobStore()
             restored.restore(self._store.snapshot())
             self._store, self._engine = restored, make_engine(self._program)
         results = Counter[tuple[Any, ...]]()
-        sides = {LATE[side]: side for side in _SIDES}
+        sides = {LATE[side]: side for side in SIDES}
         for number, table in output.tables:
             for row in table.to_pylist():
                 if number == MAIN:
@@ -155,7 +154,7 @@ class _Replay:
             "key": pa.array(keys, _TEXT),
             "id": pa.array(ids, _TEXT),
             TIME: pa.array(times, pa.int64()),
-            PARTITION: pa.array([_SIDES.index(side)] * len(rows), pa.int32()),
+            PARTITION: pa.array([SIDES.index(side)] * len(rows), pa.int32()),
             POSITION: pa.array(range(self._position, self._position + len(rows)), pa.int64()),
         }
         if CHANGE_TYPE in self._program.sides[side].columns.names:
