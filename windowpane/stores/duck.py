@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pyarrow as pa
-
 from windowpane.stores.batches import IS_DELETED, Batch
 from windowpane.stores.duck_file import open_file
 from windowpane.stores.names import quoted
@@ -43,7 +41,7 @@ class DuckStore:
                 return False
             rows = batch.by_key()
             self._connection.register("windowpane_rows", rows)
-            self._prepare(batch, rows)
+            self._prepare(batch)
             if batch.is_whole:
                 self._connection.execute(f"DELETE FROM {quoted(batch.table)}")
             self._merge(batch)
@@ -61,7 +59,7 @@ class DuckStore:
             raise
         self._connection.execute("COMMIT")
 
-    def _prepare(self, batch: Batch, rows: pa.Table) -> None:
+    def _prepare(self, batch: Batch) -> None:
         expected = self._types("windowpane_rows")
         expected.pop(IS_DELETED)
         expected |= batch.types

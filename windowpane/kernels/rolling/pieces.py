@@ -41,7 +41,7 @@ class PieceFeatures:
         """Compute ``spec`` over rows with ``columns``; ``refusal`` says that it can be."""
         self._spec = spec
         self._columns = columns
-        calls = [_unfiltered(call, columns) for call in spec.calls]
+        calls = [_unfiltered(call) for call in spec.calls]
         self.distinct = tuple(dict.fromkeys(calls))
         fold = GroupedFold.of([("", *each) for each in self.distinct], _types(spec, columns))
         assert fold is not None, "the planner checked"
@@ -120,7 +120,7 @@ class PieceFeatures:
 def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
     """Return why features cannot be computed from pieces, ``None`` if they can."""
     for call in spec.calls:
-        fold = GroupedFold.of([("", *_unfiltered(call, columns))], _types(spec, columns))
+        fold = GroupedFold.of([("", *_unfiltered(call))], _types(spec, columns))
         if fold is None:
             return f"{call.aggregate} has no columnar form for its argument"
         if fold.is_ordered:
@@ -181,7 +181,7 @@ def _segments(low: Integers, sizes: Integers) -> Segments:
 # Filters.
 
 
-def _unfiltered(call: RollingCall, columns: pa.Schema) -> tuple[Aggregate, tuple[str, ...]]:
+def _unfiltered(call: RollingCall) -> tuple[Aggregate, tuple[str, ...]]:
     """Return the aggregate of a call without its filter, and the columns that it reads."""
     aggregate, condition = call.aggregate, call.condition
     if condition is None:

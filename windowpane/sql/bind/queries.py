@@ -168,7 +168,7 @@ class QueryBinder:
             return self._in_parentheses(tree, tables)
         if isinstance(tree, exp.Subquery | exp.Values) or isinstance(tree.this, exp.Values):
             bound = self.bind(tree if isinstance(tree, exp.Values) else tree.this, tables)
-            bound = self.ordered(bound, tree, keep_limit=True) if isinstance(tree, exp.Subquery) else bound
+            bound = self.ordered(bound, tree) if isinstance(tree, exp.Subquery) else bound
             node, scope = self._as_table(bound, "")
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Anonymous):
             node, scope = self._table_function(tree.this, tables)
@@ -349,7 +349,7 @@ class QueryBinder:
             items.append((self.ids.column(column.name, kind), by_value(value) if distinct else value))
         return plan.project(bound.node, items)
 
-    def ordered(self, bound: BoundQuery, tree: exp.Expr, *, keep_limit: bool = False) -> BoundQuery:
+    def ordered(self, bound: BoundQuery, tree: exp.Expr) -> BoundQuery:
         """Return a query with the ORDER BY and LIMIT behind it."""
         order = bound.order
         if tree.args.get("order") is not None:
