@@ -89,6 +89,5 @@ class Task:
         return cls(**{**held, **lists, "program": Program(**held["program"])})
 
 
-MODULUS = 2_147_483_647
 CHECK = "(k * 1000003 + {end} * 7919 + n * 104729 + s * 31 + m) % 2147483647"
 """The checksum of a result row, as SQL and as numpy read it: k, end of the window in milliseconds, count, sum, max."""

@@ -47,9 +47,6 @@ TUMBLING: dict[str, Any] = {
 }
 
 
-NO_WATERMARK = {"expect_watermark": None}
-
-
 def with_expect(**fields: Any) -> dict[str, Any]:
     case = copy.deepcopy(TUMBLING)
     case["steps"][-1]["expect"].update(fields)

@@ -24,13 +24,13 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from windowpane.spark.queries.settings import WATERMARK_POLICY
-from windowpane.spark.stages.own_watermark import latest_of
+from windowpane.spark.stages.own_watermark import RUN, latest_of
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.windowing.times import MIN, add_clamped
 
 _KEY, _KIND, _VERSION = "next-watermark", "next-watermark", 1
-_RUN, _BATCH = "spark.jobGroup.id", "streaming.sql.batchId"
+_BATCH = "streaming.sql.batchId"
 _FOLDERS = "SPARK_LOCAL_DIRS"
 """The variable in which an executor names its folders to its Python workers; they are removed when it ends."""
 
@@ -115,7 +115,7 @@ class _Batch:
         context = TaskContext.get()
         if context is None or not os.environ.get(_FOLDERS):
             return None
-        run, batch = context.getLocalProperty(_RUN), context.getLocalProperty(_BATCH)
+        run, batch = context.getLocalProperty(RUN), context.getLocalProperty(_BATCH)
         if run is None or batch is None:
             return None
         policy = context.getLocalProperty(WATERMARK_POLICY) or "min"

@@ -11,12 +11,12 @@ from pyspark.errors import PySparkException
 
 from windowpane.spark.internals.query_plans import estimated_bytes
 from windowpane.spark.internals.session import is_classic, processors
+from windowpane.spark.stages.buckets import PARTITIONS
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _MASTER = "spark.master"
-PARTITIONS = "spark.sql.shuffle.partitions"
 WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 """How Spark makes one watermark of those of several streams: ``min``, that of the slowest, or ``max``."""
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"

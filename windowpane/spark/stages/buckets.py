@@ -15,7 +15,7 @@ from itertools import count
 from pyspark import TaskContext
 
 _PINNED = "spark.sql.streaming.internal.stateStore.partitions"
-_SESSION = "spark.sql.shuffle.partitions"
+PARTITIONS = "spark.sql.shuffle.partitions"
 _SEED = 42
 
 
@@ -51,7 +51,7 @@ def state_partitions(fallback: int) -> int:
     pinned, context = pinned_partitions(), TaskContext.get()
     if pinned is not None:
         return pinned
-    setting = None if context is None else context.getLocalProperty(_SESSION)
+    setting = None if context is None else context.getLocalProperty(PARTITIONS)
     return fallback if setting is None else int(setting)
 
 

@@ -32,7 +32,8 @@ from windowpane.windowing.watermarks import SourceMark, SourceName, Watermarks, 
 
 _MARK, _REPORT = b"windowpane.mark", b"windowpane.report"
 _KEY, _KIND, _VERSION = "watermark", "own-watermark", 1
-_RUN = "spark.jobGroup.id"
+RUN = "spark.jobGroup.id"
+"""The local property with the run of a query: another one each time that it starts."""
 
 
 @dataclass
@@ -149,7 +150,7 @@ class OwnWatermark:
     def advanced(self, store: BlobStore, before: WatermarkState, marks: Iterable[pa.Table], now: int) -> WatermarkState:
         """Return what is known after a batch at ``now``, and keep it."""
         context = TaskContext.get()
-        run = str(context.getLocalProperty(_RUN)) if context is not None else ""
+        run = str(context.getLocalProperty(RUN)) if context is not None else ""
         after = advance(self.strategy, before, latest_of(marks), now, run)
         body = {
             "watermark": after.watermark,
