@@ -86,6 +86,14 @@ def test_a_call_whose_distinct_or_order_is_about_nothing_is_refused(session: Ses
         ("CREATE TABLE w (b MAP<string, int>)", "declare jsonb"),
         ("CREATE TABLE w (at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL)", "METADATA on a column"),
         ("CREATE TABLE w (a int COMMENT 'of it')", "COMMENT on a column"),
+        ("CREATE STREAM w (a int)", "CREATE SOURCE is"),
+        ("SELECT v, count(*) FROM t GROUP BY v EMIT CHANGES", "line 1, column 38: EMIT CHANGES.*Leave it out"),
+        ("CREATE MATERIALIZED VIEW w AS SELECT v FROM t EMIT FINAL", "EMIT FINAL.*EMIT ON WINDOW CLOSE"),
+        ("SELECT v, count(*) FROM t WINDOW TUMBLING (SIZE 6 HOURS) GROUP BY v", "TUMBLE"),
+        ("SELECT v, count(*) FROM t WINDOW HOPPING (SIZE 6 HOURS, ADVANCE BY 1 HOURS) GROUP BY v", "HOP"),
+        ("SELECT v, count(*) FROM t WINDOW SESSION (5 MINUTES) GROUP BY v", "SESSION"),
+        ("SUBSCRIBE TO v", "session.changelog"),
+        ("BEGIN STATEMENT SET", "leave it out"),
     ],
 )
 def test_what_other_dialects_declare_is_refused_with_the_way_out(session: Session, statement: str, way_out: str) -> None:
@@ -100,8 +108,18 @@ def test_what_other_dialects_declare_is_refused_with_the_way_out(session: Sessio
         ("regexp_extract(v::text, '[0-9]+')", "regexp_match"),
         ("convert_tz('2024-01-01', 'UTC', 'Europe/Rome')", "AT TIME ZONE"),
         ("str_to_map('a:b')", "no maps"),
+        ("mz_now()", "now"),
+        ("list_agg(v)", "array_agg"),
+        ("latest_by_offset(v)", "arg_max"),
     ],
 )
 def test_functions_of_other_dialects_are_refused_with_ours(session: Session, call: str, instead: str) -> None:
     with pytest.raises(SqlNameError, match=instead):
         session.run(f"SELECT {call} FROM t")
+
+
+def test_words_of_those_refusals_are_names_elsewhere() -> None:
+    with Session() as session:
+        session.run("CREATE TABLE emit (changes int, at int); INSERT INTO emit VALUES (1, 2)")
+        assert session.query("SELECT changes.at FROM emit changes").rows() == [(2,)]
+        assert session.query("SELECT sum(at) OVER tumbling FROM emit WINDOW tumbling AS (PARTITION BY changes)").rows() == [(2,)]

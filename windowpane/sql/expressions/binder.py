@@ -73,6 +73,11 @@ _IN_FROM = "It stands in FROM, as in SELECT * FROM {}."
 _NEAREST = {
     "tumble": _IN_FROM.format("TUMBLE(t, at, INTERVAL '10 minutes')"),
     "hop": _IN_FROM.format("HOP(t, at, INTERVAL '5 minutes', INTERVAL '10 minutes')"),
+    "mz_now": "Compare with now(), as in WHERE at > now() - INTERVAL '1 hour'.",
+    "list_agg": "array_agg is.",
+    "collect_list": "array_agg is.",
+    "earliest_by_offset": "arg_min(value, at) is the value of the earliest row.",
+    "latest_by_offset": "arg_max(value, at) is the value of the latest row.",
     "current_watermark": "A table drops the rows behind its watermark; SHOW WATERMARKS has its value, and how many were dropped.",
     "regexp_extract": "(regexp_match(text, pattern))[1] is the first group, or the whole match of a pattern without groups.",
     "convert_tz": "Write at AT TIME ZONE 'Europe/Rome' AT TIME ZONE 'UTC'.",

@@ -16,6 +16,10 @@ from windowpane.sql.parse.table_calls import rewrite_table_calls
 _NAMED = (TokenType.IDENTIFIER,)
 _ORDER_OF_INDEX = ("ASC", "DESC", "NULLS", "FIRST", "LAST")
 _EMIT = ("EMIT", "ON", "WINDOW", "CLOSE")
+_EMIT_OF_KSQL = {
+    ("EMIT", "CHANGES"): "Leave it out: a materialized view takes every change with each FLUSH.",
+    ("EMIT", "FINAL"): "EMIT ON WINDOW CLOSE is: each row once, when its window has closed.",
+}
 
 
 class Cursor:
@@ -150,6 +154,10 @@ class Cursor:
         if tuple(_word(token) for token in self._tokens[-4:]) == _EMIT:
             del self._tokens[-4:]
             return True
+        before, *last = ("", "", "", *(_word(token) for token in self._tokens))[-3:]
+        if tuple(last) in _EMIT_OF_KSQL and before not in ("FROM", "JOIN", ",", "AS", "SELECT"):
+            self._at = len(self._tokens) - 2
+            raise self.unsupported(" ".join(last), _EMIT_OF_KSQL[last[0], last[1]])
         return False
 
     def cut_options(self) -> dict[str, str]:
@@ -254,6 +262,17 @@ _UNREAD = {
     ("MATCH_RECOGNIZE", "("): (
         "MATCH_RECOGNIZE is not supported. LAG and other calls OVER a window say what was before a row; "
         "SESSION finds rows that are near to one another."
+    ),
+    ("WINDOW", "TUMBLING", "("): (
+        "WINDOW TUMBLING is not supported. TUMBLE(t, at, INTERVAL '1 hour') in FROM, and GROUP BY window_start, are."
+    ),
+    ("WINDOW", "HOPPING", "("): (
+        "WINDOW HOPPING is not supported. HOP(t, at, INTERVAL '5 minutes', INTERVAL '1 hour') in FROM, the slide first, "
+        "and GROUP BY window_start are."
+    ),
+    ("WINDOW", "SESSION", "("): (
+        "WINDOW SESSION is not supported. SESSION(t PARTITION BY (k), DESCRIPTOR(at), INTERVAL '5 minutes') in FROM, "
+        "and GROUP BY k, window_start, window_end are."
     ),
 }
 """Constructs that are refused by their words, and what is said of them."""

@@ -41,6 +41,14 @@ _SUPPORTED = (
     "CREATE TABLE / SOURCE / VIEW / MATERIALIZED VIEW / SINK / INDEX, INSERT, UPDATE, DELETE, SELECT, DROP, ALTER, SHOW, "
     "DESCRIBE, EXPLAIN, FLUSH, WAIT and SET"
 )
+_AT_ONCE = "Each statement is a transaction of its own, and views and sinks follow their input from CREATE on: leave it out."
+_INSTEAD_OF = {
+    **dict.fromkeys(("BEGIN", "START", "COMMIT", "END", "EXECUTE"), _AT_ONCE),
+    **dict.fromkeys(
+        ("SUBSCRIBE", "DECLARE"), "session.changelog(name) says what a FLUSH has changed in a view, and a sink gets it."
+    ),
+    "COPY": "CREATE TABLE ... WITH (connector = 'csv', path = '...') reads files, and INSERT takes rows.",
+}
 
 
 def read_script(text: str) -> list[Statement]:
@@ -115,7 +123,7 @@ def _read(cursor: Cursor) -> Statement:
     reader = _READERS.get(cursor.peek())
     if reader is None:
         place = cursor.place
-        message = f"{cursor.peek()} statements are not supported. There are {_SUPPORTED}."
+        message = f"{cursor.peek()} statements are not supported. {_INSTEAD_OF.get(cursor.peek(), f'There are {_SUPPORTED}.')}"
         raise UnsupportedSqlError(message, place.line, place.column)
     return reader(cursor)
 
@@ -145,6 +153,10 @@ def _create(cursor: Cursor) -> Statement:
     if cursor.peek() in ("TEMPORARY", "TEMP"):
         kept = "Leave the word out; what a session makes is dropped with it where its store is ':memory:', and else with DROP."
         raise cursor.unsupported(f"CREATE {cursor.peek()}", kept)
+    if cursor.peek() == "STREAM":
+        raise cursor.unsupported(
+            "CREATE STREAM", "CREATE SOURCE is, and CREATE MATERIALIZED VIEW name AS SELECT for a stream of a query."
+        )
     raise cursor.unsupported(f"CREATE {cursor.peek()}", "CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
 
 
