@@ -212,6 +212,24 @@ def test_a_sink_with_a_query_of_its_own(tmp_path: Path) -> None:
         assert session.query("SHOW SINKS").rows() == []
 
 
+def test_sinks_of_two_state_files_number_their_batches_each_for_itself(tmp_path: Path) -> None:
+    target, files = tmp_path / "out.duckdb", tmp_path / "files"
+    duck = f"connector = 'duckdb', path = '{target}', table = 'm'"
+    for name, first in (("one", 1), ("two", 11)):
+        with Session(str(tmp_path / f"{name}.duckdb")) as session:
+            session.run(f"CREATE TABLE t (k int PRIMARY KEY); CREATE SINK o FROM t WITH ({duck})")
+            session.run(f"CREATE SINK p FROM t WITH (connector = 'parquet', path = '{files}')")
+            session.run(f"INSERT INTO t VALUES ({first}); FLUSH; INSERT INTO t VALUES ({first + 1}); FLUSH")
+            session.run("ALTER SINK o RENAME TO o2")
+    with Session(str(tmp_path / "one.duckdb")) as session:
+        session.run("INSERT INTO t VALUES (3); FLUSH; DROP SINK o2; DROP SINK p")
+        session.run(f"CREATE SINK o2 FROM t WITH ({duck}); DELETE FROM t WHERE k = 1; FLUSH")
+    store = open_store(str(target))
+    assert sorted(store.read("SELECT k FROM m")) == [(2,), (3,), (11,), (12,)]
+    store.close()
+    assert sorted(pq.read_table(files)["k"].to_pylist()) == [1, 2, 3, 11, 12]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

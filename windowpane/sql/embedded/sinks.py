@@ -1,9 +1,14 @@
-"""Sinks: the options they are made from, and the delivery of the changes in their outboxes."""
+"""Sinks: the options they are made from, and the delivery of the changes in their outboxes.
+
+Layout: ``windowpane.sinks`` holds an id for each sink. Stores number the batches of a sink by it, and its Parquet files are named
+by it: a sink of another state file begins at batch 1 as well. Sinks made before there were ids are known by their names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -61,6 +66,20 @@ class Delivery:
         self._storage, self._sink = storage, sink
         self.outbox = Outbox(storage, sink.name, relation)
 
+    def create(self) -> None:
+        """Begin with an empty outbox, and an id of its own."""
+        self.outbox.create()
+        self._storage.run("INSERT INTO windowpane.sinks VALUES (?, ?)", [self._sink.name, uuid4().hex])
+
+    def drop(self) -> None:
+        """Remove the outbox, and the id."""
+        self.outbox.drop()
+        self._storage.run("DELETE FROM windowpane.sinks WHERE name = ?", [self._sink.name])
+
+    def _id(self) -> str | None:
+        found = self._storage.run("SELECT id FROM windowpane.sinks WHERE name = ?", [self._sink.name])
+        return str(found[0][0]) if found else None
+
     def deliver(self) -> None:
         """Apply every waiting batch to the store, oldest first."""
         for number in self.outbox.numbers():
@@ -69,18 +88,20 @@ class Delivery:
                 self.outbox.delivered(number)
 
     def _write(self, changes: pa.Table, number: int) -> None:
-        options = self._sink.options
+        options, own = self._sink.options, self._id()
         if options["connector"] == "blackhole":
             return
         if options["connector"] == "parquet":
             folder = Path(options["path"])
             folder.mkdir(parents=True, exist_ok=True)
-            draft = folder / f".{number:012}.draft"
+            name = f"{number:012}" if own is None else f"{number:012}-{own}"
+            draft = folder / f".{name}.draft"
             pq.write_table(changes, draft)
-            draft.rename(folder / f"{number:012}.parquet")
+            draft.rename(folder / f"{name}.parquet")
             return
         store = open_store(options.get("url") or options["path"])
         try:
-            store.apply(Batch(options["table"], _key(options, self.outbox.relation), changes, number, self._sink.name))
+            source = self._sink.name if own is None else f"sink {own}"
+            store.apply(Batch(options["table"], _key(options, self.outbox.relation), changes, number, source))
         finally:
             store.close()

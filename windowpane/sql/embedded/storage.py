@@ -57,6 +57,7 @@ _SET_UP = (
     "(view VARCHAR, expression VARCHAR, value VARCHAR, error VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
     "CREATE TABLE IF NOT EXISTS windowpane.stale (view VARCHAR, reason VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.strict (view VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.sinks (name VARCHAR, id VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.zones (name VARCHAR, zone VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR)",
     "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS file VARCHAR",

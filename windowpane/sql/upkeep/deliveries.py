@@ -51,13 +51,13 @@ class Deliveries:
         """Let the changes of a relation wait for a sink; a new one begins with all rows that the store has of it."""
         delivery = Delivery(self._storage, sink, self._catalog.relation(sink.source))
         if is_new:
-            delivery.outbox.create()
+            delivery.create()
             delivery.outbox.put_all(next_batch(self._storage))
         self._sinks[sink.name] = delivery
 
     def drop(self, sink: str) -> None:
         """Forget a sink, and what waits for it."""
-        self._sinks.pop(sink).outbox.drop()
+        self._sinks.pop(sink).drop()
 
     def add_view(self, view: ViewInfo, *, by_tasks: bool = False) -> None:
         """Make a table for a new view on the server, if there is one; its rows wait, unless tasks will write them."""
