@@ -165,12 +165,7 @@ class EvictedPieces(CountedContents):
 
 def _list_begins(fires: Mask, panes: Integers, purges: bool) -> Integers:
     """Return, for each place, where the list begins that a firing there would see: a purge ends a list."""
-    begins = run_starts(panes)
-    if not purges:
-        return begins
-    anew = np.zeros(len(panes), np.int64)
-    anew[1:] = np.where(fires[:-1], np.arange(1, len(panes)), 0)
-    return np.maximum(begins, np.maximum.accumulate(anew))
+    return run_starts(panes, fires if purges else None)
 
 
 def _previous(begins: Integers, fired: Integers) -> Integers:

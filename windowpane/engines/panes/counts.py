@@ -24,10 +24,10 @@ from windowpane.engines.panes.counted_contents import CountedContents, CountRule
 from windowpane.engines.panes.counted_evictions import EvictedElements, EvictedPieces
 from windowpane.engines.panes.ended import EndedPanesBatch
 from windowpane.engines.panes.panes import Elements, PanesEngine, windows_refusal
-from windowpane.engines.panes.touched import BatchKeys, touched_panes
+from windowpane.engines.panes.touched import touched_panes
 from windowpane.engines.program import Program
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.keys.dense_codes import dense_codes, distinct
+from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.evictors import CountEvictor
@@ -80,15 +80,11 @@ class _Batch(EndedPanesBatch):
             self._fire(elements)
 
     def _fire(self, elements: Elements) -> None:
-        keys = BatchKeys.of(elements.rows, self._keys)
-        segments = self._panes.shards(keys.distinct)[keys.codes] if self._windows.is_global else elements.ends
-        segments_touched = distinct(segments)
-        held = self._panes.read(segments_touched)
-        touched = touched_panes(held, elements, keys, segments)
+        touched = touched_panes(self._panes, elements)
         outcome = self._contents.take(touched)
         self._emit(elements, outcome.fired, outcome.elements)
         self._open += outcome.kept_count - touched.held_count
-        self._panes.write(outcome.kept, segments_touched)
+        self._panes.write(outcome.kept, touched.segments)
 
     def _emit(self, elements: Elements, fired: pa.Table, numbers: Integers) -> None:
         """Emit firings in the order of the elements that made them fire, for each the partials and the number of that element."""

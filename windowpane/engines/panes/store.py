@@ -41,8 +41,8 @@ class PaneStore:
     def __init__(self, store: BlobStore, keys: Sequence[str], is_global: bool, name: str = "p") -> None:
         """Read the index of the log ``name``."""
         self._log = SegmentLog(store, name)
-        self._keys = list(keys)
-        self._is_global = is_global
+        self.keys = list(keys)
+        self.is_global = is_global
         self._depth = max(self._log.segments(), default=0) >> _SHARD_BITS if is_global else 0
 
     def segments(self) -> list[int]:
@@ -60,7 +60,7 @@ class PaneStore:
 
     def shards(self, keys: pa.Table) -> Integers:
         """Return the segment of each key in the global window."""
-        hashes = key_hashes([keys[name] for name in self._keys], keys.num_rows)
+        hashes = key_hashes([keys[name] for name in self.keys], keys.num_rows)
         shards = (hashes & np.uint64((1 << self._depth) - 1)).astype(np.int64)
         return shards + (self._depth << _SHARD_BITS)
 
@@ -76,7 +76,7 @@ class PaneStore:
             self._log.drop(segment)
         for segment, part in split(rows, SEGMENT):
             self._log.append(segment, part)
-        if self._is_global:
+        if self.is_global:
             self._grow()
 
     def drop(self, segment: int) -> None:

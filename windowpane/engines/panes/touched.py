@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.engines.panes.panes import Elements
+from windowpane.engines.panes.store import PaneStore
 from windowpane.hidden_columns import SEGMENT
-from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class TouchedPanes:
         held_panes: the pane of each row held.
         element_panes: the pane of each element.
         keys: keys and segment of each pane.
+        segments: the segments that were read, and are to be written back.
     """
 
     held: pa.Table | None
@@ -31,6 +33,7 @@ class TouchedPanes:
     held_panes: Integers
     element_panes: Integers
     keys: pa.Table
+    segments: list[int]
 
     @property
     def count(self) -> int:
@@ -60,16 +63,12 @@ class BatchKeys:
         return cls(keys.take(pa.array(firsts)), codes)
 
 
-def touched_panes(held: pa.Table | None, elements: Elements, keys: BatchKeys, segments: Integers) -> TouchedPanes:
-    """Return the panes of rows held and of elements.
-
-    Args:
-        held: rows with keys and segments.
-        elements: the elements.
-        keys: the keys of the elements' rows.
-        segments: the segment of each element.
-    """
-    names = keys.distinct.column_names
+def touched_panes(store: PaneStore, elements: Elements) -> TouchedPanes:
+    """Read the panes that the elements of a batch are in, and those of the same segments."""
+    names, keys = store.keys, BatchKeys.of(elements.rows, store.keys)
+    segments = store.shards(keys.distinct)[keys.codes] if store.is_global else elements.ends
+    read = distinct(segments)
+    held = store.read(read)
     before = 0 if held is None else held.num_rows
     everything = keys.distinct if held is None else pa.concat_tables([held.select(names), keys.distinct])
     codes, firsts = dense_codes(everything.columns, everything.num_rows)
@@ -79,4 +78,4 @@ def touched_panes(held: pa.Table | None, elements: Elements, keys: BatchKeys, se
     panes = combined(all_keys, dense_codes([pa.chunked_array([pa.array(all_segments)])], len(all_segments)).codes)
     at = first_rows(panes)
     named = everything.take(pa.array(firsts[all_keys[at]])).append_column(SEGMENT, pa.array(all_segments[at]))
-    return TouchedPanes(held, elements, panes[:before], panes[before:], named)
+    return TouchedPanes(held, elements, panes[:before], panes[before:], named, read)

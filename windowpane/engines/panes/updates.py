@@ -26,11 +26,10 @@ from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.panes.ended import EndedPanesBatch
 from windowpane.engines.panes.panes import Elements, PanesEngine, windows_refusal
-from windowpane.engines.panes.touched import BatchKeys, TouchedPanes, touched_panes
+from windowpane.engines.panes.touched import TouchedPanes, touched_panes
 from windowpane.engines.program import Program
 from windowpane.hidden_columns import SEGMENT, SLICE, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.keys.dense_codes import distinct
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.changes import INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.times import MAX
@@ -97,10 +96,7 @@ class _Batch(EndedPanesBatch):
             self._fire(elements)
 
     def _fire(self, elements: Elements) -> None:
-        keys = BatchKeys.of(elements.rows, self._keys)
-        segments = self._panes.shards(keys.distinct)[keys.codes] if self._windows.is_global else elements.ends
-        segments_touched = distinct(segments)
-        touched = touched_panes(self._panes.read(segments_touched), elements, keys, segments)
+        touched = touched_panes(self._panes, elements)
         is_touched = np.zeros(touched.count, bool)
         is_touched[touched.element_panes] = True
         again = is_touched[touched.held_panes]
@@ -111,7 +107,7 @@ class _Batch(EndedPanesBatch):
         if kept is not None:
             unchanged = [] if touched.held is None else [touched.held.filter(pa.array(~again)).select(kept.column_names)]
             self._open += kept.num_rows - int(again.sum())
-            self._panes.write(pa.concat_tables([*unchanged, kept]), segments_touched)
+            self._panes.write(pa.concat_tables([*unchanged, kept]), touched.segments)
 
     def _fired(self, touched: TouchedPanes, before: pa.Table | None, before_panes: Integers) -> tuple[pa.Table, Integers]:
         """Return the partials of the touched panes with the rows of the batch, and which panes they are."""

@@ -15,7 +15,7 @@ from windowpane.engines.common.evicting import argument_columns
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.panes.panes import Elements, PaneWindows
-from windowpane.engines.panes.touched import BatchKeys, TouchedPanes, touched_panes
+from windowpane.engines.panes.touched import TouchedPanes, touched_panes
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.triggers.asked_rows import AskedRows
@@ -38,7 +38,7 @@ from windowpane.hidden_columns import SEGMENT, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups, merge_ranges
 from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_ends, run_starts
-from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.times import MAX
@@ -165,10 +165,7 @@ class TriggeredPanes(ColumnarBatch):
 
     def _take(self, elements: Elements, rows: pa.Table) -> None:
         """Take elements, whose ``rows`` are as they arrived."""
-        keys = BatchKeys.of(elements.rows, self._keys)
-        segments = self._state.rows.shards(keys.distinct)[keys.codes] if self._windows.is_global else elements.ends
-        segments_touched = distinct(segments)
-        touched = touched_panes(self._state.rows.read(segments_touched), elements, keys, segments)
+        touched = touched_panes(self._state.rows, elements)
         before = self._state.met(touched, partial(self._nothing, touched.elements))
         ends = self._ends(before)
         by_pane = grouped(touched.element_panes)
@@ -198,7 +195,7 @@ class TriggeredPanes(ColumnarBatch):
         places[cut.panes[lasts]] = len(fired) + np.arange(len(lasts))
         partials = merged if merged.num_rows else before.partials
         after = Panes(before.keys, standings, filled, partials.take(pa.array(places)), shown)
-        self._state.write(after, segments_touched, before)
+        self._state.write(after, touched.segments, before)
 
     def _answers(self, by_pane: Grouped, standings: Integers, ends: Integers) -> tuple[Integers, Integers]:
         """Return what happens at each element, by pane and in order, and the standing of each pane afterwards."""
@@ -260,7 +257,7 @@ class TriggeredPanes(ColumnarBatch):
         all_bits = np.append(np.zeros(len(held), np.int64), bits[lasts])[in_order]
         all_panes = all_panes[in_order]
         elements = np.append(np.full(len(held), -1), order[lasts])[in_order]
-        return _Cut(atoms, all_panes, _begins(all_bits & PURGES > 0, all_panes), all_bits, elements)
+        return _Cut(atoms, all_panes, run_starts(all_panes, all_bits & PURGES > 0), all_bits, elements)
 
     def _partials(self, elements: Elements, order: Integers, pieces: Integers) -> pa.Table:
         """Return the partials of each piece: of elements in ``order``, whose piece is in ``pieces``, ascending."""
@@ -305,14 +302,6 @@ def _purged_before(bits: Integers, panes: Integers) -> Mask:
     sums, begins = np.cumsum(drops) - drops, run_starts(panes)
     purged: Mask = sums > sums[begins]
     return purged
-
-
-def _begins(purges: Mask, panes: Integers) -> Integers:
-    """Return, for each atom, where the contents that it belongs to begin: at the pane's first atom, or after its last purge."""
-    begins = np.zeros(len(panes), np.int64)
-    begins[1:] = np.where(purges[:-1], np.arange(1, len(panes)), 0)
-    latest: Integers = np.maximum(run_starts(panes), np.maximum.accumulate(begins))
-    return latest
 
 
 def _latest(times: Integers, panes: Integers) -> Integers:

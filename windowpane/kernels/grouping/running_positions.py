@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
 from windowpane.kernels.sorting.packed_order import stable_order
 
 
@@ -36,15 +36,18 @@ def grouped(codes: Integers) -> Grouped:
     return Grouped(order, groups, np.arange(len(groups)) - run_starts(groups))
 
 
-def run_starts(values: Integers) -> Integers:
-    """Return, for each element, where the run of equal neighbours that it is in begins.
+def run_starts(values: Integers, ends: Mask | None = None) -> Integers:
+    """Return, for each element, where the run of equal neighbours that it is in begins; ``ends`` ends runs earlier.
 
     Example:
         >>> run_starts(np.array([5, 5, 7])).tolist()
         [0, 0, 2]
+        >>> run_starts(np.array([5, 5, 5]), np.array([True, False, False])).tolist()
+        [0, 1, 1]
     """
+    is_first = values[1:] != values[:-1]
+    changes = np.flatnonzero(is_first if ends is None else is_first | ends[:-1]) + 1
     begins = np.zeros(len(values), np.int64)
-    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
     begins[changes] = changes
     return np.maximum.accumulate(begins)
 
