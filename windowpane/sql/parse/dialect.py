@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -29,10 +30,20 @@ def _typed_literal(parser: RisingWaveParser, literal: exp.Expr, kind: exp.DataTy
     return literal
 
 
+def _without_arguments(kind: type[exp.Func]) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """Return the parser of a name that standard SQL writes without parentheses, and Spark and RisingWave with them, too."""
+    name = kind.sql_names()[0].lower()
+    return lambda arguments: exp.Anonymous(this=name, expressions=arguments) if arguments else kind()
+
+
 class Parser(RisingWaveParser):
     """Parses queries and expressions; statements around them are read by ``reader``."""
 
-    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTIONS: ClassVar[dict[str, Any]] = {
+        "CURRENT_TIMESTAMP": _without_arguments(exp.CurrentTimestamp),
+        "CURRENT_DATE": _without_arguments(exp.CurrentDate),
+        "LOCALTIMESTAMP": _without_arguments(exp.Localtimestamp),
+    }
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: parse for name, parse in RisingWaveParser.FUNCTION_PARSERS.items() if name in _SPECIAL_SYNTAX
     } | {
