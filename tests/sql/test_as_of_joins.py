@@ -198,3 +198,37 @@ def test_without_an_equality_a_view_is_refused_by_the_name_of_the_join() -> None
         session.run(f"CREATE MATERIALIZED VIEW v AS {one} ON l.one = r.one AND l.at >= r.at")
         session.run("INSERT INTO l VALUES (1, '2024-01-02'); INSERT INTO r VALUES (7, '2024-01-01'), (8, '2024-01-03'); FLUSH")
         assert session.query("SELECT * FROM v").rows() == [(1, 7)]
+
+
+def test_a_chain_on_window_close_is_refused_and_its_way_out_is_right() -> None:
+    """Each row of ``a`` with the version of its channel and of its person at its time; values by hand."""
+    tables = """
+    CREATE TABLE a (id int, at timestamp, c text, p text, WATERMARK FOR at AS at) APPEND ONLY;
+    CREATE TABLE channels (k text, channel text, since timestamp, WATERMARK FOR since AS since) APPEND ONLY;
+    CREATE TABLE people (k text, name text, since timestamp, WATERMARK FOR since AS since) APPEND ONLY
+    """
+    channels = "LEFT JOIN channels FOR SYSTEM_TIME AS OF t.at AS c ON t.c = c.k"
+    people = "LEFT JOIN people FOR SYSTEM_TIME AS OF t.at AS p ON t.p = p.k"
+    with Session() as session:
+        session.run(tables)
+        with pytest.raises(UnsupportedSqlError, match=r"another join AS OF.*read that without EMIT ON WINDOW CLOSE"):
+            session.run(
+                f"CREATE MATERIALIZED VIEW both AS SELECT id, channel, name FROM a AS t {channels} {people} EMIT ON WINDOW CLOSE"
+            )
+        session.run(f"CREATE MATERIALIZED VIEW lower AS SELECT t.*, channel FROM a AS t {channels} EMIT ON WINDOW CLOSE")
+        with pytest.raises(UnsupportedSqlError, match="has no watermark any more"):
+            session.run(
+                f"CREATE MATERIALIZED VIEW upper AS SELECT id, channel, name FROM lower AS t {people} EMIT ON WINDOW CLOSE"
+            )
+        session.run(f"CREATE MATERIALIZED VIEW upper AS SELECT id, channel, name FROM lower AS t {people}")
+        session.run(f"CREATE MATERIALIZED VIEW both AS SELECT id, channel, name FROM a AS t {channels} {people}")
+        session.run(
+            "INSERT INTO people VALUES ('p', 'Ann', '2024-01-01 10:01'), ('p', 'Bea', '2024-01-01 10:20');"
+            "INSERT INTO channels VALUES ('x', 'web', '2024-01-01 10:00'), ('x', 'app', '2024-01-01 10:05'),"
+            " ('z', 'end', '2024-01-01 10:30');"
+            "INSERT INTO a VALUES (3, '2024-01-01 10:00:30', 'x', 'p'), (1, '2024-01-01 10:02', 'x', 'p'),"
+            " (2, '2024-01-01 10:20', 'x', 'p'), (4, '2024-01-01 10:31', 'z', 'p'); FLUSH"
+        )
+        expected = [(1, "web", "Ann"), (2, "app", "Bea"), (3, "web", None), (4, "end", "Bea")]
+        assert sorted(session.query("SELECT * FROM both").rows()) == expected
+        assert sorted(session.query("SELECT * FROM upper").rows()) == expected[:3]

@@ -67,9 +67,17 @@ def _with_closing_windows(node: Node, text: Text, query: exp.Expr, places: Mappi
         closed = _with_closing_windows(node.input, text, query, places, ids)
         return replace(node, input=closed, append_only=closed.append_only, watermarks=closed.watermarks)
     if isinstance(node, Unary | UnionAll | Join) and _has_over(node):
-        instead = "Make the window a materialized view of its own that emits on window close, and read that."
-        raise text.unsupported(query, f"EMIT ON WINDOW CLOSE with {node.label} above an OVER window", instead)
+        instead = (
+            "Make the window or the lower join a materialized view of its own that emits on window close, and read that without "
+            "EMIT ON WINDOW CLOSE: its rows have no watermark any more."
+        )
+        raise text.unsupported(query, f"EMIT ON WINDOW CLOSE with {_label(node)} above an OVER window or a join AS OF", instead)
     return node
+
+
+def _label(node: Node) -> str:
+    """Return what a query says where a plan has a node: a join AS OF puts the rows of both sides together."""
+    return "another join AS OF, or UNION ALL," if isinstance(node, UnionAll) else node.label
 
 
 def _kept(node: Project, closed: Node) -> dict[str, Watermark]:
@@ -98,7 +106,8 @@ def _closing(node: Over, text: Text, place: exp.Expr, ids: Ids) -> Over:
     column = node.order[0].column
     if column not in source.watermarks:
         name = source.column(column).name
-        raise text.unsupported(place, f"EMIT ON WINDOW CLOSE ordered by {name!r}, which has no watermark", _NEEDED)
+        behind = " What an OVER window or a join AS OF has emitted on window close has no watermark any more."
+        raise text.unsupported(place, f"EMIT ON WINDOW CLOSE ordered by {name!r}, which has no watermark", _NEEDED + behind)
     return replace(node, input=close_sort(source, [column]), append_only=True, watermarks={}, closes=True)
 
 
