@@ -90,6 +90,24 @@ def test_window_end_of_a_result_is_an_event_time(spark: Any, tmp_path: Path) -> 
     assert run(second).rows() == ALL_20
 
 
+@pytest.mark.parametrize("kind", ["windows", "over"])
+def test_a_late_result_is_late_in_a_bucket_without_rows_before(spark: Any, tmp_path: Path, kind: str) -> None:
+    """By way of ``df`` results carry no watermark, and only the buckets that were called know that of the batch before."""
+    late = [(key, 2, 2, False) for key in "bcdefgh"]
+    batches: list[list[tuple[Any, ...]]] = [[("a", 1, 1, False)], [(None, 50, None, True)], [(None, 51, None, True)], late]
+    keyed = stream(spark, tmp_path, [*batches, EVENTS[-1]]).key_by("k").window(TEN).allowed_lateness("60 seconds")
+    results = keyed.aggregate(v=wp.sum("v")).df
+    if kind == "windows":
+        second = wp.stream(results, event_time="window_end", name="second").key_by("k").window(TWENTY)
+        collected = run(second.side_output_late_data(wp.OutputTag("late")).aggregate(v=wp.sum("v")), "main", "late")
+        assert collected.rows() == [("a", 0, 20, 1)]
+        assert [row[0] for row in collected.rows("late")] == list("bcdefgh")
+    else:
+        over = wp.over(results, key=["k", "window_start"], event_time="window_end", name="second").partition_by("k")
+        collected = run(over.order_by("window_end").select("k", n=wp.row_number()).emit_on_window_close())
+        assert [row[0] for row in collected.rows()] == ["a"]
+
+
 def test_static_chain_in_one_plan_and_by_way_of_df(spark: Any) -> None:
     events = [event[:3] for batch in EVENTS[:-1] for event in batch]
     first = per_key(wp.stream(table(spark, events), event_time="t"))

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.combiner import Combiner
+from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import KEY_HASH, PASSED, TIME
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.queries.settings import Buckets
@@ -194,4 +195,5 @@ def encoder_of(
         own_watermark=None if follows_watermark else source.stream_watermark,
         follows_watermark=follows_watermark or source.follows_watermark,
         side=side,
+        calls_all=source.is_streaming and source.kind is Upstream.WINDOW,
     )

@@ -27,7 +27,7 @@ from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 PROBED_BUCKET = 0
 """The least id comes first in every layout (``bucket_ids``)."""
 _KEY, _KIND, _VERSION = "layout", "bucket-layout", 1
-_QUERY = "sql.streaming.queryId"
+_QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 _compared: set[tuple[Layout, Any]] = set()
 
@@ -74,3 +74,9 @@ def probes() -> Iterator[tuple[int, bytes]]:
     context = TaskContext.get()
     if context is not None and context.partitionId() == 0 and Layout.of_task() is not None:
         yield PROBED_BUCKET, PROBE
+
+
+def is_first_batch() -> bool:
+    """Whether a task is of the first batch of its query; a batch that is run again has the same number."""
+    context = TaskContext.get()
+    return context is not None and context.getLocalProperty(_BATCH) == "0"

@@ -19,10 +19,10 @@ from windowpane.engines.join.sides import tagged
 from windowpane.hidden_columns import KEY_HASH, PARTITION, PASSED, POSITION, TIME
 from windowpane.kernels.keys.coded_texts import spelled, together
 from windowpane.spark.internals.worker import prepare_worker
-from windowpane.spark.queries.layout import probes
+from windowpane.spark.queries.layout import is_first_batch, probes
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.stages.arrow_columns import arriving
-from windowpane.spark.stages.blobs import coded, pack, unpack
+from windowpane.spark.stages.blobs import HEARTBEAT, coded, pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.key_hashes import are_hashed_here, bucket_numbers
 from windowpane.spark.stages.own_watermark import Mark, Moves, reported
@@ -57,6 +57,8 @@ class Encoder:
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
         side: the side of a join that the rows are of, ``None`` where there is one input.
         follows_watermark: whether the rows come with the watermark of the operator before.
+        calls_all: whether the first batch of a query calls every bucket: rows of an earlier operator that carry no watermark
+            are compared with that of the batch before, which a bucket knows once it has been called.
     """
 
     keys: tuple[str, ...]
@@ -70,6 +72,7 @@ class Encoder:
     own_watermark: Watermarks | None = None
     side: str | None = None
     follows_watermark: bool = False
+    calls_all: bool = False
 
     @property
     def coded(self) -> frozenset[str]:
@@ -84,6 +87,9 @@ class Encoder:
         partition = context.partitionId() if context is not None else 0
         ids = bucket_ids(state_partitions(self.partitions))
         yield from (_sent([bucket], [blob]) for bucket, blob in probes())
+        if self.calls_all and is_first_batch():  # each task: the first one may be of another input, which does not call
+            called = ids if self.keys else ids[:1]
+            yield _sent(called, [HEARTBEAT] * len(called))
         mark, bound = self._mark(), self._bound()
         combiner = None if bound is None else self.combiner
         reports: list[Moves] = []

@@ -82,7 +82,8 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
         coded = coded_columns(self._engine)
-        tables = [unpack(bytes(blob), coded) for frame in rows for blob in frame["blob"]]
+        # Blobs of several tasks arrive in any order: a batch that is run again takes the same blobs in the same one.
+        tables = [unpack(blob, coded) for blob in sorted(bytes(blob) for frame in rows for blob in frame["blob"])]
         calls = [table for table in tables if not is_probe(table)]
         if calls:
             yield from self._run(key, [table for table in calls if not is_heartbeat(table)], timerValues)
