@@ -159,6 +159,7 @@ SLOW = (
     "tests/spark/test_side_outputs.py::test_a_side_output_alone_as_a_dataframe",
     "tests/spark/test_side_outputs.py::test_files_have_a_folder_for_each_query_and_batch_with_rows",
     "tests/spark/test_side_outputs.py::test_one_query_keeps_the_state_once_and_writes_every_output",
+    "tests/spark/test_sinks_killed.py",
     "tests/spark/test_sources.py::test_a_program_that_waits_for_the_clock_ends_by_itself",
     "tests/spark/test_sources.py::test_a_socket_with_the_default_trigger_and_windows_without_event_time",
     "tests/spark/test_sources.py::test_file_sinks_of_start_with_a_processing_time_trigger",

@@ -140,9 +140,10 @@ class RedisHashes:
 
     The hash of a row is named ``prefix`` and the key columns as a JSON array, ``card:["c1"]``, and its fields are the columns.
     Tasks write, in pipelines. The server itself leaves a hash alone whose ``version`` is greater than that of the row, so a batch
-    that is repeated, or overlaps another writer, changes nothing. Of a changelog, rows of ``update_preimage`` are passed over and
-    a ``delete`` removes the hash. Numbers are fields as text, booleans ``true`` and ``false``, times ISO 8601, lists and structs
-    JSON; NULL is no field; ``version`` is an integer, of timestamps the microseconds since 1970.
+    that is repeated, or overlaps another writer, changes nothing; but a hash that was deleted has no version, and a writer behind
+    may bring it back. Of a changelog, rows of ``update_preimage`` are passed over and a ``delete`` removes the hash. Numbers are
+    fields as text, booleans ``true`` and ``false``, times ISO 8601, lists and structs JSON; NULL is no field; ``version`` is an
+    integer, of timestamps the microseconds since 1970.
 
     Args:
         url: ``redis://user:password@host:6379/0``, ``rediss://...`` or ``unix://path``.
