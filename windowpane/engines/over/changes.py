@@ -72,13 +72,21 @@ def _appearing(program: OverProgram, rows: pa.Table) -> Mask:
     """Return which rows exist after their change."""
     if CHANGE_TYPE not in rows.column_names:
         return np.ones(rows.num_rows, np.bool_)
-    words = rows[CHANGE_TYPE]
-    known = pc.fill_null(pc.is_in(words, pa.array(sorted(CHANGE_TYPES))), False).to_numpy()
-    if not known.all():
-        row = python_rows(rows.slice(int(np.flatnonzero(~known)[0]), 1))[0]
+    refuse_other_words(program, rows)
+    return pc.is_in(rows[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy()  # type: ignore[no-any-return]
+
+
+def refuse_other_words(program: OverProgram, rows: pa.Table) -> None:
+    """Refuse the first row whose change type is none.
+
+    Raises:
+        InconsistentChangeError: there is one.
+    """
+    is_known = pc.is_in(rows[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES)))
+    if not pc.all(is_known).as_py():
+        row = python_rows(rows.filter(pc.invert(is_known)).slice(0, 1))[0]
         wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
         raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), {name: row[name] for name in program.columns.names}, wanted)
-    return pc.is_in(words, pa.array(sorted(APPEARING))).to_numpy()  # type: ignore[no-any-return]
 
 
 def _merged(program: OverProgram, rows: pa.Table, repeated: Integers, report: Report) -> tuple[Integers, Integers]:

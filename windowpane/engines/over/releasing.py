@@ -12,13 +12,14 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
 from windowpane.engines.common.rows import python_rows
+from windowpane.engines.over.changes import refuse_other_words
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import PARTITION, POSITION
 from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.operators.over.consolidation import Report
-from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
+from windowpane.windowing.changes import APPEARING
 
 
 def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
@@ -27,9 +28,7 @@ def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
         return rows
     if CHANGE_TYPE not in rows.column_names:
         rows = rows.append_column(CHANGE_TYPE, pa.repeat(INSERT, rows.num_rows))
-    for row in python_rows(rows.filter(pa.compute.invert(pa.compute.is_in(rows[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES)))))):
-        wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
-        raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), {name: row[name] for name in program.columns.names}, wanted)
+    refuse_other_words(program, rows)
     return rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")]) if PARTITION in rows.column_names else rows
 
 

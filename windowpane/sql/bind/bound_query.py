@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -46,10 +45,14 @@ def open_literals(tree: exp.Expr) -> dict[int, Expr]:
     return found
 
 
-def output_number(tree: exp.Expr, outputs: Sequence[Column], text: Text) -> Column | None:
-    """Return the output column that a number in ORDER BY or GROUP BY means, ``None`` if it is no number."""
+def output_place(tree: exp.Expr, count: int, text: Text) -> int | None:
+    """Return the place, from 0, of the output column that a number means, ``None`` if it is no number.
+
+    Raises:
+        SqlNameError: there are only ``count``.
+    """
     if not isinstance(tree, exp.Literal) or tree.is_string:
         return None
-    if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(outputs):
-        raise text.name_error(tree, f"there is no output column {tree.this}; there are {len(outputs)}.")
-    return outputs[int(tree.this) - 1]
+    if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= count:
+        raise text.name_error(tree, f"there is no output column {tree.this}; there are {count}.")
+    return int(tree.this) - 1

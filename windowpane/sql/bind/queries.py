@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from windowpane.sql.bind import build_plan as plan
-from windowpane.sql.bind.bound_query import BoundQuery, Tables, open_literals, output_number
+from windowpane.sql.bind.bound_query import BoundQuery, Tables, open_literals, output_place
 from windowpane.sql.bind.correlation import Inner
 from windowpane.sql.bind.joins import Joins, is_comma
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
@@ -358,8 +358,10 @@ class QueryBinder:
         return self.limited(replace(bound, order=order), tree)
 
     def _order_item(self, item: exp.Expr, bound: BoundQuery, scope: Scope) -> Order:
-        column = output_number(item.this, bound.outputs, self.text)
-        if column is None:
+        place = output_place(item.this, len(bound.outputs), self.text)
+        if place is not None:
+            column = bound.outputs[place]
+        else:
             value = ScalarBinder(self.text, scope, "ORDER BY", self.now).bind(item.this)
             if not value.is_column:
                 raise self.text.unsupported(

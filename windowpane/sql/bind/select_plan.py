@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from windowpane.sql.bind import build_plan as plan
-from windowpane.sql.bind.bound_query import BoundQuery, Tables
+from windowpane.sql.bind.bound_query import BoundQuery, Tables, output_place
 from windowpane.sql.bind.conditions import conjuncts
 from windowpane.sql.bind.correlation import Inner, Ties
 from windowpane.sql.bind.grouping_sets import sets_of
@@ -207,11 +207,9 @@ class SelectPlan:
 
     def _group_key(self, tree: exp.Expr) -> Expr:
         binder = self._binder("GROUP BY", grouped=False)
-        if isinstance(tree, exp.Literal) and not tree.is_string:
-            numbered = self.tree.expressions
-            if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(numbered):
-                raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(numbered)}.")
-            item = numbered[int(tree.this) - 1]
+        place = output_place(tree, len(self.tree.expressions), self.text)
+        if place is not None:
+            item = self.tree.expressions[place]
             return binder.bind(item.this if isinstance(item, exp.Alias) else item)
         if isinstance(tree, exp.Column) and not tree.args.get("table") and not self.scope.find(name_of(tree.this)):
             for item in self.tree.expressions:
@@ -278,10 +276,9 @@ class SelectPlan:
 
     def _output(self, tree: exp.Expr, bound: list[tuple[str | None, Expr]], binder: SelectBinder) -> Expr:
         """Return an output column by its number or name, or any other expression, as ORDER BY and DISTINCT ON take them."""
-        if isinstance(tree, exp.Literal) and not tree.is_string:
-            if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(bound):
-                raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(bound)}.")
-            return bound[int(tree.this) - 1][1]
+        place = output_place(tree, len(bound), self.text)
+        if place is not None:
+            return bound[place][1]
         names = {name if name is not None else value.name: value for name, value in reversed(bound)}
         if isinstance(tree, exp.Column) and not tree.args.get("table") and name_of(tree.this) in names:
             return names[name_of(tree.this)]

@@ -138,9 +138,7 @@ class TableWriter:
         items = [f"{changed.get(c.name, quoted(f'old.{c.name}'))} AS {quoted(c.name)}" for c in relation.visible]
         old = ", ".join(quoted(f"old.{column.name}") for column in relation.visible)
         made = self._storage.temporary(f"SELECT {old}, {', '.join(items)} FROM ({conflicting(rows, relation)}){where}")
-        if info.generated:
-            generated = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
-            made = self._storage.temporary(f"SELECT * REPLACE ({generated}) FROM {made}")
+        made = self._with_generated(made, info)
         self._check_nulls(made, relation)
         new = ", ".join(f"{quoted(column.name)} AS {quoted(f'set.{column.name}')}" for column in relation.visible)
         return f"SELECT {old}, {new} FROM {made}"
@@ -260,11 +258,16 @@ class TableWriter:
         relation = info.relation
         items = self._all_columns(names, info)
         rows = self._storage.temporary(f"SELECT {items}, row_number() OVER () AS windowpane_n FROM ({query})")
-        if info.generated:
-            made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
-            rows = self._storage.temporary(f"SELECT * REPLACE ({made}) FROM {rows}")
+        rows = self._with_generated(rows, info)
         self._check_nulls(rows, relation)
         return rows
+
+    def _with_generated(self, rows: str, info: TableInfo) -> str:
+        """Return rows with the values of generated columns."""
+        if not info.generated:
+            return rows
+        made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
+        return self._storage.temporary(f"SELECT * REPLACE ({made}) FROM {rows}")
 
     def _check_nulls(self, rows: str, relation: Relation) -> None:
         for column in relation.visible:

@@ -77,15 +77,20 @@ def row_values(tree: exp.Expr) -> list[exp.Expr] | None:
     return list(tree.expressions) if is_row else None
 
 
+def _row_of(length: int, tree: exp.Expr) -> list[exp.Expr]:
+    parts = row_values(tree)
+    if parts is None or len(parts) != length:
+        raise MismatchError(f"a row of {length} values is compared with rows of {length} values.")
+    return parts
+
+
 def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr, operator: str = "=") -> Expr:
     """Return whether two rows are equal, part by part, or by ``IS NOT DISTINCT FROM``.
 
     Raises:
         MismatchError: the other is no row of that many parts.
     """
-    parts = row_values(other)
-    if parts is None or len(parts) != len(one):
-        raise MismatchError(f"a row of {len(one)} values is compared with rows of {len(one)} values.")
+    parts = _row_of(len(one), other)
     equal = [operators.compare(operator, bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
     result = equal[0]
     for condition in equal[1:]:
@@ -119,9 +124,7 @@ def rows_ordered(bind: Bind, operator: str, one: Sequence[exp.Expr], other: exp.
     Raises:
         MismatchError: the other is no row of that many parts.
     """
-    parts = row_values(other)
-    if parts is None or len(parts) != len(one):
-        raise MismatchError(f"a row of {len(one)} values is compared with rows of {len(one)} values.")
+    parts = _row_of(len(one), other)
     pairs = [(bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
     result = operators.compare(operator, *pairs[-1])
     for left, right in reversed(pairs[:-1]):

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.arrays.python_values import has_end_of_day
+from windowpane.sql.values.intervals import clock_text
 from windowpane.windowing.intervals import MICROS_PER_DAY
 
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
@@ -67,10 +68,7 @@ def far_timestamp(micros: int, *, has_zone: bool = False) -> str:
         return "infinity" if micros > 0 else "-infinity"
     days, rest = divmod(micros, MICROS_PER_DAY)
     date, suffix = _calendar(days)
-    seconds, fraction = divmod(rest, 1_000_000)
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    clock += f".{fraction:06}".rstrip("0") if fraction else ""
-    return f"{date} {clock}{'+00:00' if has_zone else ''}{suffix}"
+    return f"{date} {clock_text(rest)}{'+00:00' if has_zone else ''}{suffix}"
 
 
 def _calendar(days: int) -> tuple[str, str]:

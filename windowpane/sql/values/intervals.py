@@ -72,11 +72,12 @@ def interval_text(months: int, days: int, micros: int) -> str:
             follows_negative = amount < 0
     if micros or not parts:
         sign = "-" if micros < 0 else "+" if follows_negative else ""
-        parts.append(sign + _clock_text(abs(micros)))
+        parts.append(sign + clock_text(abs(micros)))
     return " ".join(parts)
 
 
-def _clock_text(micros: int) -> str:
+def clock_text(micros: int) -> str:
+    """Return a time of day, or a longer one, as text, by its microseconds."""
     seconds, fraction = divmod(micros, 1_000_000)
     text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return text if not fraction else f"{text}.{fraction:06}".rstrip("0")
