@@ -26,7 +26,7 @@ def in_order(program: Program, tables: Sequence[pa.Table]) -> pa.Table | None:
     return ordered(tables, program.order_by, firing)
 
 
-def ordered(tables: Sequence[pa.Table], order_by: Sequence[OrderColumn], before: Sequence[str] = ()) -> pa.Table | None:
+def ordered(tables: Sequence[pa.Table], order_by: Sequence[OrderColumn] = (), before: Sequence[str] = ()) -> pa.Table | None:
     """Return rows in order of arrival, ``None`` if there are none; the columns ``before`` count for more than any other."""
     filled = [table for table in tables if table.num_rows]
     if not filled:

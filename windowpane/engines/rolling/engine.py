@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.engines.common.arrival import ordered
 from windowpane.engines.common.bucket_header import BucketHeader
-from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.growth import Growth, growth_of
@@ -43,8 +43,8 @@ from windowpane.engines.rolling.held import (
 from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
 from windowpane.engines.rolling.moments import FAR, due_ticks, set_looks
 from windowpane.engines.rolling.program import AS_OF, LATE, RollingCounters, RollingProgram
-from windowpane.engines.rolling.reference import in_order_of_arrival
-from windowpane.errors import MissingEventTimeError, TimestampOverflowError
+from windowpane.engines.rolling.reference import refuse_null_times
+from windowpane.errors import TimestampOverflowError
 from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
 from windowpane.kernels.keys.codes import is_nested
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
@@ -139,7 +139,7 @@ class _Batch:
     def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
         self._watermark = self._late_under = watermark_of(cut)
         self._header = dataclasses.replace(self._header, cut=cut)
-        rows = in_order_of_arrival(tables)
+        rows = ordered(tables)
         if rows is not None:
             self._check_times(rows)
             rows = rows.filter(pa.array(rows[TIME].to_numpy() > self._spec.horizon(self._late_under))).combine_chunks()
@@ -164,7 +164,7 @@ class _Batch:
         check_history(self._program, self._header)
         self._watermark = max(self._before, self._program.limited(clock.watermark))
         self._late_under = self._watermark if self._program.upstream is Upstream.SOURCE else self._before
-        rows, late = in_order_of_arrival(tables), None
+        rows, late = ordered(tables), None
         if rows is not None:
             self._check_times(rows)
             rows, self._before_cut = after_cut(rows, self._header)
@@ -223,9 +223,7 @@ class _Batch:
             MissingEventTimeError: there is one without a time.
             TimestampOverflowError: there is one near the end of time.
         """
-        if rows[TIME].null_count:
-            row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
-            raise MissingEventTimeError(python_keys(row, self._program.key_columns)[0])
+        refuse_null_times(self._program, rows)
         times, reach = rows[TIME].to_numpy(), self._spec.reach + self._spec.step
         for time in (int(times.min()), int(times.max())):
             if not (MIN + reach < time < FAR - reach):

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.common.arrival import ordered
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram, bound_calls, feature_schema
-from windowpane.engines.rolling.reference import in_order_of_arrival
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
@@ -41,7 +41,7 @@ class PointInTimeEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Return the labels among ``rows``, in order, with their features."""
-        table = in_order_of_arrival(rows)
+        table = ordered(rows)
         if table is None:
             return BucketOutput()
         program = self._program
@@ -89,7 +89,7 @@ class PointInTimeReferenceEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Return the labels among ``rows``, in order, with their features."""
-        table = in_order_of_arrival(rows)
+        table = ordered(rows)
         if table is None:
             return BucketOutput()
         program = self._program

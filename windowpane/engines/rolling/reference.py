@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.engines.common.arrival import ordered
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import key_values, python_keys, python_rows
 from windowpane.engines.program import MAIN, Upstream
@@ -19,7 +20,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
 from windowpane.engines.rolling.program import AS_OF, LATE, RollingCounters, RollingProgram, bound_calls
 from windowpane.errors import MissingEventTimeError
-from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.hidden_columns import TIME
 from windowpane.operators.rolling.features import Features, HeldRow
 from windowpane.operators.rolling.operator import RollingOperator, RollingRow
 from windowpane.state.blob_store import BlobStore
@@ -27,7 +28,7 @@ from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE
+from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.times import MIN
 
 
@@ -67,9 +68,9 @@ class _Batch:
 
     def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
         self._header = dataclasses.replace(self._header, cut=cut)
-        rows, watermark = in_order_of_arrival(tables), watermark_of(cut)
+        rows, watermark = ordered(tables), watermark_of(cut)
         if rows is not None:
-            self._check_times(rows)
+            refuse_null_times(self._program, rows)
             self._take(rows, watermark)
             self._operator.settle(watermark)
         self._write(watermark, MIN)
@@ -80,20 +81,15 @@ class _Batch:
         watermark = max(before, self._program.limited(clock.watermark))
         is_first = self._program.upstream is Upstream.SOURCE
         late_under = watermark if is_first else before
-        rows = in_order_of_arrival(tables)
+        rows = ordered(tables)
         results = list(self._operator.advance(late_under))
         if rows is not None:
-            self._check_times(rows)
+            refuse_null_times(self._program, rows)
             rows, self._before_cut = after_cut(rows, self._header)
             self._take(rows, late_under)
             results += self._operator.finish(late_under)
         results += self._operator.advance(watermark)
         return self._close(results, rows, watermark, clock)
-
-    def _check_times(self, rows: pa.Table) -> None:
-        if rows[TIME].null_count:
-            row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
-            raise MissingEventTimeError(python_keys(row, self._program.key_columns)[0])
 
     def _take(self, rows: pa.Table, late_under: int) -> None:
         """Take the rows that are not late."""
@@ -165,13 +161,12 @@ def _word(row: RollingRow) -> str:
     return DELETE if not row.has_rows else INSERT if row.is_first else UPDATE_POSTIMAGE
 
 
-def in_order_of_arrival(tables: Sequence[pa.Table]) -> pa.Table | None:
-    """Return the rows of a batch in order of arrival, ``None`` if there are none."""
-    filled = [table for table in tables if table.num_rows]
-    if not filled:
-        return None
-    merged = pa.concat_tables(filled, promote_options="permissive")
-    return merged.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")]).combine_chunks()
+def refuse_null_times(program: RollingProgram, rows: pa.Table) -> None:
+    """Refuse a row without an event time, by its key.
 
-
-__all__ = ["CHANGE_TYPE", "RollingReferenceEngine", "in_order_of_arrival"]
+    Raises:
+        MissingEventTimeError: there is one.
+    """
+    if rows[TIME].null_count:
+        row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
+        raise MissingEventTimeError(python_keys(row, program.key_columns)[0])

@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.engines.common.arrival import ordered
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine, check_label_times
 from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram
-from windowpane.engines.rolling.reference import in_order_of_arrival
 from windowpane.errors import TimestampOverflowError
 from windowpane.hidden_columns import HASH, PARTITION, POSITION, TIME
 from windowpane.kernels.keys.key_codes import key_hashes
@@ -90,7 +90,7 @@ class _Batch:
 
     def _taken(self, tables: Sequence[pa.Table]) -> tuple[pa.Table | None, pa.Table | None]:
         """Return the rows and labels of a batch as pages keep them, and those that are late."""
-        rows = in_order_of_arrival(tables)
+        rows = ordered(tables)
         if rows is None:
             return None, None
         check_label_times(self._program, rows)
