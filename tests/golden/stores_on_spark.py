@@ -3,6 +3,7 @@
 - ``below``: groups of windows in a program, below a Top-N; one view emits groups as windows close, the other as they change.
 - ``by_value``: nodes whose rows lie by the value of a time or an integer: joins, Top-N, groups, and the values of DISTINCT.
 - ``together``: nodes by one key that run in one operator, and hashes of numbers.
+- ``text_hashes``: the same, and rows by texts, long ones too, which lie by a hash that is not their MD5.
 """
 
 from __future__ import annotations
@@ -138,4 +139,4 @@ def _replace(work: Path, old: str, new: str) -> None:
         replace_words(checkpoint, {old: new})
 
 
-BELOW, BY_VALUE, TOGETHER = STORES = (KeptStore("below"), KeptStore("by_value"), KeptStore("together"))
+BELOW, BY_VALUE, TOGETHER, TEXT_HASHES = STORES = tuple(map(KeptStore, ("below", "by_value", "together", "text_hashes")))

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.golden.stores_on_spark import BELOW, BY_VALUE, SPLIT, STORE, STORES, TOGETHER, KeptStore, add
+from tests.golden.stores_on_spark import BELOW, BY_VALUE, SPLIT, STORE, STORES, TEXT_HASHES, TOGETHER, KeptStore, add
 
 KEPT = {store.name: json.loads(store.results.read_text()) for store in STORES}
 
@@ -52,4 +52,10 @@ def test_views_by_value_keep_rows_so_and_values_of_distinct(tmp_path: Path) -> N
 def test_views_of_nodes_with_equal_keys_run_them_together(tmp_path: Path) -> None:
     plans = plans_of(TOGETHER, tmp_path)
     line = "Rows by the value of a key, hashes of numbers, and nodes with equal keys together\n"
+    assert all(f"\n{line}" in f"\n{plan}" for plan in plans.values())
+
+
+def test_views_by_text_lie_by_its_hash(tmp_path: Path) -> None:
+    plans = plans_of(TEXT_HASHES, tmp_path)
+    line = "Rows by the value of a key, hashes of numbers and of texts, and nodes with equal keys together\n"
     assert all(f"\n{line}" in f"\n{plan}" for plan in plans.values())

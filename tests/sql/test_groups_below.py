@@ -263,7 +263,7 @@ def test_a_view_made_before_goes_on_on_the_nodes_alone(spark, tmp_path: Path, mo
 
 def test_a_view_with_a_program_below_is_not_opened_where_it_would_have_none(tmp_path: Path, monkeypatch) -> None:
     store, kept = str(tmp_path / "views.duckdb"), 'Reads sources itself: ["trades"]\nGroups of windows in a program below\n'
-    kept += Layout.TOGETHER.value
+    kept += Layout.NEW.value
     with monkeypatch.context() as patched:
         run_in_process(patched)
         patched.setattr(view_streams, "groups_below", groups_below)

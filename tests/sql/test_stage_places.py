@@ -31,7 +31,7 @@ def session() -> Iterator[Session]:
         yield opened
 
 
-def stage_of(session: Session, query: str, layout: Layout = Layout.TOGETHER) -> Stage:
+def stage_of(session: Session, query: str, layout: Layout = Layout.NEW) -> Stage:
     """Return the one stage of a view."""
     session.run(f"CREATE MATERIALIZED VIEW v AS {query}")
     view = session._catalog.entries["v"]
@@ -90,7 +90,7 @@ def test_both_sides_of_a_join_have_one_place(session: Session) -> None:
 def test_texts_and_numerics_lie_by_a_hash(session: Session) -> None:
     """As all keys of views that earlier versions made."""
     by_text = stage_of(session, "SELECT item, price, count(*) FROM sold GROUP BY item, price")
-    assert by_text.place_sql(0).startswith("md5_number_lower(")
+    assert by_text.place_sql(0).startswith("windowpane_text_hash(")
     session.run("DROP MATERIALIZED VIEW v")
     earlier = stage_of(session, "SELECT shop, count(*) FROM sold GROUP BY shop", Layout.HASHED)
     assert earlier.place_sql(0).startswith("md5_number_lower(")
@@ -100,7 +100,7 @@ def test_numbers_and_times_are_hashed_as_numbers(session: Session) -> None:
     """By hand: the remainder of each by the prime, times its factor, xor, and the remainder of that."""
     stage = stage_of(session, "SELECT item, shop, at, count(*) FROM sold GROUP BY shop, at, item")
     prime, factors = 2**32 - 5, (2_654_435_761, 2_246_822_519)
-    name = int(task_storage().arrow("SELECT md5_number_lower('x') AS h")["h"][0].as_py())
+    name = int(task_storage().arrow("SELECT windowpane_text_hash('x') AS h")["h"][0].as_py())
     for shop, micros in ((7, 3), (-1, 1_700_000_000_000_000), (0, -1)):
         parts = [number % 2**63 % prime * factor for number, factor in zip((shop, micros), factors, strict=True)]
         hashed = (parts[0] ^ parts[1] ^ name) % prime
@@ -121,10 +121,33 @@ def test_numbers_one_step_apart_are_spread_over_all_buckets(session: Session, st
         assert counts.min() > 0.5 * 30_000 / buckets, buckets
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n",
+        "'user-' || n",
+        "repeat('a', (n % 50)::INT) || n",
+        "'https://' || repeat('x', 40) || n || repeat('y', 40)",
+        "chr(n::INT)",
+    ],
+)
+def test_texts_are_spread_over_all_buckets(session: Session, text: str) -> None:
+    stage = stage_of(session, "SELECT item, count(*) FROM sold GROUP BY item")
+    (key,) = stage.keys[0]
+    names = f'SELECT ({text})::VARCHAR AS "{key.id}" FROM range(100, 30100) s(n)'
+    places = task_storage().arrow(f"SELECT {stage.place_sql(0)} AS place FROM ({names})")["place"].to_numpy()
+    assert len(np.unique(places)) == 30_000
+    for buckets in (2, 3, 8, 200):
+        counts = np.bincount((places % np.uint64(buckets)).astype(np.int64), minlength=buckets)
+        assert counts.max() < 1.5 * 30_000 / buckets, buckets
+        assert counts.min() > 0.5 * 30_000 / buckets, buckets
+
+
 def test_the_kept_plan_says_where_rows_lie() -> None:
     """Views of earlier versions do not have the line, and keep their rows by a hash."""
     assert _layout_of('Reads sources itself: ["bid"]\nRows by the value of a key\nAggregate') is Layout.BY_VALUE
     assert _layout_of(f"{Layout.TOGETHER.value}Aggregate") is Layout.TOGETHER
+    assert _layout_of(f"{Layout.NEW.value}Aggregate") is Layout.NEW
     assert _layout_of('Reads sources itself: ["bid"]\nAggregate') is Layout.HASHED
 
 
@@ -251,9 +274,7 @@ def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypat
     with Session(store=":memory:") as embedded:
         embedded.run("; ".join([TABLES.strip().rstrip(";"), *made]))
         with monkeypatch.context() as patched:
-            patched.setattr(
-                ViewStreams, "kept_plan", lambda self, node: kept(self, node).replace(Layout.TOGETHER.value, layout.value)
-            )
+            patched.setattr(ViewStreams, "kept_plan", lambda self, node: kept(self, node).replace(Layout.NEW.value, layout.value))
             with Session(object(), store) as session:
                 session.run("; ".join([TABLES.strip().rstrip(";"), *made]))
         for statements in ROUNDS:

@@ -22,6 +22,9 @@ from windowpane.sizes import Size
 
 _MOST_BITS = Size("bits of integer keys as codes", 40, (1, 3))
 _EDGE = Size("hashed bytes at the ends of a text", 32, (8,))
+_MASKS = np.array([2 ** (8 * kept) - 1 for kept in range(9)], np.uint64)
+"""The bits of the first bytes of a word, by how many they are."""
+
 _SAMPLE = Size("values that show whether a column repeats them", 1 << 12, (1, 2))
 
 
@@ -91,37 +94,48 @@ def _hashes_of_values(values: pa.Array) -> Unsigned:
         values = values.cast(pa.int64()) if _is_fixed(values.type) else values.cast(pa.string())
     if pa.types.is_integer(values.type):
         return stepped(values.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
-    return _hashes_of_texts(values.cast(pa.large_binary()))
+    return hashes_of_texts(values.cast(pa.large_binary()))
 
 
 def _is_fixed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind))
 
 
-def _hashes_of_texts(values: pa.LargeBinaryArray) -> Unsigned:
-    """Return hashes of byte strings: of their lengths, and of the words at either end."""
+def hashes_of_texts(values: pa.LargeBinaryArray) -> Unsigned:
+    """Return hashes of byte strings: of their lengths, and of the words at either end; of NULL, any.
+
+    State lies by them: they may not change.
+    """
     count = len(values)
     bounds = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + count + 1]
     starts, ends = bounds[:-1], bounds[1:]
-    lengths = (ends - starts).astype(np.uint64)
-    heads = _edge_hashes(values, starts, ends, lengths)
-    tails = _edge_hashes(values, np.maximum(starts, ends - _EDGE.value), ends, lengths)
+    lengths, words = ends - starts, _words(values)
+    heads = _edge_hashes(words, starts, lengths, lengths.view(np.uint64))
+    tails, long = heads, np.flatnonzero(lengths > _EDGE.value)
+    if len(long):
+        tails = heads.copy()
+        tails[long] = _edge_hashes(
+            words, ends[long] - _EDGE.value, lengths[long] * 0 + _EDGE.value, lengths[long].view(np.uint64)
+        )
     return stepped(heads ^ (tails << np.uint64(1)))
 
 
-def _edge_hashes(values: pa.LargeBinaryArray, starts: Integers, ends: Integers, seeds: Unsigned) -> Unsigned:
-    """Return hashes of the bytes from ``starts`` on, at most the edge of a text, word by word; bytes after ``ends`` are 0."""
-    data = values.buffers()[2]
-    room = np.zeros(8, np.uint8)
+def _words(values: pa.LargeBinaryArray) -> Unsigned:
+    """Return the words of eight bytes that begin at each byte of some byte strings; zeros are behind the last."""
+    data, room = values.buffers()[2], np.zeros(8, np.uint8)
     held = room if data is None else np.concatenate([np.frombuffer(data, np.uint8), room])
-    words = np.ndarray(len(held) - 7, np.dtype("<u8"), held, strides=(1,))  # a word may begin at any byte
-    hashes, lengths = seeds, ends - starts
-    shortest = int(lengths.min(initial=_EDGE.value))
+    return np.ndarray(len(held) - 7, np.dtype("<u8"), held, strides=(1,))
+
+
+def _edge_hashes(words: Unsigned, starts: Integers, lengths: Integers, seeds: Unsigned) -> Unsigned:
+    """Return hashes of the bytes from ``starts`` on, at most the edge of a text, word by word; behind the text they are 0."""
+    hashes, shortest, longest = seeds, int(lengths.min(initial=_EDGE.value)), int(lengths.max(initial=0))
     for offset in range(0, _EDGE.value, 8):
-        if offset + 8 <= shortest:
+        if offset >= longest:
+            hashes = stepped(hashes)
+        elif offset + 8 <= shortest:
             hashes = stepped(hashes ^ words[starts + offset])
-            continue
-        missing = np.clip(8 + offset - lengths, 0, 8).astype(np.uint64)
-        kept = np.where(missing < 8, np.uint64(2**64 - 1) >> (np.minimum(missing, 7) * np.uint64(8)), np.uint64(0))
-        hashes = stepped(hashes ^ (words[np.minimum(starts + offset, len(words) - 1)] & kept))
+        else:
+            kept = _MASKS[np.clip(lengths - offset, 0, 8)]
+            hashes = stepped(hashes ^ (words[np.minimum(starts + offset, len(words) - 1)] & kept))
     return hashes

@@ -80,7 +80,7 @@ class ViewStreams:
         is_program = isinstance(self.program(node), StreamedPlan)
         way = _PROGRAM + _BY_DIGITS if is_program else _reads(own) if own else ""
         has_below = not is_program and self.spread(node).groups is not None
-        state = "" if is_program else Layout.TOGETHER.value + _VALUES * _has_distinct(node)
+        state = "" if is_program else Layout.NEW.value + _VALUES * _has_distinct(node)
         return way + _BELOW * has_below + state + plan_text(node)
 
     # --- a view that exists ----------------------------------------------------------------------------

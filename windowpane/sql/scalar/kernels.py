@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.kernels.keys.text_hashes import text_hash
 from windowpane.sql.values import (
     array_text,
     bytea_values,
@@ -134,6 +135,7 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "calendar_bound": (calendar_bounds.bound, "BIGINT"),
     "ramp": (_each(_ramp(np.float64), pa.list_(pa.float64())), "DOUBLE[]"),
     "ramp_of_reals": (_each(_ramp(np.float32), pa.list_(pa.float32())), "FLOAT[]"),
+    "text_hash": (text_hash, "UBIGINT"),
     "array_json": (_each(array_text.as_json, pa.string()), "VARCHAR"),
 }
 """Name, kernel, and type of the result as DuckDB names it."""

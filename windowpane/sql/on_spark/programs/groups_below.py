@@ -50,7 +50,7 @@ class SpreadPlan:
 
     node: Node
     groups: StreamedGroups | None = None
-    layout: Layout = Layout.TOGETHER
+    layout: Layout = Layout.NEW
 
     @property
     def lines(self) -> list[str]:

@@ -25,12 +25,12 @@ from windowpane.sql.streaming.operators import LINEAR
 _WEIGHTED = f", {quoted(WEIGHT)}"
 
 
-def cut(node: Node, layout: Layout = Layout.TOGETHER) -> Stages:
+def cut(node: Node, layout: Layout = Layout.NEW) -> Stages:
     """Return a plan in stages; ``layout`` is that of each."""
     stages: list[Stage] = []
     result = _flows(node, stages)
     plan = Stages(tuple(replace(stage, layout=layout) for stage in stages), tuple(result), alone(len(stages)))
-    return with_sets(plan) if layout is Layout.TOGETHER else plan
+    return with_sets(plan) if layout.runs_together else plan
 
 
 def _flows(node: Node, stages: list[Stage]) -> list[Flow]:

@@ -39,7 +39,25 @@ class Layout(Enum):
     numbered one after the other, are those that a batch has, and share pages."""
 
     TOGETHER = "Rows by the value of a key, hashes of numbers, and nodes with equal keys together\n"
-    """The same, but that numbers and times are hashed as numbers, and stages run together: what new views have."""
+    """The same, but that numbers and times are hashed as numbers, and stages run together."""
+
+    NEW = "Rows by the value of a key, hashes of numbers and of texts, and nodes with equal keys together\n"
+    """The same, but that texts have a hash that is faster than their MD5: what new views have."""
+
+    @property
+    def hashes_numbers(self) -> bool:
+        """Whether numbers and times are hashed as numbers."""
+        return self in (Layout.TOGETHER, Layout.NEW)
+
+    @property
+    def runs_together(self) -> bool:
+        """Whether stages whose rows stay in their bucket run in one operator."""
+        return self in (Layout.TOGETHER, Layout.NEW)
+
+    @property
+    def text_hash(self) -> str:
+        """The function that hashes a text."""
+        return "windowpane_text_hash" if self is Layout.NEW else "md5_number_lower"
 
 
 def place_sql(keys: Sequence[Column], orders: Sequence[str | None], layout: Layout) -> str:
@@ -50,22 +68,23 @@ def place_sql(keys: Sequence[Column], orders: Sequence[str | None], layout: Layo
         orders: by what type each of these is ordered, see ``orders_of``: by a time lie the rows, or else by an integer.
         layout: how the state is laid out.
     """
-    hashed = _hash_sql(keys, [order in _WHOLE and layout is Layout.TOGETHER for order in orders])
+    hashed = _hash_sql(keys, [order in _WHOLE and layout.hashes_numbers for order in orders], layout.text_hash)
     leading = next((orders.index(order) for order in _ORDERED if order in orders), None)
     return hashed if leading is None or layout is Layout.HASHED else _ordered_sql(keys[leading], hashed)
 
 
-def _hash_sql(keys: Sequence[Column], are_numbers: Sequence[bool]) -> str:
+def _hash_sql(keys: Sequence[Column], are_numbers: Sequence[bool], text_hash: str) -> str:
     """Return a hash of columns as SQL: equal keys have equal hashes, under any version of DuckDB; NULL is a value.
 
     Args:
         keys: the columns.
         are_numbers: for each whether it is hashed as a number, not by its text.
+        text_hash: the function that hashes a text.
     """
     if not keys:
         return "0::UBIGINT"
     texts = [f"coalesce({_hashed_text(key)}, chr(0))" for key, is_number in zip(keys, are_numbers, strict=True) if not is_number]
-    by_text = [f"md5_number_lower(concat_ws(chr(31), {', '.join(texts)}))"] if texts else []
+    by_text = [f"{text_hash}(concat_ws(chr(31), {', '.join(texts)}))"] if texts else []
     numbers = [key for key, is_number in zip(keys, are_numbers, strict=True) if is_number]
     if not numbers:
         return by_text[0]

@@ -60,7 +60,7 @@ class Stage:
 
     node: Node
     inputs: tuple[tuple[Flow, ...], ...]
-    layout: Layout = Layout.TOGETHER
+    layout: Layout = Layout.NEW
     spread: tuple[int, ...] | None = None
     orders: tuple[str | None, ...] | None = None
 
