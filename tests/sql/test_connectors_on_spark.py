@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from windowpane.errors import SqlNameError, SqlRunError
@@ -139,3 +141,18 @@ def test_what_cannot_be_read_is_refused(spark) -> None:
         with pytest.raises(SqlRunError, match=r"windowpane t stopped: .*Connection refused"):
             session.run("FLUSH")
         session.run("DROP TABLE t; FLUSH")
+
+
+def test_a_folder_of_parquet_without_a_file_is_refused_with_the_way_out(spark, tmp_path: Path) -> None:
+    source = f"CREATE SOURCE words (name text, at timestamptz) WITH (connector = 'parquet', path = '{tmp_path / 'in'}')"
+    view = "CREATE MATERIALIZED VIEW names AS SELECT name FROM words"
+    (tmp_path / "in").mkdir()
+    with Session(spark) as session:
+        with pytest.raises(SqlRunError, match="the folder has no Parquet file yet.* Write one first; it needs no rows"):
+            session.run(f"{source}; {view}")
+        empty = pa.table({"name": pa.array([], pa.string()), "at": pa.array([], pa.timestamp("us", "UTC"))})
+        pq.write_table(empty, tmp_path / "in" / "0.parquet")
+        session.run(f"{source}; {view}")
+        pq.write_table(pa.table({"name": ["a"], "at": pa.array([0], pa.timestamp("us", "UTC"))}), tmp_path / "in" / "1.parquet")
+        session.run("FLUSH")
+        assert session.query("SELECT * FROM names").rows() == [("a",)]

@@ -96,4 +96,9 @@ def _refusal(spark: Any, connector: str, error: BaseException) -> str:
             f"connector {connector!r}: its jar is not there. Start Spark with it, as in spark-submit --packages {package} or "
             f".config('spark.jars.packages', '{package}'){version}."
         )
+    if connector == "parquet" and condition == "UNABLE_TO_INFER_SCHEMA":
+        return (
+            "connector 'parquet': the folder has no Parquet file yet, and Spark reads from one which types the columns have there, "
+            "which may be others than those of the table. Write one first; it needs no rows."
+        )
     return f"connector {connector!r}: {reason(error)}"
