@@ -148,7 +148,7 @@ def test_a_folder_of_parquet_without_a_file_is_refused_with_the_way_out(spark, t
     view = "CREATE MATERIALIZED VIEW names AS SELECT name FROM words"
     (tmp_path / "in").mkdir()
     with Session(spark) as session:
-        with pytest.raises(SqlRunError, match="the folder has no Parquet file yet.* Write one first; it needs no rows"):
+        with pytest.raises(SqlRunError, match=r"the folder has no Parquet file yet.* Write one first; it needs no rows"):
             session.run(f"{source}; {view}")
         empty = pa.table({"name": pa.array([], pa.string()), "at": pa.array([], pa.timestamp("us", "UTC"))})
         pq.write_table(empty, tmp_path / "in" / "0.parquet")

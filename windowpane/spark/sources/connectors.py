@@ -98,7 +98,7 @@ def _refusal(spark: Any, connector: str, error: BaseException) -> str:
         )
     if connector == "parquet" and condition == "UNABLE_TO_INFER_SCHEMA":
         return (
-            "connector 'parquet': the folder has no Parquet file yet, and Spark reads from one which types the columns have there, "
-            "which may be others than those of the table. Write one first; it needs no rows."
+            "connector 'parquet': the folder has no Parquet file yet, from which Spark reads the types that columns have there; "
+            "they may be others than those of the table. Write one first; it needs no rows."
         )
     return f"connector {connector!r}: {reason(error)}"
