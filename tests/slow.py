@@ -204,6 +204,7 @@ SLOW = (
     "tests/sql/test_joins_by_arrival.py::test_rows_meet_what_is_there_over_a_restart[1",
     "tests/sql/test_joins_by_arrival.py::test_rows_meet_what_is_there_over_a_restart[2",
     "tests/sql/test_killed.py::test_killed_runs_end_as_undisturbed_ones",
+    "tests/sql/test_killed_sinks.py",
     "tests/sql/test_killed_streams.py::test_a_view_over_killed_drivers_and_executors_has_each_row_once",
     "tests/sql/test_on_spark.py::test_a_bad_value_is_null_in_a_view[spread",
     "tests/sql/test_on_spark.py::test_a_batch_that_is_repeated_after_a_crash_counts_once[its tasks write",
