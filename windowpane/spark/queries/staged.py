@@ -26,7 +26,7 @@ from windowpane.spark.queries.batch_query import FILES
 from windowpane.spark.queries.settings import choose_settings
 from windowpane.spark.sources.arrow_rows import mapped
 from windowpane.spark.stages import encode
-from windowpane.spark.stages.blobs import pack, unpack
+from windowpane.spark.stages.blobs import pack, unpack, unpacked
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.wire import COUNTER_ROW, Wire
 from windowpane.state.memory import MemoryBlobStore
@@ -235,7 +235,7 @@ class RunWithoutState:
             for bucket, blob in zip(*batch.columns, strict=True):
                 buckets[bucket.as_py()].append(blob.as_py())
         for _, blobs in sorted(buckets.items()):
-            output = self.make_engine().run(MemoryBlobStore(), [unpack(blob) for blob in sorted(blobs)], Clock(MIN, 0))
+            output = self.make_engine().run(MemoryBlobStore(), unpacked(blobs), Clock(MIN, 0))
             for number, blob in self.wire.packed(output.tables):
                 columns = [pa.array([number], pa.int32()), pa.array([blob], pa.binary())]
                 yield pa.RecordBatch.from_arrays(columns, ["output", "blob"])

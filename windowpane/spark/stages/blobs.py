@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 import pyarrow as pa
 
 from windowpane.arrays.columns import flat
+from windowpane.hidden_columns import PARTITION, POSITION
 from windowpane.state.compact import from_stream, to_stream
 from windowpane.state.compact.texts import coded_texts, texts_repeat
 
@@ -32,6 +33,22 @@ def coded(table: pa.Table, name: str) -> pa.Table:
 def unpack(blob: bytes | pa.Buffer, coded: Container[str] = ()) -> pa.Table:
     """Return the table of a blob made by ``pack``, coded texts spelled but for those of the columns ``coded``."""
     return from_stream(blob, coded)
+
+
+def unpacked(blobs: Iterable[bytes], coded: Container[str] = ()) -> list[pa.Table]:
+    """Return the tables of blobs in an order that is the same when a batch is run again: those of several tasks arrive in any.
+
+    Rows that have their place in the input come in its order, which whoever puts them in order gains from.
+    """
+    found = [(blob, unpack(blob, coded)) for blob in blobs]
+    return [table for _, table in sorted(found, key=lambda each: (_place(each[1]), each[0]))]
+
+
+def _place(table: pa.Table) -> tuple[int, int]:
+    """Return where in the input the first row of a table was, by its task and the position there."""
+    if not table.num_rows or PARTITION not in table.column_names or POSITION not in table.column_names:
+        return -1, -1
+    return table[PARTITION][0].as_py(), table[POSITION][0].as_py()
 
 
 HEARTBEAT: bytes = pack(pa.table({}))

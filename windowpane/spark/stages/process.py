@@ -26,7 +26,7 @@ from windowpane.spark.queries.layout import Layout
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.stages.between_operators import output_passed
 from windowpane.spark.stages.blob_state import SparkBlobStore
-from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpack
+from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpacked
 from windowpane.spark.stages.own_watermark import Moves, OwnWatermark, is_mark, reported
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
 from windowpane.state.memory import HeldWrites
@@ -82,8 +82,7 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
         coded = coded_columns(self._engine)
-        # Blobs of several tasks arrive in any order: a batch that is run again takes the same blobs in the same one.
-        tables = [unpack(blob, coded) for blob in sorted(bytes(blob) for frame in rows for blob in frame["blob"])]
+        tables = unpacked((bytes(blob) for frame in rows for blob in frame["blob"]), coded)
         calls = [table for table in tables if not is_probe(table)]
         if calls:
             yield from self._run(key, [table for table in calls if not is_heartbeat(table)], timerValues)
