@@ -8,11 +8,11 @@ query around it (``ties``) are the keys of these joins.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.binding import Selecting
 from windowpane.sql.bind.correlation import Inner, outputs_of
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.binder import ScalarBinder
@@ -20,9 +20,6 @@ from windowpane.sql.expressions.expr import Expr, build, quoted
 from windowpane.sql.expressions.operators import comparables, key_value
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, common
 from windowpane.sql.nodes import Fold, Node
-
-if TYPE_CHECKING:
-    from windowpane.sql.bind.select_plan import SelectPlan
 
 Pairs = list[tuple[Expr, Expr]]
 
@@ -56,9 +53,9 @@ def _selecting(tree: exp.Expr) -> exp.Expr:
 class Subqueries:
     """The subqueries of one SELECT."""
 
-    def __init__(self, select: SelectPlan) -> None:
+    def __init__(self, select: Selecting) -> None:
         """Join to the plan of ``select``."""
-        self._select, self._ids, self._text = select, select.ids, select.text
+        self._select, self._ids, self._text = select, select.query.ids, select.query.text
         self._above: list[_Beside] = []
 
     def _inner(self, tree: exp.Expr) -> Inner:
