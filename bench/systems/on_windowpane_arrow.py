@@ -40,9 +40,11 @@ def rows(spark: Any, task: Task) -> Any:
     if task.format == "parquet" and not task.emit:
         return read(spark, task)
     folder, files = input_folder(task), {"maxFilesPerTrigger": task.batch_files}
-    if task.emit:
-        return wp.read_in_arrow(spark, folder, _ROWS, **files).map_in_arrow(identified, f"{_ROWS}, id bigint")
-    return wp.read_in_arrow(spark, folder, "k bigint, price bigint, ms bigint", "csv", **files).map_in_arrow(timed, _ROWS)
+    if task.format == "csv":
+        made = wp.read_in_arrow(spark, folder, "k bigint, price bigint, ms bigint", "csv", **files).map_in_arrow(timed, _ROWS)
+    else:
+        made = wp.read_in_arrow(spark, folder, _ROWS, **files)
+    return made.map_in_arrow(identified, f"{_ROWS}, id bigint") if task.emit else made
 
 
 def main() -> None:
