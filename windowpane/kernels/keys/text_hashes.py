@@ -16,7 +16,7 @@ _ENDS = 64
 
 
 def text_hash(texts: pa.ChunkedArray) -> pa.Array:
-    """Return a hash of all bytes of each text: a million of 37 bytes take 0.12 s of processor time, their MD5 0.57 s.
+    """Return a hash of all bytes of each text: a million of 37 bytes take DuckDB 0.20 s, their MD5 0.55 s.
 
     Of longer texts than ``hashes_of_texts`` reads it is the MD5: addresses of pages are often the same at both ends.
     """
