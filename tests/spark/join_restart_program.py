@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import windowpane as wp
-from tests.brief_jvm import BRIEF
+from tests.brief_jvm import brief_settings
 from tests.spark.restart_program import stalling_sink
 
 STALLS_IN = 3
@@ -43,17 +43,7 @@ def joins(spark: SparkSession, folder: str) -> dict[str, Any]:
 def main() -> None:
     folder, work, finishes = sys.argv[1], Path(sys.argv[2]), "--finish" in sys.argv
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings: dict[str, Any] = {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": BRIEF,
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.local.dir": f"{work}/scratch",
-    }
-    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    spark = SparkSession.builder.master("local[2]").config(map=brief_settings(work)).getOrCreate()
     queries = []
     for name, joined in joins(spark, folder).items():
         main = stalling_sink(f"{work}/{name}/main", f"{work}/{name}.stalled", STALLS_IN)

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import windowpane as wp
-from tests.brief_jvm import BRIEF
+from tests.brief_jvm import brief_settings
 from windowpane.errors import EndedStreamError
 from windowpane.sinks import ChangeWriter, RedisHashes, apply_changes
 from windowpane.spark.queries import ending, running
@@ -111,18 +111,8 @@ def begin(spark: SparkSession, name: str, folder: str, work: Path, postgres: str
 def main() -> None:
     folder, work, postgres, redis, *seed = sys.argv[1:]
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings: dict[str, Any] = {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": BRIEF,
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.local.dir": f"{work}/scratch",
-    }
     # A task whose worker is killed runs again, three times.
-    spark = SparkSession.builder.master("local[2,4]").config(map=settings).getOrCreate()
+    spark = SparkSession.builder.master("local[2,4]").config(map=brief_settings(work)).getOrCreate()
     if seed:
         endanger(int(seed[0]))
     for name in NAMES:

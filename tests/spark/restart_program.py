@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import windowpane as wp
-from tests.brief_jvm import BRIEF
+from tests.brief_jvm import brief_settings
 
 SCHEMA = "id long, k string, t timestamp, v long, heartbeat boolean"
 STALL = 1_000_000
@@ -162,19 +162,7 @@ def main() -> None:
     parser.add_argument("--stall-in", type=int, default=STALLS_IN, metavar="BATCH")
     given = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g",
-        # A JVM that lives for seconds is faster without its second compiler, and tiny batches without generated code.
-        "spark.driver.extraJavaOptions": BRIEF,
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": given.partitions,
-        "spark.local.dir": f"{given.work}/scratch",
-        "spark.sql.warehouse.dir": f"{given.work}/warehouse",
-    }
+    settings = {**brief_settings(given.work, given.partitions), "spark.sql.warehouse.dir": f"{given.work}/warehouse"}
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     if given.finish:
         finish(spark, given.input, given.work)

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import windowpane as wp
+from tests.brief_jvm import brief_settings
 from tests.spark.helpers import instant
 from tests.spark.restart_program import stalling_sink
 
@@ -37,16 +38,7 @@ def main() -> None:
     folder, work, at = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     stalls_in = NEVER if at == "--finish" else int(at)
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings: dict[str, Any] = {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.local.dir": f"{work}/scratch",
-    }
-    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    spark = SparkSession.builder.master("local[2]").config(map=brief_settings(work)).getOrCreate()
     past = spark.read.schema(COLUMNS).parquet(f"{folder}/past")
     queries = []
     for name, result in features(spark, folder).items():

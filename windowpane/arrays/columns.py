@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+
+from windowpane.arrays import Integers
 
 
 def flat(column: Any) -> pa.Array:
@@ -15,3 +18,9 @@ def flat(column: Any) -> pa.Array:
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 and not pa.types.is_nested(column.type) else column.combine_chunks()
+
+
+def text_bounds(values: pa.LargeBinaryArray) -> Integers:
+    """Return where in their bytes the values of an array begin, and where the last one ends."""
+    bounds: Integers = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
+    return bounds

@@ -9,9 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.common.columnar import key_names, keyed, with_plain_keys
-from windowpane.engines.common.columnar_batch import ColumnarBatch
-from windowpane.engines.common.evicting import argument_columns
+from windowpane.engines.common.columnar import keyed, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.panes.panes import Elements, PaneWindows
@@ -30,11 +28,11 @@ from windowpane.engines.triggers.standings import (
     MAY_BE_EMPTY,
     PURGES,
     Advance,
-    Standings,
     row_reader,
 )
+from windowpane.engines.triggers.triggered_batch import TriggeredBatch
 from windowpane.errors import EndlessTimerError
-from windowpane.hidden_columns import SEGMENT, SLICE, TIME
+from windowpane.hidden_columns import SEGMENT, SLICE
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups, merge_ranges
 from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_ends, run_starts
@@ -62,31 +60,19 @@ class _Cut(NamedTuple):
     elements: Integers
 
 
-class TriggeredPanes(ColumnarBatch):
+class TriggeredPanes(TriggeredBatch):
     """Moves clocks and takes rows."""
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
         """Open the state."""
         super().__init__(program, fold, store)
-        self._keys = list(key_names(program))
-        self._names = list(fold.columns)
-        self._arguments = argument_columns(program, fold) or [TIME]
         self._windows = PaneWindows(self)
-        self._standings = Standings(program.spec)
         self._state = PaneState(program, fold, store, self._standings, self.header.open_windows)
         self._put_out = PaneResults(self.results, program.spec.panes)
 
     # The clocks.
 
-    def on_watermark(self, before: int) -> None:
-        if self.watermark != before:
-            self._advance(event_time=True, fired_under=before)
-
-    def on_processing_time(self, before: int) -> None:
-        self._advance(event_time=False, fired_under=self.watermark)
-
     def _advance(self, event_time: bool, fired_under: int) -> None:
-        """Fire the timers that a clock makes due."""
         clock = self.watermark if event_time else self.now
         segments = self._state.due.segments(clock, event_time)
         if self._windows.is_global and segments:

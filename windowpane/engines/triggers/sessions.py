@@ -18,9 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.engines.common.columnar import key_arrays, key_names, keyed, with_plain_keys
-from windowpane.engines.common.columnar_batch import ColumnarBatch
-from windowpane.engines.common.evicting import argument_columns
+from windowpane.engines.common.columnar import key_arrays, keyed, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.panes.store import PaneStore
@@ -32,7 +30,7 @@ from windowpane.engines.triggers.due_timers import DueTimers
 from windowpane.engines.triggers.pane_results import OF_NOTHING
 from windowpane.engines.triggers.pane_state import SHOWN, STANDING
 from windowpane.engines.triggers.session_walk import Entry, Numbers, Row, Session, SessionWalk
-from windowpane.engines.triggers.standings import Standings
+from windowpane.engines.triggers.triggered_batch import TriggeredBatch
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, SEGMENT, START, TIME, hidden
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -62,33 +60,21 @@ class _Met(NamedTuple):
     entries: pa.Table | None
 
 
-class TriggeredSessions(ColumnarBatch):
+class TriggeredSessions(TriggeredBatch):
     """Moves clocks and takes rows."""
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
         """Open the state."""
         super().__init__(program, fold, store)
-        self._keys, self._names = list(key_names(program)), list(fold.columns)
-        self._arguments = argument_columns(program, fold) or [TIME]
         self._options = program.spec.panes
         self._panes = PaneStore(store, self._keys, is_global=True)
         self._put_out = PaneStore(store, self._keys, is_global=True, name="w") if self._options.retracts else None
-        self._standings = Standings(program.spec)
         self._due = DueTimers(store)
         self._open = self.header.open_windows
         self._merges = 0
         self._owners: Collection[tuple[int, int]] = ()
 
     # The clocks.
-
-    def on_watermark(self, before: int) -> None:
-        """Fire what the watermark makes due."""
-        if self.watermark != before:
-            self._advance(event_time=True, fired_under=before)
-
-    def on_processing_time(self, before: int) -> None:
-        """Fire what the clock makes due."""
-        self._advance(event_time=False, fired_under=self.watermark)
 
     def _advance(self, event_time: bool, fired_under: int) -> None:
         clock = self.watermark if event_time else self.now

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Unsigned
-from windowpane.arrays.columns import flat
+from windowpane.arrays.columns import flat, text_bounds
 from windowpane.kernels.grouping.cardinality import expected_groups
 from windowpane.kernels.grouping.segments import Segments, whole_numbers
 from windowpane.kernels.keys.key_codes import key_hashes
@@ -82,7 +82,7 @@ def _hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Unsigned:
 def _hashes_of_texts(column: pa.ChunkedArray) -> Unsigned:
     """Return hashes of lengths and of four words of eight bytes, from the first to the last; shorter texts as keys are hashed."""
     values = flat(column).cast(pa.large_binary())
-    offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
+    offsets = text_bounds(values)
     lengths = np.diff(offsets)
     if lengths.min() < _WORD:
         return key_hashes([column], len(column))

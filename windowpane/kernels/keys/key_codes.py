@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Unsigned
-from windowpane.arrays.columns import flat
+from windowpane.arrays.columns import flat, text_bounds
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.codes import canonical
 from windowpane.kernels.keys.splitmix import GAMMA, stepped
@@ -106,8 +106,7 @@ def hashes_of_texts(values: pa.LargeBinaryArray) -> Unsigned:
 
     State lies by them: they may not change.
     """
-    count = len(values)
-    bounds = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + count + 1]
+    bounds = text_bounds(values)
     starts, ends = bounds[:-1], bounds[1:]
     lengths, words = ends - starts, _words(values)
     heads = _edge_hashes(words, starts, lengths, lengths.view(np.uint64))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Unsigned
+from windowpane.arrays.columns import text_bounds
 
 _GATHERED = 1 << 20
 """Bytes of texts that are brought together at a time: they fit into the processor's cache."""
@@ -40,7 +41,7 @@ def texts_by_length(values: pa.Array, prefix: bytes = b"") -> Iterator[TextsOfOn
         [1] 2 [[25442]]
     """
     large = values.cast(pa.large_binary())
-    offsets = np.frombuffer(large.buffers()[1], np.int64)[large.offset : large.offset + len(large) + 1]
+    offsets = text_bounds(large)
     content = np.frombuffer(large.buffers()[2] or b"", np.uint8)
     starts, lengths = offsets[:-1], np.diff(offsets)
     order = np.argsort(lengths, kind="stable") if len(lengths) and lengths.min() != lengths.max() else None

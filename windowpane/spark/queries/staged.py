@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -206,9 +207,8 @@ class Spread:
             if relation == CLOCK:
                 yield _batch(ids, [(number, _tagged_clock(table, number)) for number in range(len(ids))])
             for rows, number in self.inputs:
-                for made in rows(relation, table):
-                    if made.num_rows:
-                        yield _batch(ids, list(self._by_bucket(made, number, len(ids))))
+                for made in _made(rows, relation, table):
+                    yield _batch(ids, list(self._by_bucket(made, number, len(ids))))
 
     def _by_bucket(self, rows: pa.Table, place: int, buckets: int) -> Iterator[tuple[int, pa.Table]]:
         numbers = rows[self.hash].to_numpy() % np.uint64(buckets)
@@ -257,7 +257,7 @@ class WriteTable:
 
     def __call__(self, table: pa.Table) -> Iterable[bytes]:
         """Return the paths of the files."""
-        return self.to_files(made for made in self.rows(self.relation, table) if made.num_rows)
+        return self.to_files(_made(self.rows, self.relation, table))
 
 
 @dataclass(frozen=True)
@@ -270,12 +270,14 @@ class WriteResult:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write what is made of the parts of one partition."""
-        for path in self.to_files(self._made(batches)):
+        made = chain.from_iterable(_made(self.rows, relation, table) for relation, table in self.parts(batches))
+        for path in self.to_files(made):
             yield pa.RecordBatch.from_arrays([pa.array([path], pa.binary())], ["file"])
 
-    def _made(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        for relation, table in self.parts(batches):
-            yield from (made for made in self.rows(relation, table) if made.num_rows)
+
+def _made(rows: Rows, relation: str, table: pa.Table) -> Iterator[pa.Table]:
+    """Yield what is made of a part, but for tables without rows."""
+    return (made for made in rows(relation, table) if made.num_rows)
 
 
 def _tagged_clock(clock: pa.Table, bucket: int) -> pa.Table:

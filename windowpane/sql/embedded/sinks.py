@@ -88,9 +88,10 @@ class Delivery:
                 self.outbox.delivered(number)
 
     def _write(self, changes: pa.Table, number: int) -> None:
-        options, own = self._sink.options, self._id()
+        options = self._sink.options
         if options["connector"] == "blackhole":
             return
+        own = self._id()
         if options["connector"] == "parquet":
             folder = Path(options["path"])
             folder.mkdir(parents=True, exist_ok=True)

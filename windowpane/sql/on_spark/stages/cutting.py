@@ -30,7 +30,7 @@ def cut(node: Node, layout: Layout = Layout.NEW) -> Stages:
     stages: list[Stage] = []
     result = _flows(node, stages)
     plan = Stages(tuple(replace(stage, layout=layout) for stage in stages), tuple(result), alone(len(stages)))
-    return with_sets(plan) if layout.runs_together else plan
+    return with_sets(plan) if layout.is_together else plan
 
 
 def _flows(node: Node, stages: list[Stage]) -> list[Flow]:

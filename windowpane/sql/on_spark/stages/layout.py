@@ -45,13 +45,8 @@ class Layout(Enum):
     """The same, but that texts have a hash that is faster than their MD5: what new views have."""
 
     @property
-    def hashes_numbers(self) -> bool:
-        """Whether numbers and times are hashed as numbers."""
-        return self in (Layout.TOGETHER, Layout.NEW)
-
-    @property
-    def runs_together(self) -> bool:
-        """Whether stages whose rows stay in their bucket run in one operator."""
+    def is_together(self) -> bool:
+        """Whether numbers are hashed as numbers, and stages whose rows stay in their bucket run in one operator."""
         return self in (Layout.TOGETHER, Layout.NEW)
 
     @property
@@ -68,7 +63,7 @@ def place_sql(keys: Sequence[Column], orders: Sequence[str | None], layout: Layo
         orders: by what type each of these is ordered, see ``orders_of``: by a time lie the rows, or else by an integer.
         layout: how the state is laid out.
     """
-    hashed = _hash_sql(keys, [order in _WHOLE and layout.hashes_numbers for order in orders], layout.text_hash)
+    hashed = _hash_sql(keys, [order in _WHOLE and layout.is_together for order in orders], layout.text_hash)
     leading = next((orders.index(order) for order in _ORDERED if order in orders), None)
     return hashed if leading is None or layout is Layout.HASHED else _ordered_sql(keys[leading], hashed)
 

@@ -11,8 +11,21 @@ from windowpane.windowing.times import Duration, add_clamped, to_micros
 from windowpane.windowing.triggers.composable.base import Leaf, Moment
 
 
+class _OnceLeaf(Leaf):
+    """A leaf that finishes when it has fired."""
+
+    @property
+    def is_once(self) -> bool:
+        """Yes."""
+        return True
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """Yes."""
+        return True
+
+
 @dataclass(frozen=True)
-class AfterCount(Leaf):
+class AfterCount(_OnceLeaf):
     """Fires once, when so many rows were added since it began.
 
     Rows are counted one by one, wherever micro-batches begin and end.
@@ -35,15 +48,6 @@ class AfterCount(Leaf):
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
             raise InvalidSpecError(f"AfterCount counts rows, from 1 on, but was given {self.count!r}.")
 
-    @property
-    def is_once(self) -> bool:
-        """Yes."""
-        return True
-
-    def may_finish(self, allowed_lateness: int) -> bool:
-        """Yes."""
-        return True
-
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> int:
         """Count the row."""
         return (state or 0) + 1
@@ -62,7 +66,7 @@ class AfterCount(Leaf):
 
 
 @dataclass(frozen=True, init=False)
-class AfterProcessingTime(Leaf):
+class AfterProcessingTime(_OnceLeaf):
     """Fires once, a delay after the first row that was added since it began, by the clock. Later rows do not move it.
 
     Args:
@@ -83,15 +87,6 @@ class AfterProcessingTime(Leaf):
         object.__setattr__(self, "delay", to_micros(delay))
         if self.delay < 0:
             raise InvalidSpecError(f"AfterProcessingTime waits for a time that is not negative, but was given {delay!r}.")
-
-    @property
-    def is_once(self) -> bool:
-        """Yes."""
-        return True
-
-    def may_finish(self, allowed_lateness: int) -> bool:
-        """Yes."""
-        return True
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> int:
         """Begin to wait, at the first row."""
