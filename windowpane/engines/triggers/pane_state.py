@@ -20,9 +20,7 @@ from windowpane.engines.panes.touched import TouchedPanes
 from windowpane.engines.program import Program
 from windowpane.engines.triggers.due_timers import DueTimers
 from windowpane.engines.triggers.pane_results import NONE, OF_CONTENTS, Shown
-from windowpane.engines.triggers.standings import (
-    Standings,
-)
+from windowpane.engines.triggers.standings import Standings
 from windowpane.hidden_columns import FILLED, SEGMENT, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
