@@ -57,6 +57,8 @@ def test_a_script_runs_on_spark() -> None:
     script = f"{view}; INSERT INTO t VALUES (1); FLUSH; SELECT w FROM m"
     done = run("sql", "-", "--spark", "--json", stdin=script, seconds=300)  # Spark starts, on a machine that may be busy
     assert json.loads(done.stdout.splitlines()[-1])["rows"] == [["2"]], done.stderr
+    said = [line for line in done.stderr.splitlines() if line.endswith(" ...")]
+    assert [line.partition(",")[0].partition(";")[0] for line in said] == ["starting Spark", "starting the streaming query of m"]
 
 
 def test_json_for_machines() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,10 +23,13 @@ from windowpane.windowing.over.frames import (
     preceding,
 )
 
+UNREAD = SimpleNamespace(isStreaming=False)
+"""A DataFrame that no step of a program looks into."""
+
 
 @pytest.fixture
 def begun() -> OverStream:
-    return wp.over(object(), event_time="t", key="id")
+    return wp.over(UNREAD, event_time="t", key="id")
 
 
 def test_each_step_is_a_new_value(begun):
@@ -41,7 +45,7 @@ def test_each_step_is_a_new_value(begun):
 @pytest.mark.parametrize("key", [None, (), 3, ("a", object())])
 def test_a_key_is_needed(key):
     with pytest.raises(InvalidSpecError, match="key="):
-        wp.over(object(), key=key)
+        wp.over(UNREAD, key=key)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,12 +31,14 @@ from windowpane.errors import (
 from windowpane.hidden_columns import PREFIX
 from windowpane.stream import KeyedStream, Result, WindowedStream
 
+UNREAD = SimpleNamespace(isStreaming=False)
+"""A DataFrame that no step of a program looks into."""
 TEN = TumblingEventTimeWindows.of("10 seconds")
 
 
 @pytest.fixture
 def keyed() -> KeyedStream:
-    return wp.stream(object(), event_time="t").key_by("k", order_by="seq")
+    return wp.stream(UNREAD, event_time="t").key_by("k", order_by="seq")
 
 
 def test_each_step_is_a_new_value(keyed):
@@ -51,7 +54,7 @@ def test_each_step_is_a_new_value(keyed):
 def test_keys_and_order_are_kept_as_given(keyed):
     windowed = keyed.window(TEN)
     assert (windowed.keys, windowed.order_by) == (("k",), ("seq",))
-    everything = wp.stream(object()).window_all(TEN, order_by=("a", "b"))
+    everything = wp.stream(UNREAD).window_all(TEN, order_by=("a", "b"))
     assert (everything.keys, everything.order_by) == ((), ("a", "b"))
 
 
@@ -60,7 +63,7 @@ def parts(windowed: WindowedStream) -> tuple[Any, ...]:
 
 
 def test_count_windows_are_global_windows_as_in_flink(keyed):
-    stream = wp.stream(object())
+    stream = wp.stream(UNREAD)
     tumbling = (GlobalWindows.create(), PurgingTrigger(CountTrigger(5)), None)
     sliding = (GlobalWindows.create(), CountTrigger(2), CountEvictor.of(5))
     assert parts(keyed.count_window(5)) == parts(stream.count_window_all(5)) == tumbling
@@ -89,7 +92,7 @@ def test_aggregate_says_what_it_takes(keyed, arguments, message):
 
 def test_a_key_and_a_duration_are_checked_at_once(keyed):
     with pytest.raises(InvalidSpecError, match="window_all"):
-        wp.stream(object()).key_by()
+        wp.stream(UNREAD).key_by()
     with pytest.raises(InvalidDurationError, match="a while"):
         keyed.window(TEN).allowed_lateness("a while")
 
@@ -119,9 +122,9 @@ def test_a_column_that_is_not_there_is_refused_where_it_is_said(begun, message):
 
 def test_an_event_time_that_is_no_name_and_a_watermark_that_is_no_duration_are_refused_at_once():
     with pytest.raises(InvalidSpecError, match=r"event_time=.*expected the name of a column, such as event_time='scheduled'"):
-        wp.stream(object(), event_time=wp.col("t"))  # type: ignore[arg-type]
+        wp.stream(UNREAD, event_time=wp.col("t"))  # type: ignore[arg-type]
     with pytest.raises(InvalidDurationError, match="10 minuts"):
-        wp.stream(object(), event_time="t", watermark="10 minuts")
+        wp.stream(UNREAD, event_time="t", watermark="10 minuts")
 
 
 class Remembers(wp.EventTimeTrigger):

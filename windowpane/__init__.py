@@ -19,8 +19,11 @@ from windowpane.vectors import choose_vectors
 
 choose_vectors()
 
+from typing import TYPE_CHECKING, Any
+
 from windowpane.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.errors import WindowpaneError
+from windowpane.guidance import unknown_name
 from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, WindowJoin
 from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
 from windowpane.over import OverResult, OverSelection, OverStream, over
@@ -71,6 +74,14 @@ __version__ = "0.1.0"
 def __dir__() -> list[str]:
     """Return the public names: modules of the package are no part of them."""
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module 'windowpane' has no attribute {name!r}")
+        raise unknown_name("windowpane", name, __all__, ["windowpane"])
 
 
 __all__ = [

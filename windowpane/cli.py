@@ -5,6 +5,7 @@ Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a stateme
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -107,10 +108,24 @@ def _pace(flush_every: str | None, script: str | None) -> float | None:
 
 
 def _spark() -> object:
-    """Return the running Spark, or one of this process, quiet."""
+    """Return the running Spark, or one of this process, quiet; what takes seconds is said on stderr, there and later."""
     from windowpane.sql.on_spark.queries import local_spark
 
+    said = logging.getLogger("windowpane.sql")
+    if not any(isinstance(each, _Said) for each in said.handlers):
+        said.addHandler(_Said())
+        said.setLevel(logging.INFO)
+    said.info("starting Spark, which takes some seconds")
     return local_spark()
+
+
+class _Said(logging.Handler):
+    """Prints what a session logs to stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print it; that something takes long is no warning."""
+        is_news = record.levelno < logging.WARNING
+        _ERRORS.print(record.getMessage() + " ..." * is_news, style="dim" if is_news else "", markup=False)
 
 
 def _read(script: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from windowpane.engines.over.program import Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
+from windowpane.guidance import Guided
 from windowpane.planning.over import OverRequest
 from windowpane.planning.settings import Configured
 from windowpane.result import Runnable
@@ -75,7 +76,7 @@ def over(
 
 
 @dataclass(frozen=True)
-class OverStream:
+class OverStream(Guided):
     """Rows with a key, and the default window of calls."""
 
     source: Source
@@ -169,7 +170,7 @@ def _expression(name: str, value: Any) -> Expression:
 
 
 @dataclass(frozen=True, eq=False)
-class OverSelection(Configured):
+class OverSelection(Configured, Guided):
     """The calls of OVER windows: say when results are emitted, with ``emit_on_update`` or ``emit_on_window_close``."""
 
     stream: OverStream

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from windowpane.errors import InvalidSpecError
+from windowpane.guidance import Guided
 from windowpane.planning.sinks import Sink
 from windowpane.windowing.tags import OutputTag
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
 
 
-class Runnable:
+class Runnable(Guided):
     """A program ready to run: its outputs as DataFrames, or one query with a sink for each."""
 
     _built: BuiltProgram
@@ -46,7 +48,7 @@ class Runnable:
 
     def start(
         self,
-        *,
+        *unnamed: Any,
         checkpoint: str | None = None,
         trigger: Mapping[str, Any] | None = None,
         query_name: str | None = None,
@@ -56,6 +58,7 @@ class Runnable:
         """Start one query that writes several outputs, with the state kept once.
 
         Args:
+            unnamed: refused: a sink is given by the name of its output.
             checkpoint: checkpoint location; a temporary one if left out, with a warning: no restart can continue from it.
             trigger: as ``DataStreamWriter.trigger`` takes it, for example ``{"availableNow": True}``; such a run ends by
                 itself, also for programs that wait for the clock.
@@ -69,8 +72,9 @@ class Runnable:
             The ``StreamingQuery``.
 
         Raises:
-            UndeclaredSideOutputError: a sink for an output that is not declared.
-            InvalidSpecError: the DataFrame is static: write ``df`` instead; or the trigger is none of Spark's.
+            UnknownOutputError: a sink for an output that there is not.
+            InvalidSpecError: a sink without a name; the DataFrame is static: write ``df`` instead; a trigger that is none of
+                Spark's.
             RunningCheckpointError: a query with this checkpoint runs already.
             EndedStreamError: ``flush_at_end`` has ended the stream of this checkpoint.
 
@@ -79,6 +83,10 @@ class Runnable:
         """
         from windowpane.spark.queries.running import start
 
+        if unnamed:
+            raise InvalidSpecError(
+                f"start({unnamed[0]!r}): a sink is given by the name of its output, start(main={unnamed[0]!r})."
+            )
         query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name, flush_at_end)
         return query
 

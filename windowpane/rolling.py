@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from windowpane.errors import HistoryAfterStartError, InvalidSpecError
+from windowpane.guidance import Guided
 from windowpane.planning.rolling import EDGES, RollingRequest, named_calls
 from windowpane.planning.sinks import Sink
 from windowpane.result import Runnable
@@ -61,7 +62,7 @@ def rolling(
 
 
 @dataclass(frozen=True)
-class RollingStream:
+class RollingStream(Guided):
     """Rows of which features are made."""
 
     source: Source
@@ -80,7 +81,7 @@ class RollingStream:
 
 
 @dataclass(frozen=True, eq=False)
-class RollingFeatures:
+class RollingFeatures(Guided):
     """Features of a key: add windows with ``over``, then ``emit`` them, or give them to labels with ``at``."""
 
     source: Source
@@ -257,7 +258,7 @@ class RollingResult(Runnable):
 
     def start(  # type: ignore[override]  # no output is named history or cut
         self,
-        *,
+        *unnamed: Any,
         checkpoint: str | None = None,
         trigger: Mapping[str, Any] | None = None,
         query_name: str | None = None,
@@ -273,6 +274,7 @@ class RollingResult(Runnable):
         first tick after the cut gives every key that has rows, and from then on rows are those of one stream over both.
 
         Args:
+            unnamed: refused, as for every ``start``.
             checkpoint: as for every ``start``.
             trigger: as for every ``start``.
             query_name: as for every ``start``.
@@ -299,7 +301,7 @@ class RollingResult(Runnable):
             if cut is not None:
                 raise InvalidSpecError(f"cut={cut!r} says where a history ends: give history= too.")
             return super().start(
-                checkpoint=checkpoint, trigger=trigger, query_name=query_name, flush_at_end=flush_at_end, **sinks
+                *unnamed, checkpoint=checkpoint, trigger=trigger, query_name=query_name, flush_at_end=flush_at_end, **sinks
             )
         from windowpane.spark.building.rolling_history import with_history
         from windowpane.spark.queries.checkpoints import has_begun
@@ -308,7 +310,7 @@ class RollingResult(Runnable):
             raise HistoryAfterStartError(checkpoint)
         begun = RollingResult(with_history(self._built, history, cut))
         return Runnable.start(
-            begun, checkpoint=checkpoint, trigger=trigger, query_name=query_name, flush_at_end=flush_at_end, **sinks
+            begun, *unnamed, checkpoint=checkpoint, trigger=trigger, query_name=query_name, flush_at_end=flush_at_end, **sinks
         )
 
 

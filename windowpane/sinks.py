@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.guidance import unknown_name
 from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
 from windowpane.windowing.times import Duration, to_micros
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["ChangeWriter", "DeltaTable", "Files", "RedisHashes", "Sink", "SinkFunction", "apply_changes", "read_latest"]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module 'windowpane.sinks' has no attribute {name!r}")
+        raise unknown_name("windowpane.sinks", name, __all__, ["windowpane.sinks"])
 
 
 def read_latest(spark: SparkSession, files: str | Files, key: str | Sequence[str] = ()) -> DataFrame:
@@ -138,7 +146,8 @@ def _named(name: str, df: Any) -> str:
 class RedisHashes:
     """A sink that keeps the newest row of each key as a Redis hash, which a model or a service reads online.
 
-    The hash of a row is named ``prefix`` and the key columns as a JSON array, ``card:["c1"]``, and its fields are the columns.
+    The hash of a row is named ``prefix`` and the values of the key, with colons between, ``card:42``, and its fields are the
+    columns. In a name NULL is ``%null``, ``%`` is ``%25``, and a colon within one of several values is ``%3A``.
     Tasks write, in pipelines. The server itself leaves a hash alone whose ``version`` is greater than that of the row, so a batch
     that is repeated, or overlaps another writer, changes nothing; but a hash that was deleted has no version, and a writer behind
     may bring it back. Of a changelog, rows of ``update_preimage`` are passed over and a ``delete`` removes the hash. Numbers are

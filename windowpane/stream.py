@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
+from windowpane.guidance import Guided
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan
@@ -79,7 +80,7 @@ def stream(
 
 
 @dataclass(frozen=True)
-class Stream:
+class Stream(Guided):
     """A stream of rows with an event time, not yet keyed."""
 
     source: Source
@@ -110,7 +111,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class KeyedStream:
+class KeyedStream(Guided):
     """A stream with windows for each key."""
 
     source: Source
@@ -189,7 +190,7 @@ def _count_windowed(
 
 
 @dataclass(frozen=True)
-class WindowedStream(Configured):
+class WindowedStream(Configured, Guided):
     """A stream in windows: set trigger, evictor, lateness and side outputs, then end with a function.
 
     User functions take rows as dicts, and return rows as dicts with every column of the declared ``schema`` (a DDL string or
@@ -358,6 +359,11 @@ class WindowedStream(Configured):
         """
         if isinstance(function, Aggregate):
             raise InvalidSpecError(f"aggregate was given {function!r} without a name: write aggregate(total=wp.{function!r}).")
+        if function is not None and not isinstance(function, AggregateFunction | ArrowAggregateFunction):
+            raise InvalidSpecError(
+                f"aggregate was given {function!r}: expected built-in aggregates by name, such as aggregate(n=wp.count(), "
+                f"total=wp.sum('price')), or an AggregateFunction.{ways_of_spark(function)}"
+            )
         if isinstance(aggregates.get("function"), AggregateFunction | ArrowAggregateFunction):
             function = aggregates.pop("function")
         if not isinstance(aggregates.get("process"), Aggregate):

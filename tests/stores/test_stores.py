@@ -219,3 +219,40 @@ def test_a_file_that_is_no_database_is_refused_and_stays(tmp_path, name) -> None
         open_store(str(path))
     assert "another process" not in str(refused.value)
     assert path.read_text() == "k,v\n1,a\n"
+
+
+def test_what_postgres_has_no_column_for_is_jsonb(postgres_url: str) -> None:
+    hour, zone = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC), pa.timestamp("us", "UTC")
+    span = pa.struct([("start", zone), ("end", zone)])
+    inner = pa.struct([("n", pa.decimal128(38, 2)), ("x", pa.list_(pa.float64())), ("b", pa.binary()), ("t", pa.string())])
+    table = pa.table(
+        {
+            "k": [1, 2],
+            "windows_missed": pa.array([[{"start": hour, "end": hour + dt.timedelta(hours=1)}], None], pa.list_(span)),
+            "inner": pa.array(
+                [{"n": Decimal("123456789012345678901234.50"), "x": [1.5, None, float("nan")], "b": b"\x01", "t": 'é"\n'}, {}],
+                inner,
+            ),
+            "counts": pa.array([[("a", 1), ("b", None)], []], pa.map_(pa.string(), pa.int64())),
+            "lists": pa.array([[[1, 2], [], None], []], pa.list_(pa.list_(pa.int64()))),
+        }
+    )
+    store = open_store(postgres_url)
+    try:
+        for number in (1, 2):
+            store.apply(Batch("nested", ("k",), table, number, "s"))
+        kinds = rows(store, "SELECT DISTINCT pg_typeof(windows_missed)::text, pg_typeof(lists)::text FROM nested")
+        missed = (
+            "(windows_missed->0->>'start')::timestamptz = timestamptz '2024-01-01 10:00+00', jsonb_array_length(windows_missed)"
+        )
+        assert kinds == [("jsonb", "jsonb")]
+        assert rows(store, f"SELECT {missed} FROM nested ORDER BY k") == [(True, 1), (None, None)]
+        made = (
+            "inner_ = jsonb_build_object('n', 123456789012345678901234.50, "
+            "'x', to_jsonb(ARRAY[1.5, NULL, 'NaN']::float8[]), 'b', '\\x01', 't', E'é\"\\n') AND "
+            "counts = '{\"a\": 1, \"b\": null}' AND lists = '[[1, 2], [], null]'"
+        )
+        assert rows(store, f'SELECT {made} FROM (SELECT *, "inner" AS inner_ FROM nested) AS t WHERE k = 1') == [(True,)]
+        assert rows(store, "SELECT counts::text, lists::text FROM nested WHERE k = 2") == [("{}", "[]")]
+    finally:
+        store.close()

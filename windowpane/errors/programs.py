@@ -199,6 +199,22 @@ class UnknownColumnError(WindowpaneError, ValueError):
         super().__init__(f"{role}: there is no column {column!r}; the DataFrame has {list(available)}.{meant}")
 
 
+class UnknownNameError(WindowpaneError, AttributeError):
+    """A method or name that something of windowpane does not have, such as one of PySpark's or Flink's."""
+
+    def __init__(self, owner: str, name: str, way_out: str) -> None:
+        """Name both, and say what to write."""
+        super().__init__(f"{owner} has no {name!r}: {way_out}" if way_out else f"{owner} has no {name!r}.")
+
+
+class NoDataFrameError(InvalidSpecError, TypeError):
+    """Something else than a DataFrame of Spark where a program begins."""
+
+    def __init__(self, given: str, way_out: str) -> None:
+        """Say what was given, and how a DataFrame is made of it."""
+        super().__init__(f"a program reads a DataFrame of Spark, and was given {given}: {way_out}.")
+
+
 class UnsupportedTypeError(WindowpaneError, TypeError):
     """A column of a type that cannot pass through Arrow, or cannot play the role it was given."""
 
@@ -224,6 +240,20 @@ class UndeclaredSideOutputError(WindowpaneError, KeyError):
     def __str__(self) -> str:
         """Return the message (KeyError would print its repr)."""
         return str(self.args[0])
+
+
+class UnknownOutputError(UndeclaredSideOutputError):
+    """A sink was given to an output that a program does not have."""
+
+    def __init__(self, name: str, outputs: Sequence[str], instead: str) -> None:
+        """Name the output, those that there are, and what was meant, if that is known."""
+        close = difflib.get_close_matches(name, outputs, n=1, cutoff=0.5)
+        meant = f"Say {instead}." if instead else f"Did you mean {close[0]!r}?" if close else ""
+        WindowpaneError.__init__(
+            self,
+            f"start({name}=...): there is no output {name!r}; outputs are {', '.join(map(repr, outputs))}. "
+            + (meant or "Late rows are one after .side_output_late_data('late'), others after .side_output(OutputTag(...))."),
+        )
 
 
 class MissingExtraError(WindowpaneError, ModuleNotFoundError):

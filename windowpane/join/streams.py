@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
+from windowpane.guidance import Guided
 from windowpane.join.results import AsOfJoin, IntervalJoin, WindowJoin
 from windowpane.planning.joins import JoinRequest
 from windowpane.stream import Stream
@@ -76,7 +77,7 @@ class _Sides:
         for side, given in (("left", left), ("right", right)):
             if not isinstance(given, Stream):
                 raise InvalidSpecError(
-                    f"{function}: the {side} side is {given!r}. A side is a stream: "
+                    f"{function}: the {side} side is a {type(given).__name__}. A side is a stream: "
                     "wp.stream(df, event_time='at', watermark='10 minutes')."
                 )
         if not (isinstance(prefixes, tuple | list) and len(prefixes) == 2 and all(isinstance(each, str) for each in prefixes)):
@@ -102,7 +103,7 @@ class _Sides:
 
 
 @dataclass(frozen=True)
-class JoinedStreams:
+class JoinedStreams(Guided):
     """Two streams, not yet keyed."""
 
     _sides: _Sides
@@ -124,7 +125,7 @@ class JoinedStreams:
 
 
 @dataclass(frozen=True)
-class KeyedStreams:
+class KeyedStreams(Guided):
     """Two streams with their keys: say which rows of equal keys are pairs."""
 
     _sides: _Sides
@@ -180,7 +181,7 @@ class KeyedStreams:
 
 
 @dataclass(frozen=True)
-class AsOfStreams:
+class AsOfStreams(Guided):
     """Two streams, each row of the left one to be joined with at most one of the right one."""
 
     _sides: _Sides
@@ -191,7 +192,7 @@ class AsOfStreams:
 
 
 @dataclass(frozen=True)
-class KeyedAsOfStreams:
+class KeyedAsOfStreams(Guided):
     """Two streams with their keys: say which right row a left one is joined with."""
 
     _sides: _Sides

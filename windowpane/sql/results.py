@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.guidance import Guided
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.values.far_instants import cells
 from windowpane.sql.values.value_text import cell_text
@@ -14,7 +15,7 @@ from windowpane.sql.values.zone import UTC
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Guided):
     """The outcome of a statement: its tag, and rows if it returns any.
 
     Args:

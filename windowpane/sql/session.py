@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.errors import SqlNameError, SqlTypeError, UnexpectedError, UnsupportedSqlError, WindowpaneError
+from windowpane.guidance import Guided
 from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog import questions
@@ -62,7 +63,7 @@ MOST_BYTES = "max_result_size"
 """The parameter for the largest result of a query that is returned as one table."""
 
 
-class Session:
+class Session(Guided):
     """Tables, materialized views and the statements on them.
 
     Changes of tables are kept at once and reach the views with the next ``FLUSH`` (or ``WAIT``); ``SET rw_implicit_flush = true``

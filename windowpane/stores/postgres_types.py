@@ -1,7 +1,13 @@
-"""The types of PostgreSQL for those of Arrow, and values in a spelling that PostgreSQL reads."""
+"""The types of PostgreSQL for those of Arrow, and values in a spelling that PostgreSQL reads.
+
+What PostgreSQL has no columns for, structs, maps and lists of these or of lists, is ``jsonb``: structs and maps are objects.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import duckdb
@@ -27,7 +33,7 @@ def postgres_type(kind: pa.DataType, column: str) -> str:
     """Return the PostgreSQL type for an Arrow type, as ``format_type`` writes it.
 
     Raises:
-        UnsupportedTypeError: there is none, as for structs, maps, and lists of lists; the message names the column.
+        UnsupportedTypeError: there is none; the message names the column.
     """
     if kind in _TYPES:
         return _TYPES[kind]
@@ -41,21 +47,73 @@ def postgres_type(kind: pa.DataType, column: str) -> str:
         return "timestamp with time zone" if kind.tz else "timestamp without time zone"
     if pa.types.is_time(kind):
         return "time without time zone"
-    if _is_list(kind) and not pa.types.is_nested(kind.value_type):
+    if _is_json(kind):
+        return "jsonb"
+    if _is_list(kind):
         return f"{postgres_type(kind.value_type, column)}[]"
     raise UnsupportedTypeError(f"column {column!r}: there is no PostgreSQL type for {kind}. Cast it, or leave it out.")
 
 
 def to_text(rows: pa.Table) -> pa.Table:
-    """Return rows with instants, dates and intervals as text, alone and in lists: Python holds no year 10000 and no infinity."""
-    spelled = {field.name: text for field in rows.schema if (text := _text_sql(quoted(field.name), field.type))}
-    if not spelled:
+    """Return rows with instants, dates and intervals as text, alone and in lists: Python holds no year 10000 and no infinity.
+
+    What is ``jsonb`` is the text of it.
+    """
+    if not any(_is_json(field.type) or _text_sql("", field.type) for field in rows.schema):
         return rows
-    items = [f"{spelled.get(name, quoted(name))} AS {quoted(name)}" for name in rows.column_names]
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("rows", rows)
-        return connection.sql(f"SELECT {', '.join(items)} FROM rows").to_arrow_table()
+        types = dict(zip(rows.column_names, connection.table("rows").types, strict=True))
+        items = [f"{_item(field, types[field.name])} AS {quoted(field.name)}" for field in rows.schema]
+        spelled: pa.Table = connection.sql(f"SELECT {', '.join(items)} FROM rows").to_arrow_table()
+    for number, field in enumerate(rows.schema):
+        if _is_json(field.type):
+            kind = spelled.schema.field(number).type
+            texts = [None if value is None else _json_text(value, kind) for value in spelled.column(number).to_pylist()]
+            spelled = spelled.set_column(number, field.name, pa.array(texts, pa.string()))
+    return spelled
+
+
+def _item(field: pa.Field, kind: Any) -> str:
+    column = quoted(field.name)
+    if _is_json(field.type):
+        return f"CAST({column} AS {_without_times(kind)})"
+    return _text_sql(column, field.type) or column
+
+
+def _without_times(kind: Any) -> str:
+    """Return a type of DuckDB with text in place of instants, dates, times and intervals."""
+    if kind.id == "list":
+        return f"{_without_times(kind.children[0][1])}[]"
+    if kind.id == "struct":
+        return f"STRUCT({', '.join(f'{quoted(name)} {_without_times(each)}' for name, each in kind.children)})"
+    if kind.id == "map":
+        return f"MAP({', '.join(_without_times(each) for _, each in kind.children)})"
+    return "VARCHAR" if kind.id.startswith(("time", "date", "interval")) else str(kind)
+
+
+def _json_text(value: Any, kind: pa.DataType) -> str:
+    """Return a value as JSON, as ``to_jsonb`` of PostgreSQL writes it: numbers that JSON does not have are text."""
+    if value is None:
+        return "null"
+    if pa.types.is_struct(kind):
+        return _object((field.name, _json_text(value[field.name], field.type)) for field in kind)
+    if pa.types.is_map(kind):
+        return _object((str(key), _json_text(each, kind.item_type)) for key, each in value)
+    if _is_list(kind):
+        return f"[{', '.join(_json_text(each, kind.value_type) for each in value)}]"
+    if isinstance(value, bytes):
+        return json.dumps(f"\\x{value.hex()}")
+    if isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and not math.isfinite(value):
+        return '"NaN"' if math.isnan(value) else f'"{"-" if value < 0 else ""}Infinity"'
+    return str(value)
+
+
+def _object(members: Iterable[tuple[str, str]]) -> str:
+    return f"{{{', '.join(f'{json.dumps(name, ensure_ascii=False)}: {text}' for name, text in members)}}}"
 
 
 def _text_sql(column: str, kind: pa.DataType) -> str | None:
@@ -67,6 +125,11 @@ def _text_sql(column: str, kind: pa.DataType) -> str | None:
 
 def _is_temporal(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_interval(kind))
+
+
+def _is_json(kind: pa.DataType) -> bool:
+    nested = kind.value_type if _is_list(kind) else kind
+    return bool(pa.types.is_nested(nested))
 
 
 def _is_list(kind: pa.DataType) -> bool:

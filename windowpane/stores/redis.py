@@ -89,9 +89,13 @@ class HashWriter:
         return written
 
     def name(self, row: dict[str, Any]) -> str:
-        """Return the name of a row's hash: the prefix, and the key columns as a JSON array; 0.0 and -0.0 are one key."""
-        values = [value + 0.0 if isinstance(value := row[name], float) else value for name in self.key]
-        return self.prefix + json.dumps(values, separators=(",", ":"), ensure_ascii=False, default=_text)
+        """Return the name of a row's hash: the prefix, and the values of the key, with colons between.
+
+        It says which values they are: NULL is ``%null``, ``%`` is ``%25``, and where there are several values, a colon in one
+        is ``%3A``. 0.0 and -0.0 are one key.
+        """
+        several = len(self.key) > 1
+        return self.prefix + ":".join(_in_name(row[name], several) for name in self.key)
 
     def _arguments(self, row: dict[str, Any], version: int | None) -> list[str | bytes | int]:
         if version is None:
@@ -127,8 +131,17 @@ def _versions(column: pa.ChunkedArray, name: str) -> Sequence[int | None]:
     return versions
 
 
+def _in_name(value: object, several: bool) -> str:
+    """Return a value of a key as part of the name of a hash, which no other value gives."""
+    if value is None:
+        return "%null"
+    text = _text(value + 0.0 if isinstance(value, float) else value)
+    written = (text.hex() if isinstance(text, bytes) else text).replace("%", "%25")
+    return written.replace(":", "%3A") if several else written
+
+
 def _text(value: object) -> str | bytes:
-    """Return a value as a field of a hash holds it; as part of a name text only."""
+    """Return a value as a field of a hash holds it."""
     if isinstance(value, str | bytes):
         return value
     if isinstance(value, bool):

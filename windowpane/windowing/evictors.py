@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from windowpane.errors import EvictionTimeError
+from windowpane.guidance import SpecType
 from windowpane.windowing.times import MAX, MIN, Duration, to_micros
 from windowpane.windowing.windows import Window
 
@@ -56,7 +57,7 @@ class EvictorContext(Protocol):
 Elements = Sequence[TimestampedValue]
 
 
-class Evictor:
+class Evictor(metaclass=SpecType):
     """Decides which elements of a firing window stay. Subclass it and override one or both methods.
 
     Example:

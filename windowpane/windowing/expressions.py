@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from windowpane.errors import InvalidSpecError
+from windowpane.guidance import Guided
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
@@ -24,7 +25,7 @@ _SPARKS_CALL = re.compile(
 """How PySpark writes a call of a window function or an aggregate."""
 
 
-class Expression:
+class Expression(Guided):
     """What can be part of an expression: operators build larger ones. Comparing two with ``==`` builds an expression, too.
 
     Operands may be other expressions, PySpark Columns or constants. A PySpark Column cannot be first, since it does not know

@@ -41,6 +41,7 @@ _UNITS = {
 }
 _SHORT = {"us": 1, "µs": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "min": 60_000_000, "m": 60_000_000}
 _SHORT |= {"h": 3_600_000_000, "hr": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000}
+_OF_CALENDAR = ("month", "quarter", "year", "decade")
 _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)", re.IGNORECASE)
 
 
@@ -91,6 +92,12 @@ def _parse(text: str) -> int:
 def _unit(word: str, text: str) -> int:
     lower = word.lower()
     micros = _SHORT.get(lower) or _UNITS.get(lower.removesuffix("s"))
+    if micros is None and lower.removesuffix("s") in _OF_CALENDAR:
+        raise InvalidDurationError(
+            text,
+            f"a {lower.removesuffix('s')} has no fixed length. Windows of calendar months and years are "
+            "wp.CalendarWindows.of('1 month'); elsewhere count days, as in '30 days'",
+        )
     if micros is None:
         raise InvalidDurationError(text, f"{word!r} is not a unit of fixed length")
     return micros

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import InvalidSpecError, UnknownOutputError
+from windowpane.guidance import instead_of_argument
 from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Sink, SinkFunction
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
@@ -44,6 +45,9 @@ def start(
         raise InvalidSpecError("start runs a stream, and this DataFrame is static: write result.df instead.")
     if not sinks:
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
+    for name in sinks:
+        if name not in built.outputs:
+            raise UnknownOutputError(name, list(built.outputs), instead_of_argument(name))
     outputs = [built.named(name) for name in sinks]
     for output in outputs:
         _check_columns(output, sinks[output.name])

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from types import FunctionType
 from typing import Any, Protocol
 
 from pyspark.sql import functions as F
@@ -18,6 +19,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import hidden
 from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, waits_for_watermark
 from windowpane.spark.internals.file_relation import LeftToSpark
@@ -100,11 +102,14 @@ class Source:
         than in front of the rows.
 
         Raises:
+            NoDataFrameError: something else was given than rows of Spark.
             UnknownColumnError: it has no such event time or heartbeat.
             InvalidSpecError: something else was given than names, or the watermark cannot be made.
             InvalidDurationError: the watermark is neither a strategy nor a duration.
         """
         _check_names(event_time, heartbeat)
+        if not (isinstance(rows, ArrowRows) or hasattr(rows, "isStreaming")):
+            raise no_dataframe(rows)
         given = None if event_time is None or watermark is not None else without_watermark(rows, event_time)
         if given is not None:
             rows, watermark = given.rows, f"{given.delay} milliseconds"
@@ -124,9 +129,15 @@ class Source:
 
         Raises:
             UnknownColumnError: there is no such column.
+            InvalidSpecError: a function, as Flink takes it.
         """
         known = getattr(self.dataframe, "columns", None)
         for name in columns:
+            if isinstance(name, FunctionType):
+                raise InvalidSpecError(
+                    f"{role} takes columns, and was given a function. Give the name of a column, or a Column that Spark "
+                    "computes, such as F.upper('user')."
+                )
             if known is not None and isinstance(name, str) and name not in known:
                 raise UnknownColumnError(name, role, known)
 

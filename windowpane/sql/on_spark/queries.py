@@ -7,6 +7,7 @@ from a crash, and is removed when a session opens.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -154,6 +155,9 @@ class ViewQueries:
         if name not in self._running:
             checkpoint = self._folder / self._pending.stream(name).folder / "checkpoint"
             given = self._spark, f"windowpane {name}", checkpoint, rows, take
+            logging.getLogger(__name__).info(
+                "starting the streaming query of %s; the first one starts Spark's workers, too", name
+            )
             self._running[name] = BatchQuery(*given, behind) if elsewhere is None else FollowedQuery(*given, elsewhere)
         self._running[name].start()
 

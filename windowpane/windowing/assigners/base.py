@@ -5,11 +5,12 @@ An assigner is a stateless spec. Source of the contract: Flink's WindowAssigner 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from windowpane.errors import MissingTimestampError
+from windowpane.guidance import SpecType
 from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import TimeWindow, Window, merge_overlapping
 
@@ -32,7 +33,7 @@ class AssignerContext(Protocol):
         """Return the number kept under ``name`` for this parallel instance, made by ``make`` at the first call."""
 
 
-class WindowAssigner(ABC):
+class WindowAssigner(metaclass=SpecType):
     """Assigns each element to zero or more windows.
 
     Example:

@@ -63,7 +63,7 @@ class Windowable(Expression, ABC):
             >>> avg("price").rows(-10, -1)
             avg('price').rows(10 PRECEDING, 1 PRECEDING)
         """
-        return self._framed(Frame.rows(*_bounds(start, end)))
+        return self._framed(Frame.rows(*_counted("rows", start, end)))
 
     def range(self, start: Any = None, end: Any = 0) -> WindowCall:
         """Set a frame by the distance of the ORDER BY value.
@@ -91,7 +91,7 @@ class Windowable(Expression, ABC):
             >>> count().groups(-1, 0)
             count().groups(1 PRECEDING, CURRENT ROW)
         """
-        return self._framed(Frame.groups(*_bounds(start, end)))
+        return self._framed(Frame.groups(*_counted("groups", start, end)))
 
     def session(self, gap: Any) -> WindowCall:
         """Set the frame that is the row's session: rows that follow one another at less than ``gap`` (RisingWave's SESSION)."""
@@ -133,7 +133,15 @@ class Windowable(Expression, ABC):
         Args:
             partition_by: name(s) or Column(s); ``()`` for one partition of all rows, ``None`` to keep the common one.
             order_by: likewise.
+
+        Raises:
+            InvalidSpecError: a window of PySpark's.
         """
+        if hasattr(partition_by, "partitionBy"):
+            raise InvalidSpecError(
+                f"{self!r}.over(...) got a window of PySpark's: write .over(partition_by='user', order_by='at'), and a frame "
+                "as .rows(-10, 0) or .range('-1 hour', 0). What all calls share is said before: wp.over(df).partition_by('user')."
+            )
         call = self.as_call()
         partition = call.partition if partition_by is None else several(partition_by)
         return replace(call, partition=partition, order=call.order if order_by is None else several(order_by))
@@ -418,6 +426,15 @@ def _whole(role: str, what: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidSpecError(f"{role}: {what} is a whole number, not {value!r}.")
     return value
+
+
+def _counted(frame: str, start: Any, end: Any) -> tuple[Bound, Bound]:
+    for bound in (start, end):
+        if isinstance(bound, str | dt.timedelta | Interval):
+            raise InvalidFrameError(
+                f"{frame} counts {frame}, and {bound!r} is a time: write .range('-1 hour', 0) for the rows of the last hour."
+            )
+    return _bounds(start, end)
 
 
 def _bounds(start: Any, end: Any) -> tuple[Bound, Bound]:

@@ -6,12 +6,13 @@ Trigger, TriggerResult, TriggerContext and OnMergeContext.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Protocol
 
 from windowpane.errors import NonMergingTriggerError, TriggerResultError
+from windowpane.guidance import SpecType
 from windowpane.windowing.panes import Firing
 from windowpane.windowing.windows import TimeWindow, Window
 
@@ -122,7 +123,7 @@ class MergeContext(TriggerContext, Protocol):
         """Return this context with every state name prefixed."""
 
 
-class Trigger(ABC):
+class Trigger(metaclass=SpecType):
     """Decides when a window fires and when its contents are dropped. Setting one replaces the assigner's default.
 
     Subclass it for your own: the three callbacks, ``clear``, and for sessions ``can_merge`` and ``on_merge``.
