@@ -111,7 +111,7 @@ def test_an_insert_that_does_nothing_on_conflict(session: Session) -> None:
 def test_an_insert_that_updates_on_conflict(session: Session) -> None:
     session.run("CREATE TABLE t (k int PRIMARY KEY, v int, twice int AS v * 2); CREATE MATERIALIZED VIEW m AS SELECT * FROM t")
     session.run("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30); FLUSH")
-    change = "ON CONFLICT (k) DO UPDATE SET v = t.v + excluded.v WHERE v < 30 RETURNING *"
+    change = "ON CONFLICT (k) DO UPDATE SET v = t.v + excluded.v WHERE t.v < 30 RETURNING *"
     result = session.query(f"INSERT INTO t VALUES (1, 1), (3, 1), (4, 1) {change}")
     assert (result.tag, sorted(result.rows())) == ("INSERT 0 2", [(1, 11, 22), (4, 1, 2)])
     session.run("FLUSH")

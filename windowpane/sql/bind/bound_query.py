@@ -10,7 +10,7 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import Expr, text_literal
 from windowpane.sql.expressions.types import UNKNOWN
 from windowpane.sql.nodes import Node, Order
-from windowpane.sql.parse.positions import Text
+from windowpane.sql.parse.positions import Text, shown
 
 Tables = dict[str, exp.Expr]
 """Common table expressions by name."""
@@ -49,8 +49,12 @@ def output_place(tree: exp.Expr, count: int, text: Text) -> int | None:
     """Return the place, from 0, of the output column that a number means, ``None`` if it is no number.
 
     Raises:
-        SqlNameError: there are only ``count``.
+        SqlNameError: there are only ``count``, or it is another constant, which orders and groups nothing.
     """
+    is_text = isinstance(tree, exp.Literal) and tree.is_string
+    if is_text or isinstance(tree, exp.Null | exp.Boolean) or (isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal)):
+        message = f"{shown(tree)} is a constant. ORDER BY and GROUP BY take columns, their numbers and expressions of them."
+        raise text.name_error(tree, message)
     if not isinstance(tree, exp.Literal) or tree.is_string:
         return None
     if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= count:

@@ -39,6 +39,11 @@ class Joins:
         method = str(join.args.get("method") or "").upper()
         if method not in ("", "NATURAL", "ASOF") or (method == "ASOF" and side not in ("", "LEFT")):
             raise self._text.unsupported(join, f"{method} {side}".strip() + " JOIN", "ASOF JOIN and ASOF LEFT JOIN are.")
+        if (side and kind not in ("", "OUTER")) or (kind == "OUTER" and not side) or (method == "NATURAL" and kind == "CROSS"):
+            raise self._text.syntax_error(join, f"there is no {' '.join(filter(None, (method, side, kind)))} JOIN.")
+        if (kind == "CROSS" or method == "NATURAL") and (join.args.get("on") is not None or join.args.get("using")):
+            word = method or kind
+            raise self._text.syntax_error(join, f"a {word} JOIN has no ON or USING. Write JOIN without {word}.")
         if isinstance(join.this, exp.Lateral):
             return self._lateral(node, scope, join, _KINDS[side])
         if isinstance(join.this, exp.Unnest):
@@ -152,7 +157,11 @@ class Joins:
     def _shared_names(self, scope: Scope, other: Scope, join: exp.Expr) -> list[str]:
         using = join.args.get("using")
         if using:
-            return [name_of(each) for each in using]
+            names = [name_of(each) for each in using]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise self._text.name_error(join, f"USING names {twice!r} twice.")
+            return names
         if str(join.args.get("method") or "").upper() != "NATURAL":
             return []
         theirs = [column.name for column in other.of_table()]

@@ -286,6 +286,8 @@ class QueryBinder:
             [binder.bind(item) for item in (row.expressions if isinstance(row, exp.Tuple) else [row])] for row in tree.expressions
         ]
         width = len(rows[0])
+        if not width:
+            raise self.text.syntax_error(tree, "a row of VALUES has no value.")
         if any(len(row) != width for row in rows):
             raise self.text.syntax_error(tree, "the rows of VALUES have different lengths.")
         types = [self._common_type(tree, [row[index] for row in rows]) for index in range(width)]
@@ -308,6 +310,9 @@ class QueryBinder:
         return kind if kind.name != "unknown" else settled(values[0]).type
 
     def _set_operation(self, tree: exp.SetOperation, tables: Tables) -> BoundQuery:
+        if not isinstance(tree.this, exp.Subquery) and any(tree.this.args.get(part) for part in ("order", "limit", "offset")):
+            message = f"ORDER BY, LIMIT and OFFSET stand behind the whole {tree.key.upper()}."
+            raise self.text.syntax_error(tree.this, f"{message} Put a side that has its own in parentheses.")
         left, right = self.bind(tree.this, tables), self.bind(tree.expression, tables)
         if len(left.outputs) != len(right.outputs):
             raise self.text.syntax_error(tree, f"{tree.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns.")
@@ -379,6 +384,8 @@ class QueryBinder:
         if isinstance(clause, exp.Fetch):
             options = clause.args.get("limit_options")
             ties = bool(options is not None and options.args.get("with_ties"))
+            if ties and not bound.order:
+                raise self.text.syntax_error(tree, "WITH TIES needs an ORDER BY: rows that are equal in it are ties.")
             limit = self.whole_number(clause.args["count"], "FETCH FIRST") if clause.args.get("count") is not None else 1
         elif clause is not None and not isinstance(clause.expression, exp.Null | exp.Var):
             limit = self.whole_number(clause.expression, "LIMIT")

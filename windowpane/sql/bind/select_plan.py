@@ -69,6 +69,7 @@ class SelectPlan:
         for part in qualified:
             outer.boolean(part)
         bound = [(name, outer.bind(item)) for name, item in items]
+        self.windows.check_unused(self._binder("WINDOW"))
         order = self._order(bound, outer)
         first_of = self._first_of(bound, order, outer)
         if self.groups is not None:
@@ -208,9 +209,10 @@ class SelectPlan:
             item = self.tree.expressions[place]
             return binder.bind(item.this if isinstance(item, exp.Alias) else item)
         if isinstance(tree, exp.Column) and not tree.args.get("table") and not self.scope.find(name_of(tree.this)):
-            for item in self.tree.expressions:
-                if isinstance(item, exp.Alias) and name_of(item.args["alias"]) == name_of(tree.this):
-                    return binder.bind(item.this)
+            aliased = [item for item in self.tree.expressions if isinstance(item, exp.Alias)]
+            found = [item.this for item in aliased if name_of(item.args["alias"]) == name_of(tree.this)]
+            if found:
+                return self._only(tree, [binder.bind(part) for part in found])
         return binder.bind(tree)
 
     def _items(self) -> list[tuple[str | None, exp.Expr]]:
@@ -275,10 +277,17 @@ class SelectPlan:
         place = output_place(tree, len(bound), self.text)
         if place is not None:
             return bound[place][1]
-        names = {name if name is not None else value.name: value for name, value in reversed(bound)}
-        if isinstance(tree, exp.Column) and not tree.args.get("table") and name_of(tree.this) in names:
-            return names[name_of(tree.this)]
-        return binder.bind(tree)
+        found = []
+        if isinstance(tree, exp.Column) and not tree.args.get("table"):
+            found = [value for name, value in bound if (value.name if name is None else name) == name_of(tree.this)]
+        return self._only(tree, found) if found else binder.bind(tree)
+
+    def _only(self, tree: exp.Expr, found: list[Expr]) -> Expr:
+        """Return the one value that a name of the select list means."""
+        if len({value.sql for value in found}) > 1:
+            name = name_of(tree.this)
+            raise self.text.name_error(tree, f"column {name!r} is ambiguous: the select list has it twice. Rename one with AS.")
+        return found[0]
 
     def _first_of(
         self, bound: list[tuple[str | None, Expr]], order: list[tuple[Expr, exp.Expr]], binder: SelectBinder
@@ -288,6 +297,8 @@ class SelectPlan:
         if distinct is None or distinct.args.get("on") is None:
             return []
         chosen = [self._output(part, bound, binder) for part in distinct.args["on"].expressions]
+        if not chosen:
+            raise self.text.syntax_error(distinct, "DISTINCT ON needs an expression in its parentheses.")
         wanted = {value.sql for value in chosen}
         first = set(list(dict.fromkeys(value.sql for value, _ in order))[: len(wanted)])
         if not (first <= wanted or wanted <= first):

@@ -11,6 +11,7 @@ from windowpane.sql.bind.build_plan import Computed, aggregate, expand
 from windowpane.sql.bind.scope import Column, Ids, Scope
 from windowpane.sql.expressions.aggregates import (
     AGGREGATES,
+    COUNTS_ROWS,
     ORDERED_SETS,
     Parts,
     Primitive,
@@ -21,9 +22,9 @@ from windowpane.sql.expressions.aggregates import (
     sorted_jsonb,
 )
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, quoted, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, quoted, settled
 from windowpane.sql.expressions.operators import by_value, sortable
-from windowpane.sql.expressions.types import BIGINT, BOOLEAN, INTEGER, JSONB, is_float
+from windowpane.sql.expressions.types import BIGINT, INTEGER, JSONB, is_float
 from windowpane.sql.nodes import Fold, Node, Order
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.scalar.sets import SETS
@@ -221,6 +222,8 @@ class _AggregateCall:
             wanted = "needs" if self.within is None else "does not take"
             raise MismatchError(f"it {wanted} WITHIN GROUP (ORDER BY ...).")
         if self.within is not None:
+            if len(self.within.expressions) != 1 or self.order or self.distinct:
+                raise MismatchError("it takes one column in WITHIN GROUP (ORDER BY ...), and no ORDER BY or DISTINCT beside it.")
             item = self.within.expressions[0]
             if item.args.get("desc"):
                 raise self.text.unsupported(
@@ -229,6 +232,8 @@ class _AggregateCall:
                     "percentile_cont of one minus the fraction is the same; percentile_disc may take the value beside.",
                 )
             value = settled(binder.bind(item.this))
+            if self.name == "mode" and self.arguments:
+                raise MismatchError("it takes no argument; what it is of stands in WITHIN GROUP (ORDER BY ...).")
             if self.name == "mode":
                 return AGGREGATES["mode"]([by_value(value)])
             if self.name == "approx_percentile":
@@ -237,6 +242,8 @@ class _AggregateCall:
         if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
             return AGGREGATES["count"]([])
         arguments = [binder.bind(argument) for argument in self.arguments]
+        if self.name == "count" and not arguments:
+            raise MismatchError(COUNTS_ROWS)
         if self._sorts_jsonb(arguments):
             return sorted_jsonb(arguments[0])
         return AGGREGATES[self.name]([by_value(argument) for argument in arguments] if self.distinct else arguments)
@@ -288,7 +295,7 @@ class _AggregateCall:
         order = f" ORDER BY {', '.join(items)}" if items else ""
         if self.condition is None:
             return order, ""
-        condition = computed.column(convert(binder.bind(self.condition), BOOLEAN))
+        condition = computed.column(binder.condition(self.condition, "FILTER"))
         return order, f" FILTER (WHERE {quoted(condition.id)})"
 
 

@@ -106,9 +106,9 @@ def _newer(candidates: str, keys: str, versions: Sequence[str]) -> str:
 
 
 def old_and_excluded(relation: Relation) -> Scope:
-    """Return the names in DO UPDATE: a bare name is a column of the stored row."""
+    """Return the names in DO UPDATE, where a bare name is ambiguous, as in PostgreSQL."""
     old = [Visible(relation.name, Column(f"old.{c.name}", c.name, c.type)) for c in relation.visible]
-    new = [Visible(EXCLUDED, Column(f"new.{c.name}", c.name, c.type), merged=True) for c in relation.visible]
+    new = [Visible(EXCLUDED, Column(f"new.{c.name}", c.name, c.type)) for c in relation.visible]
     return Scope((*old, *(replace(each, starred=False) for each in new)))
 
 

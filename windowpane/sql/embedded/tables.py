@@ -83,7 +83,13 @@ class TableWriter:
         """Insert rows, and return how many there are in the statement."""
         writable = [column.name for column in info.relation.visible if column.name not in info.generated]
         targets = statement.columns or tuple(writable)
+        twice = next((name for name in targets if targets.count(name) > 1), None)
+        if twice is not None:
+            raise self._text.name_error(None, f"INSERT names column {twice!r} twice.")
         for name in targets:
+            if name in info.generated:
+                message = f"column {name!r} of {statement.table!r} is generated. Leave it out: it is computed from the others."
+                raise self._text.name_error(None, message)
             if name not in writable:
                 raise self._text.name_error(None, f"table {statement.table!r} has no column {name!r} to insert into.")
         literals = statement.literals
@@ -175,6 +181,8 @@ class TableWriter:
         types = {column.name: column.type for column in info.relation.columns}
         binder = SelectBinder(self._text, Scope(), "VALUES", NOW)
         rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in tree.expressions]
+        if not rows[0]:
+            raise self._text.syntax_error(tree, "a row of VALUES has no value.")
         names = self._fitting(len(rows[0]), targets, tree)
         written = []
         for row in rows:

@@ -39,6 +39,9 @@ from windowpane.sql.numerics.arithmetic import divide, multiply
 from windowpane.sql.numerics.registry import called
 from windowpane.sql.parse.positions import Text
 
+COUNTS_ROWS = "without an argument it is count(*). Write that."
+"""What is said of ``count()``."""
+
 
 @dataclass(frozen=True)
 class Primitive:

@@ -34,7 +34,7 @@ from windowpane.sql.expressions.types import (
 )
 from windowpane.sql.numerics.conversions import type_of
 from windowpane.sql.parse.dialect import UNKNOWN_TRUTH
-from windowpane.sql.parse.positions import Text
+from windowpane.sql.parse.positions import Text, shown
 from windowpane.sql.scalar.sets import SETS
 from windowpane.sql.scalar.times import WITH_UNIT, with_unit
 from windowpane.sql.values.intervals import interval_sql, read_span
@@ -56,9 +56,6 @@ _COMPARISONS: _Kinds = {
 _INSTEAD: _Kinds = {
     exp.All: "NOT EXISTS with the opposite comparison is the same where no side is NULL; a NULL makes ALL unknown.",
     exp.Any: "= ANY (array) is, and = ANY (subquery) in WHERE.",
-    exp.HexString: "Write '\\x...'::bytea.",
-    exp.Dot: "Structs are not there; give each field a column.",
-    exp.TryCast: "CAST is.",
 }
 _INSTEAD_OF_A_SUBQUERY = {
     "SET": REPLACING,
@@ -135,9 +132,13 @@ class ScalarBinder:
 
     def boolean(self, tree: exp.Expr) -> Expr:
         """Return a bound condition."""
+        return self.condition(tree, self.clause)
+
+    def condition(self, tree: exp.Expr, clause: str) -> Expr:
+        """Return a bound condition of a clause."""
         bound = self.bind(tree)
         if bound.type not in (BOOLEAN, UNKNOWN):
-            raise self.text.type_error(tree, f"{self.clause} needs a boolean, not {bound.type}. Compare it with something.")
+            raise self.text.type_error(tree, f"{clause} needs a boolean, not {bound.type}. Compare it with something.")
         return convert(bound, BOOLEAN)
 
     def _dispatch(self, tree: exp.Expr) -> Expr:
@@ -156,7 +157,7 @@ class ScalarBinder:
         handler = _HANDLERS.get(kind)
         if handler is None:
             instead = _INSTEAD.get(kind, "See docs/sql.md for the expressions there are.")
-            raise self.text.unsupported(tree, f"{tree.sql(dialect='risingwave')[:60]!r} in {self.clause}", instead)
+            raise self.text.unsupported(tree, f"{shown(tree)!r} in {self.clause}", instead)
         return handler(self, tree)
 
     def _special_comparison(self, tree: exp.Expr) -> Expr | None:
@@ -259,6 +260,8 @@ class ScalarBinder:
     def _in(self, tree: exp.Expr) -> Expr:
         if tree.args.get("query") is not None:
             raise self.text.unsupported(tree, f"IN (subquery) in {self.clause}", "It may stand in WHERE, joined by AND.")
+        if not tree.expressions:
+            raise self.text.syntax_error(tree, "IN has no values. Write FALSE for it.")
         parts = row_values(tree.this)
         if parts is not None:
             return operators.any_of([rows_equal(self.bind, parts, item) for item in tree.expressions])

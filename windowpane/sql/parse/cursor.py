@@ -135,12 +135,13 @@ class Cursor:
         if not self.take("WITH"):
             return options
         self.expect("(")
-        while not self.take(")"):
+        if self.take(")"):
+            return options
+        while not options or self.take(","):
             key = self._option_name()
             self.expect("=")
             options[key] = self.skip().text
-            if self.peek() != ")":
-                self.expect(",")
+        self.expect(")")
         return options
 
     def _option_name(self) -> str:

@@ -15,6 +15,7 @@ SESSION_GAP = "windowpane_session_gap"
 UNKNOWN_TRUTH = "windowpane_unknown"
 """Marks the NULL that was written ``UNKNOWN``: of booleans only."""
 
+_ENDS_A_TABLE = (TokenType.R_PAREN, TokenType.COMMA)
 _SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "POSITION", "OVERLAY")
 
 
@@ -63,6 +64,30 @@ class Parser(RisingWaveParser):
             unit = self._parse_var(any_token=True)
             return exp.Anonymous(this=f"{name}_to", expressions=[exp.Literal.string(unit.name if unit else ""), *arguments])
         return exp.Anonymous(this=name, expressions=arguments)
+
+    def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
+        """Parse a list; sqlglot goes past a comma that has nothing on one side."""
+        items = [parse_method()]
+        while self._match(sep):
+            items.append(parse_method())
+            if items[-1] is None or items[-2] is None:
+                self.raise_error("a comma stands between two things, and there is one")
+        return [item for item in items if item is not None]
+
+    def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+        follows_comma = self._match(TokenType.COMMA, advance=False)
+        join = super()._parse_join(*args, **options)
+        if follows_comma and join is None:
+            self.raise_error("a comma in FROM stands between two relations, and there is one")
+        if join is not None and not follows_comma and not any(value for part, value in join.args.items() if part != "this"):
+            self.raise_error("a JOIN needs ON, USING or NATURAL; CROSS JOIN has none")
+        return join
+
+    def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
+        before = self._tokens[self._index - 2] if self._index > 1 else None
+        if self._prev.token_type == TokenType.WITH and before is not None and before.token_type in _ENDS_A_TABLE:
+            self.raise_error("a query has one WITH; a comma stands between its tables")
+        return super()._parse_cte()
 
     def _parse_using_identifiers(self) -> list[exp.Expr]:
         """Parse names of columns; of ``t.a`` sqlglot keeps the last word, and it takes one without parentheses."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 
 from windowpane.errors import SqlError, SqlNameError, SqlSyntaxError, SqlTypeError, UnsupportedSqlError
 
@@ -21,6 +22,11 @@ def place_at(text: str, offset: int) -> Place:
     """Return the place of a character of ``text``."""
     before = text[:offset]
     return Place(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
+
+
+def shown(tree: exp.Expr) -> str:
+    """Return the beginning of a parsed expression as SQL, for messages."""
+    return tree.sql(dialect="risingwave", unsupported_level=ErrorLevel.IGNORE)[:60]
 
 
 class Text:

@@ -10,12 +10,13 @@ from sqlglot import exp
 
 from windowpane.sql.bind.build_plan import Computed, over
 from windowpane.sql.bind.scope import Column, Ids
-from windowpane.sql.expressions.aggregates import AGGREGATES, Primitive, distinct_arguments
+from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, ORDERED_SETS, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, settled
 from windowpane.sql.expressions.operators import by_value, key_value, sortable
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, SqlType
 from windowpane.sql.nodes import Node, Order
+from windowpane.sql.parse.dialect import SESSION_GAP
 from windowpane.sql.parse.frame_reader import Evaluate, default_frame, read_frame
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.windows.over_calls import OverNodeCall
@@ -62,6 +63,10 @@ class WindowCalls:
             name = name_of(window.this)
             if name in self.named:
                 raise self.text.name_error(window, f"window {name!r} is defined twice.")
+            copied = window.args.get("alias")
+            if copied is not None and name_of(copied) not in self.named:
+                known = ", ".join(self.named) or "none"
+                raise self.text.name_error(window, f"there is no window {name_of(copied)!r} before {name!r}; there are {known}.")
             self.named[name] = window
 
     def bind(self, tree: exp.Window, binder: ScalarBinder) -> Expr:
@@ -78,6 +83,14 @@ class WindowCalls:
         except MismatchError as error:
             raise self.text.type_error(tree, f"{call.name}: {error}") from None
 
+    def check_unused(self, binder: ScalarBinder) -> None:
+        """Refuse windows of the WINDOW clause that no call uses, and that name what is not there."""
+        for window in self.named.values():
+            for item in window.args.get("partition_by") or ():
+                binder.bind(item)
+            types = [binder.bind(item.this).type for item in self._items(window)]
+            read_frame(window, types, self.text, self.evaluate)
+
     def _resolved(self, tree: exp.Window) -> exp.Window:
         """Return a window with what it takes from a named one."""
         alias = tree.args.get("alias")
@@ -88,6 +101,11 @@ class WindowCalls:
             known = ", ".join(self.named) or "none"
             raise self.text.name_error(alias, f"there is no window {name!r}; the WINDOW clause defines {known}.")
         base = self._resolved(self.named[name])
+        if "partition_by" in tree.args and self._has_frame(base):
+            message = f"window {name!r} has a frame, so it cannot be copied. Write OVER {name}, or the window out."
+            raise self.text.syntax_error(tree, message)
+        if tree.args.get("partition_by"):
+            raise self.text.syntax_error(tree, f"PARTITION BY is that of window {name!r}. Write the window out.")
         merged = exp.Window(this=tree.this)
         for part in ("partition_by", "order", "spec"):
             own, inherited = tree.args.get(part), base.args.get(part)
@@ -97,6 +115,11 @@ class WindowCalls:
                 )
             merged.args[part] = own or inherited
         return merged
+
+    @staticmethod
+    def _has_frame(window: exp.Window) -> bool:
+        order = window.args.get("order")
+        return bool(window.args.get("spec")) or (order is not None and SESSION_GAP in order.meta)
 
     @staticmethod
     def _items(window: exp.Window) -> list[exp.Ordered]:
@@ -154,22 +177,26 @@ class _Call:
     def __init__(self, tree: exp.Window, text: Text) -> None:
         """Take off IGNORE NULLS, FILTER and DISTINCT."""
         self.tree, self.text = tree, text
-        function, self.ignore_nulls, self.filter = tree.this, False, None
+        function, self.ignore_nulls, self.treats_nulls, self.filter = tree.this, False, False, None
         while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
             if isinstance(function, exp.Filter):
                 self.filter = function.expression.this
-            self.ignore_nulls |= isinstance(function, exp.IgnoreNulls)
+            self._take_nulls(function)
             function = function.this
         if not isinstance(function, exp.Anonymous):
             raise text.unsupported(tree, "this expression before OVER", "Write a function call.")
         self.name = str(function.this).lower()
         self.arguments, self.distinct = self._arguments(function)
 
+    def _take_nulls(self, part: exp.Expr) -> None:
+        self.ignore_nulls |= isinstance(part, exp.IgnoreNulls)
+        self.treats_nulls |= isinstance(part, exp.IgnoreNulls | exp.RespectNulls)
+
     def _arguments(self, function: exp.Anonymous) -> tuple[list[exp.Expr], bool]:
         arguments, distinct = [], False
         for argument in function.expressions:
             if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
-                self.ignore_nulls |= isinstance(argument, exp.IgnoreNulls)
+                self._take_nulls(argument)
                 argument = argument.this
             if isinstance(argument, exp.Order):
                 raise self.text.unsupported(self.tree, "ORDER BY among the arguments before OVER", "Put it into the window.")
@@ -186,10 +213,12 @@ class _Call:
             raise self.text.name_error(
                 self.tree, f"there is no window function {self.name!r}. See docs/sql.md for those there are."
             )
+        if self.name in ORDERED_SETS:
+            raise MismatchError("it needs WITHIN GROUP (ORDER BY ...), and takes no OVER. Put it into a subquery with GROUP BY.")
         if self.name in NUMBERING and not ordered:
             raise MismatchError("it numbers rows in an order. Add ORDER BY to its window.")
-        if self.ignore_nulls and self.name not in _PLACED:
-            raise MismatchError(f"IGNORE NULLS goes with {', '.join(_PLACED)}.")
+        if self.treats_nulls and self.name not in _PLACED:
+            raise MismatchError(f"{'IGNORE' if self.ignore_nulls else 'RESPECT'} NULLS goes with {', '.join(_PLACED)}.")
         if (self.filter is not None or self.distinct) and (self.name in NUMBERING or self.name in _PLACED):
             raise MismatchError("FILTER and DISTINCT go with aggregates.")
 
@@ -266,6 +295,8 @@ class _Call:
 
     def _aggregate(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
         arguments = [] if self._counts_rows() else [binder.bind(argument) for argument in self.arguments]
+        if self.name == "count" and not self.arguments:
+            raise MismatchError(COUNTS_ROWS)
         if self.distinct or self.name == "mode":
             arguments = [by_value(argument) for argument in arguments]
         parts = AGGREGATES[self.name](arguments)
@@ -292,7 +323,7 @@ class _Call:
 
     def _condition(self, calls: WindowCalls, binder: ScalarBinder, arguments: Sequence[Expr]) -> str | None:
         """Return the column of FILTER; ``arg_min`` and ``arg_max`` skip values that are NULL, as in RisingWave."""
-        conditions = [] if self.filter is None else [convert(binder.bind(self.filter), BOOLEAN)]
+        conditions = [] if self.filter is None else [binder.condition(self.filter, "FILTER")]
         if self.name in ("arg_min", "arg_max"):
             conditions.append(build(BOOLEAN, "({0} IS NOT NULL)", settled(arguments[0])))
         if not conditions:
