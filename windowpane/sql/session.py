@@ -56,6 +56,7 @@ from windowpane.sql.upkeep.embedded_runner import EmbeddedRunner
 from windowpane.sql.upkeep.view_runner import ViewRunner
 from windowpane.sql.values import zone
 from windowpane.sql.windows.continuous import refuse_pipeline
+from windowpane.sql.windows.default_frames import DEFAULT_FRAME, RANGE, ROWS, explained
 
 T = TypeVar("T")
 
@@ -116,6 +117,7 @@ class Session(Guided):
             "streaming_parallelism": "0",
             "timezone": zone.UTC,
             STRICT_MODE: "false",
+            DEFAULT_FRAME: ROWS,
             MOST_BYTES: "1GB",
         }
         self._bad_values = BadValues(self._storage)
@@ -356,21 +358,25 @@ class Session(Guided):
     # --- questions -------------------------------------------------------------------------------------
 
     def _select(self, statement: Query, text: Text) -> Result:
-        return self._answer(self._bound(statement, text))
+        bound, notice = self._bound(statement, text)
+        return replace(self._answer(bound), notice=notice)
 
-    def _bound(self, statement: Query, text: Text) -> BoundQuery:
+    def _bound(self, statement: Query, text: Text) -> tuple[BoundQuery, str]:
+        """Return the plan of a query, and what a user should know of it."""
         if statement.on_window_close:
             place = statement.place
             message = "EMIT ON WINDOW CLOSE in a SELECT is not supported. CREATE MATERIALIZED VIEW ... EMIT ON WINDOW CLOSE is."
             raise UnsupportedSqlError(message, place.line, place.column)
-        return self._definitions.binder(text).bind(statement.query)
+        binder = self._definitions.binder(text)
+        bound = binder.bind(statement.query)
+        return bound, self._definitions.told_of_ties(self._definitions.ties_now(bound.node, binder.by_default))
 
     def _answer(self, bound: BoundQuery) -> Result:
         return _result(bound, self._storage.answer(_shown_sql(bound), self._most_bytes), zone.current())
 
     def _parts(self, statement: Query, text: Text, rows: int) -> Iterator[Result]:
         """Yield the rows of a query in parts: each as soon as it is known whether another follows."""
-        bound, shown_in = self._within(statement, text, lambda: (self._bound(statement, text), zone.current()))
+        (bound, notice), shown_in = self._within(statement, text, lambda: (self._bound(statement, text), zone.current()))
         with zone.within(shown_in):
             query = _shown_sql(bound)
         first, last = 0, None
@@ -381,7 +387,7 @@ class Session(Guided):
                     first += last.num_rows
                 last = table
         assert last is not None
-        yield replace(_result(bound, last, shown_in), first=first)
+        yield replace(_result(bound, last, shown_in), first=first, notice=notice)
 
     @property
     def _most_bytes(self) -> int:
@@ -390,14 +396,16 @@ class Session(Guided):
     def _explain(self, statement: Explain, text: Text) -> Result:
         inner = statement.statement
         if isinstance(inner, CreateView) and inner.materialized:
-            lines = self._runner.explain(self._definitions.plan(inner, text).node)
+            plan = self._definitions.plan(inner, text)
+            lines, by_default = self._runner.explain(plan.node), plan.by_default
         elif isinstance(inner, Query | CreateView):
-            lines = explain_plan(self._definitions.binder(text).bind(inner.query).node)
+            binder = self._definitions.binder(text)
+            lines, by_default = explain_plan(binder.bind(inner.query).node), binder.by_default
         else:
             place = statement.place
             message = "EXPLAIN of this statement is not supported. EXPLAIN of a query or a view is."
             raise UnsupportedSqlError(message, place.line, place.column)
-        return _lines("QUERY PLAN", lines)
+        return _lines("QUERY PLAN", [*lines, *explained(by_default)])
 
     def _show(self, statement: Show, text: Text) -> Result:
         if statement.what.upper() == "ERRORS":
@@ -418,6 +426,10 @@ class Session(Guided):
             raise UnsupportedSqlError(message, statement.place.line, statement.place.column)
         if statement.name == MOST_BYTES and read_size(statement.value) is None:
             message = f"{MOST_BYTES} = {statement.value!r} is no size. Write bytes, with a unit or without: '512MB', '4GB', or 0."
+            raise SqlTypeError(message, statement.place.line, statement.place.column)
+        if statement.name == DEFAULT_FRAME and statement.value.lower() not in (ROWS, RANGE):
+            ways = f"'{ROWS}', as in RisingWave, or '{RANGE}', as in PostgreSQL"
+            message = f"{DEFAULT_FRAME} = {statement.value!r} is no frame. Write {ways}."
             raise SqlTypeError(message, statement.place.line, statement.place.column)
         self._parameters[statement.name] = statement.value if statement.name == "timezone" else statement.value.lower()
         return Result("SET_VARIABLE")

@@ -23,6 +23,8 @@ class Binding(Protocol):
     ids: Ids
     streaming: bool
     now: str
+    default_frame: str
+    by_default: dict[str, str]
     window_places: dict[str, exp.Expr]
     arrival_times: set[str]
 

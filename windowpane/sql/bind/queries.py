@@ -26,6 +26,7 @@ from windowpane.sql.nodes import Node, Order, Scan, Values
 from windowpane.sql.parse.frame_reader import constant_as
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.scalar.sets import SETS
+from windowpane.sql.windows.default_frames import ROWS
 from windowpane.sql.windows.gap_fill import gap_fill
 from windowpane.sql.windows.series import one_row, set_in_from, unnest
 from windowpane.sql.windows.table_functions import NAMES, TableFunctions, read_call
@@ -41,17 +42,26 @@ class QueryBinder:
         text: the text that has the queries.
         evaluate: evaluates constants.
         streaming: whether the plan is to be maintained.
+        default_frame: the parameter.
     """
 
     def __init__(
-        self, schema: Schema, text: Text, evaluate: Evaluator, *, streaming: bool = False, ids: Ids | None = None
+        self,
+        schema: Schema,
+        text: Text,
+        evaluate: Evaluator,
+        *,
+        streaming: bool = False,
+        ids: Ids | None = None,
+        default_frame: str = ROWS,
     ) -> None:
         """See the class."""
         self.schema, self.text, self._evaluator = schema, text, evaluate
-        self.streaming = streaming
+        self.streaming, self.default_frame = streaming, default_frame
         self.ids = ids or Ids()
         self.now = "" if streaming else NOW
         self.window_places: dict[str, exp.Expr] = {}
+        self.by_default = dict[str, str]()
         self.arrival_times = set[str]()
         self.relation_places: dict[str, exp.Expr] = {}
         self.reads: list[exp.Table] = []
@@ -62,7 +72,7 @@ class QueryBinder:
 
     def over(self, schema: Schema) -> QueryBinder:
         """Return a binder of the same text over another schema."""
-        return QueryBinder(schema, self.text, self._evaluator, streaming=self.streaming)
+        return QueryBinder(schema, self.text, self._evaluator, streaming=self.streaming, default_frame=self.default_frame)
 
     def bind(self, tree: exp.Expr, tables: Tables | None = None) -> BoundQuery:
         """Return a query as a plan.
@@ -234,10 +244,18 @@ class QueryBinder:
         return self._view(found) if isinstance(found, PlainView) else self._scan(found)
 
     def _view(self, view: PlainView) -> tuple[Node, Scope]:
-        inner = QueryBinder(self.schema, Text(view.script), self._evaluator, streaming=self.streaming, ids=self.ids)
+        inner = QueryBinder(
+            self.schema,
+            Text(view.script),
+            self._evaluator,
+            streaming=self.streaming,
+            ids=self.ids,
+            default_frame=view.default_frame,
+        )
         bound = inner.bind(view.query)
         self.window_places.update(dict.fromkeys(inner.window_places, view.query))
         self.arrival_times |= inner.arrival_times
+        self.by_default |= inner.by_default
         names = view.column_names or tuple(column.name for column in bound.outputs)
         outputs = tuple(column.renamed(name) for column, name in zip(bound.outputs, names, strict=True))
         return self._as_table(replace(bound, outputs=outputs), view.name)

@@ -36,7 +36,7 @@ class SelectPlan:
         self.query, self.tree, self.tables = query, tree, tables
         self.text, self.ids = query.text, query.ids
         self.node, self.scope = self._from()
-        self.windows = WindowCalls(self.text, self.ids, query.evaluate)
+        self.windows = WindowCalls(self.text, self.ids, query.evaluate, query.default_frame)
         self.groups: Groups | None = None
         self.sets = SetCalls(self.text, self.ids)
         self.subqueries = Subqueries(self)
@@ -80,6 +80,7 @@ class SelectPlan:
         self._check_ties(bound)
         self.node = self.windows.apply(self.node)
         self.query.window_places.update(self.windows.places)
+        self.query.by_default |= self.windows.by_default
         self._filter(qualified, outer)
         self.node = self.sets.apply(self.node)
         return self._project(bound, order, first_of)

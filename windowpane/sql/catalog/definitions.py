@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from windowpane.errors import SqlError, SqlNameError, UnsupportedSqlError
@@ -17,7 +17,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.binder import name_of
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import as_declared, declaration
-from windowpane.sql.nodes import compile_plan
+from windowpane.sql.nodes import Node, Over, compile_plan
 from windowpane.sql.optimize import planned
 from windowpane.sql.parse.naming import check_relation
 from windowpane.sql.parse.positions import Place, Text
@@ -28,11 +28,14 @@ from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.view_runner import ViewRunner
 from windowpane.sql.values import zone
+from windowpane.sql.windows.default_frames import DEFAULT_FRAME, ROWS, TIES, ties_sql, windows_with_ties
 from windowpane.sql.windows.emit_on_close import emit_on_close
 
 _INDEX_NOTICE = "An index has no effect here: views keep what their own operators need, and queries read whole columns."
 STRICT_MODE = "streaming_expr_strict_mode"
 """The parameter that makes an expression that fails an error of its view; it is for views that are made while it is set."""
+_USUAL = {DEFAULT_FRAME: ROWS}
+"""The parameters that a definition keeps as they were when it was made, and their values where nothing is kept."""
 
 
 class Definitions:
@@ -50,10 +53,30 @@ class Definitions:
         """Define in ``catalog``; ``parameters`` are those of ``SET``."""
         self._storage, self._catalog, self._clock, self._runner = storage, catalog, clock, runner
         self._deliveries, self._parameters = deliveries, parameters
+        self._made_with = dict[str, str]()
+        self._told_of_ties = False
 
     def binder(self, text: Text, *, streaming: bool = False) -> QueryBinder:
         """Return a binder of queries over the catalog."""
-        return QueryBinder(self._catalog, text, self._storage.constant, streaming=streaming)
+        frame = self._setting(DEFAULT_FRAME)
+        return QueryBinder(self._catalog, text, self._storage.constant, streaming=streaming, default_frame=frame)
+
+    def _setting(self, name: str) -> str:
+        """Return a parameter, or what it was when the definition was made that is read again."""
+        return self._made_with.get(name, self._parameters[name])
+
+    def told_of_ties(self, windows: Iterable[Over]) -> str:
+        """Return the notice of windows in which rows tie and that name no frame, once; ``""`` if there are none."""
+        if self._told_of_ties or not any(True for _ in windows):
+            return ""
+        self._told_of_ties = True
+        return TIES
+
+    def ties_now(self, node: Node, by_default: Mapping[str, str]) -> Iterator[Over]:
+        """Yield the windows of a query that name no frame and in which rows tie as they are stored now."""
+        for window in windows_with_ties(node, by_default):
+            if not self._storage.is_empty(ties_sql(window)):
+                yield window
 
     def writer(self, text: Text) -> tables.TableWriter:
         """Return what changes tables."""
@@ -66,12 +89,16 @@ class Definitions:
     def restore(self) -> None:
         """Define again what the store holds."""
         rows = self._storage.run(
-            "SELECT text, coalesce(zone, ?) FROM windowpane.catalog LEFT JOIN windowpane.zones USING (name) ORDER BY position",
+            "SELECT name, text, coalesce(zone, ?) FROM windowpane.catalog LEFT JOIN windowpane.zones USING (name) "
+            "ORDER BY position",
             [zone.UTC],
         )
-        for text, made_in in rows:
+        for name, text, made_in in rows:
+            made_with = self._storage.run("SELECT setting, value FROM windowpane.settings WHERE name = ?", [name])
+            self._made_with = {**_USUAL, **dict(made_with)}
             with zone.within(made_in):
                 self._define_again(text)
+        self._made_with = {}
 
     def _define_again(self, text: str) -> None:
         statement = read_script(text)[0]
@@ -98,6 +125,9 @@ class Definitions:
         self._storage.run("INSERT INTO windowpane.catalog VALUES (?, ?, ?)", [last + 1, name, text])
         if zone.current() != zone.UTC:
             self._storage.run("INSERT INTO windowpane.zones VALUES (?, ?)", [name, zone.current()])
+        for setting, usual in _USUAL.items():
+            if self._parameters[setting] != usual:
+                self._storage.run("INSERT INTO windowpane.settings VALUES (?, ?, ?)", [name, setting, self._parameters[setting]])
 
     def _is_free(self, name: str, place: Place, *, guarded: bool) -> bool:
         kind = self._catalog.kind(name)
@@ -139,23 +169,31 @@ class Definitions:
 
     def create_view(self, statement: CreateView, text: Text) -> Result:
         """Run CREATE VIEW or CREATE MATERIALIZED VIEW."""
+        notice = ""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             if statement.materialized:
                 self.flush()
-            self._add_view(statement, text, is_new=True)
+            notice = self._add_view(statement, text, is_new=True)
             self._remember(statement.name, statement.text)
-        return Result("CREATE_MATERIALIZED_VIEW" if statement.materialized else "CREATE_VIEW")
+        return Result("CREATE_MATERIALIZED_VIEW" if statement.materialized else "CREATE_VIEW", notice=notice)
 
-    def _add_view(self, statement: CreateView, text: Text, *, is_new: bool) -> None:
+    def _add_view(self, statement: CreateView, text: Text, *, is_new: bool) -> str:
+        """Add a view, and return what a user should know of it."""
         if not statement.materialized:
             binder = self.binder(text)
             bound = binder.bind(statement.query)
             if is_new:
                 views.check_count(statement, bound, text)
             self._catalog.entries[statement.name] = PlainView(
-                statement.name, statement.query, text.text, statement.text, statement.column_names, binder.names_read()
+                statement.name,
+                statement.query,
+                text.text,
+                statement.text,
+                statement.column_names,
+                binder.names_read(),
+                binder.default_frame,
             )
-            return
+            return ""
         plan = self.plan(statement, text, is_new=is_new)
         strict = self._strictness(statement.name, is_new=is_new)
         job = self._runner.job(statement.name, plan.node, strict=strict)
@@ -165,6 +203,7 @@ class Definitions:
             made_by.remember(self._storage, [info])
             self._runner.create(info)
         self._catalog.entries[statement.name] = info
+        return self.told_of_ties(windows_with_ties(plan.node, plan.by_default)) if is_new else ""
 
     def _strictness(self, name: str, *, is_new: bool) -> bool:
         """Return whether an expression that fails is an error of a view: as the parameter was when it was made."""
@@ -181,7 +220,8 @@ class Definitions:
             node = emit_on_close(node, text, statement.query, binder.window_places, binder.ids)
         if is_new:
             views.check_streamable(node, binder, statement, text)
-        return replace(views.view_plan(statement, bound, node, text), reads=binder.names_read())
+        plan = views.view_plan(statement, bound, node, text)
+        return replace(plan, reads=binder.names_read(), by_default=binder.by_default)
 
     def create_index(self, statement: CreateIndex, text: Text) -> Result:
         """Run CREATE INDEX: its name is taken, nothing else changes."""
@@ -203,19 +243,21 @@ class Definitions:
 
     def create_sink(self, statement: CreateSink, text: Text) -> Result:
         """Run CREATE SINK."""
+        notice = ""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             self.flush()
-            self._add_sink(statement, text, is_new=True)
+            notice = self._add_sink(statement, text, is_new=True)
             self._remember(statement.name, statement.text)
-        return Result("CREATE_SINK")
+        return Result("CREATE_SINK", notice=notice)
 
-    def _add_sink(self, statement: CreateSink, text: Text, *, is_new: bool) -> None:
-        place, source = statement.place, statement.source
+    def _add_sink(self, statement: CreateSink, text: Text, *, is_new: bool) -> str:
+        """Add a sink, and return what a user should know of its query."""
+        place, source, notice = statement.place, statement.source, ""
         if statement.query is not None:
             source = query_of_sink(statement.name)
             closes = statement.on_window_close
             view = CreateView(place, statement.text, source, statement.query, materialized=True, on_window_close=closes)
-            self._add_view(view, text, is_new=is_new)
+            notice = self._add_view(view, text, is_new=is_new)
         assert source is not None, "a sink has a relation or a query"
         relation = self._catalog.find(source)
         if relation is None or isinstance(relation, PlainView):
@@ -226,6 +268,7 @@ class Definitions:
             self._runner.bring(source)
         self._deliveries.open(info, is_new=is_new)
         self._catalog.entries[statement.name] = info
+        return notice
 
     def _check_kind(self, kind: str, name: str, place: Place) -> None:
         known = self._catalog.kind(name)
@@ -340,5 +383,6 @@ class Definitions:
             self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
         self._storage.run("DELETE FROM windowpane.catalog WHERE name = ?", [name])
         self._storage.run("DELETE FROM windowpane.zones WHERE name = ?", [name])
+        self._storage.run("DELETE FROM windowpane.settings WHERE name = ?", [name])
         if behind is not None:
             self.remove(behind)

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Watermark
+from windowpane.sql.windows.default_frames import ROWS
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ class Relation:
 
 @dataclass(frozen=True)
 class PlainView:
-    """A view that is no more than its query, which names ``reads``; places in it are counted in the text ``script``."""
+    """A view that is no more than its query, which names ``reads``; places in it are counted in the text ``script``.
+
+    It keeps the ``default_frame`` that it was made with.
+    """
 
     name: str
     query: exp.Expr
@@ -69,6 +73,7 @@ class PlainView:
     text: str
     column_names: tuple[str, ...] = ()
     reads: frozenset[str] = frozenset()
+    default_frame: str = ROWS
 
 
 class Schema(Protocol):

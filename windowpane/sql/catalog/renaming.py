@@ -94,6 +94,7 @@ _NAMED_BY = (
     ("errors", "view"),
     ("strict", "view"),
     ("zones", "name"),
+    ("settings", "name"),
     ("sinks", "name"),
 )
 """Tables of schema ``windowpane``, and the column that names an entry of the catalog."""

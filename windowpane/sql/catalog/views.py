@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.build_plan import project
@@ -38,12 +38,14 @@ class ViewPlan:
         node: its plan.
         ids: the column of the plan for each stored column.
         reads: the names in its query, plain views among them.
+        by_default: its columns of windows that have an ORDER BY and name no frame, with ``default_frame``.
     """
 
     relation: Relation
     node: Node
     ids: Mapping[str, str]
     reads: frozenset[str] = frozenset()
+    by_default: Mapping[str, str] = field(default_factory=dict)
 
 
 def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) -> ViewPlan:

@@ -59,6 +59,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.strict (view VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.sinks (name VARCHAR, id VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.zones (name VARCHAR, zone VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.settings (name VARCHAR, setting VARCHAR, value VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR)",
     "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS file VARCHAR",
     "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS letter BIGINT",

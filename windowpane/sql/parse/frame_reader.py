@@ -16,10 +16,8 @@ from windowpane.sql.parse.positions import Text
 from windowpane.sql.values import zone
 from windowpane.windowing.over.frames import (
     CURRENT_ROW,
-    RUNNING_ROWS,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
-    WHOLE_PARTITION,
     Bound,
     Exclude,
     Frame,
@@ -31,11 +29,6 @@ from windowpane.windowing.over.frames import (
 
 Evaluate = Callable[[exp.Expr, SqlType | None], Any]
 """Evaluates a constant expression as a type."""
-
-
-def default_frame(*, ordered: bool) -> Frame:
-    """Return the frame of a window that names none: RisingWave's, which counts rows and not peers."""
-    return RUNNING_ROWS if ordered else WHOLE_PARTITION
 
 
 def read_frame(window: exp.Window, order_types: list[SqlType], text: Text, evaluate: Evaluate) -> Frame | None:

@@ -17,10 +17,11 @@ from windowpane.sql.expressions.operators import by_value, key_value, sortable
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, SqlType
 from windowpane.sql.nodes import Node, Order
 from windowpane.sql.parse.dialect import SESSION_GAP
-from windowpane.sql.parse.frame_reader import Evaluate, default_frame, read_frame
+from windowpane.sql.parse.frame_reader import Evaluate, read_frame
 from windowpane.sql.parse.positions import Text
+from windowpane.sql.windows.default_frames import default_frame
 from windowpane.sql.windows.over_calls import OverNodeCall
-from windowpane.windowing.over.frames import Frame, Units
+from windowpane.windowing.over.frames import WHOLE_PARTITION, Frame, Units
 
 NUMBERING = {
     "row_number": BIGINT,
@@ -43,12 +44,16 @@ class WindowCalls:
         text: the text, for places.
         ids: gives columns their ids.
         evaluate: evaluates constants.
+        default_frame: the parameter.
         named: the WINDOW clause.
+        by_default: the columns of calls in an order whose window names no frame, with the parameter.
     """
 
     text: Text
     ids: Ids
     evaluate: Evaluate
+    default_frame: str
+    by_default: dict[str, str] = field(default_factory=dict)
     named: dict[str, exp.Window] = field(default_factory=dict)
     computed: Computed = field(init=False)
     places: dict[str, exp.Expr] = field(default_factory=dict)
@@ -138,20 +143,17 @@ class WindowCalls:
         self, call: _Call, partition: tuple[str, ...], order: tuple[Order, ...], frame: Frame | None, binder: ScalarBinder
     ) -> Expr:
         call.check(ordered=bool(order))
-        if (
-            frame is not None
-            and frame.units in (Units.GROUPS, Units.RANGE)
-            and not order
-            and frame != default_frame(ordered=False)
-        ):
+        if frame is not None and frame.units in (Units.GROUPS, Units.RANGE) and not order and frame != WHOLE_PARTITION:
             raise MismatchError(f"a {frame.units.value} frame needs an ORDER BY.")
-        settled_frame = frame or default_frame(ordered=bool(order))
+        settled_frame = frame or default_frame(self.default_frame, ordered=bool(order))
 
         def register(node_call: OverNodeCall, name: str) -> Expr:
             group = self._groups.setdefault((partition, order), {})
             if node_call not in group:
                 group[node_call] = self.ids.column(name, node_call.type)
                 self.places[group[node_call].id] = call.tree
+            if frame is None and order and node_call.frame is not None:
+                self.by_default[group[node_call].id] = self.default_frame
             return group[node_call].renamed(name).expr
 
         return call.bind(self, binder, settled_frame, register)
