@@ -34,6 +34,7 @@ SLOW = (
     "tests/docs/test_docs.py::test_the_blocks_of_a_page_run_on_spark[state",
     "tests/docs/test_docs.py::test_the_blocks_of_a_page_run_on_spark[tutorial",
     "tests/docs/test_docs.py::test_the_blocks_of_a_page_run_on_spark[windows",
+    "tests/docs/test_docs.py::test_the_programs_of_a_page_run_by_start",
     "tests/docs/test_notebooks.py::test_shops_on_spark_run",
     "tests/golden/test_checkpoints.py::test_a_kept_checkpoint_goes_on_with_the_results_that_were_kept[counts]",
     "tests/golden/test_checkpoints.py::test_a_kept_checkpoint_goes_on_with_the_results_that_were_kept[counts_sliding]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import grimp
@@ -24,6 +25,14 @@ def test_no_room_has_more_modules_than_a_reader_takes_in() -> None:
     rooms = {folder: [*folder.glob("*.py")] for folder in (PACKAGE, *PACKAGE.rglob("*")) if folder.is_dir()}
     crowded = {str(room): len(modules) for room, modules in rooms.items() if len(modules) > MOST + 1}  # and __init__
     assert crowded == {}
+
+
+def test_no_assert_reaches_a_user() -> None:
+    """What cannot be is a ``MistakeError``, which says whose mistake it is; harnesses for tests may assert."""
+    modules = [module for module in PACKAGE.rglob("*.py") if PACKAGE / "testing" not in module.parents]
+    nodes = [(module, node) for module in modules for node in ast.walk(ast.parse(module.read_text()))]
+    raised = {module for module, node in nodes if isinstance(node, ast.Name) and node.id == "AssertionError"}
+    assert raised | {module for module, node in nodes if isinstance(node, ast.Assert)} == set()
 
 
 def test_every_room_says_what_it_holds() -> None:

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from windowpane import __version__
-from windowpane.errors import InvalidDurationError, MissingExtraError, SqlError, WindowpaneError
+from windowpane.errors import InvalidDurationError, MissingExtraError, MistakeError, SqlError, WindowpaneError
 from windowpane.windowing.times import to_micros
 
 app = typer.Typer(
@@ -141,7 +141,8 @@ def _run_script(session: object, name: str, text: str, *, as_json: bool) -> None
     from windowpane.sql import Session
     from windowpane.sql.shell.printing import Printer, json_line
 
-    assert isinstance(session, Session)
+    if not isinstance(session, Session):
+        raise MistakeError("a session runs scripts")
     printer = Printer(Console())
     with _refusals(name):
         for result in session.stream(text):

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from windowpane.errors import MixedBoundednessError
+from windowpane.result import Runnable
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -52,6 +56,18 @@ def run(block: str, page: Path, names: dict[str, Any]) -> None:
             continue
         value = eval(compile(ast.Expression(statement.value), str(page), "eval"), names)
         assert repr(value) == promised.group(1), f"{page.name}:{statement.lineno}"
+
+
+def streams_among(values: Iterable[Any]) -> list[Runnable]:
+    """Return the programs on streams among what the blocks of a page have made."""
+    return [value for value in values if isinstance(value, Runnable) and _is_on_a_stream(value)]
+
+
+def _is_on_a_stream(program: Runnable) -> bool:
+    try:
+        return program._built.is_streaming
+    except MixedBoundednessError:  # where a stream has taken the place of the finite rows of one side of a join
+        return False
 
 
 def relative_links(page: Path) -> list[Link]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import inspect
 import re
 import sys
@@ -11,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 
 import windowpane
 import windowpane.sinks
 import windowpane.testing
-from tests.docs.documents import PAGES, ROOT, anchors, needs_spark, python_blocks, relative_links, run
+from tests.docs.documents import PAGES, ROOT, anchors, needs_spark, python_blocks, relative_links, run, streams_among
 from windowpane import errors
+from windowpane.errors import WindowpaneError
+from windowpane.result import Runnable
+from windowpane.spark.queries import running
 
 WITH_BLOCKS = [page for page in PAGES if python_blocks(page)]
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem != "replay")
@@ -46,11 +53,38 @@ def test_the_blocks_of_a_page_run(page: Path, names: dict[str, Any]) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if needs_spark(page)], ids=_title)
 def test_the_blocks_of_a_page_run_on_spark(
-    page: Path, names: dict[str, Any], spark_names: dict[str, Any], redirected: Callable[[str], str]
+    page: Path, names: dict[str, Any], spark_names: dict[str, Any], redirected: Callable[[str], str], tmp_path: Path
 ) -> None:
     names |= spark_names
     for block in python_blocks(page):
         run(redirected(block), page, names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "start_writing", lambda rows, *rest: rows)
+        for program in streams_among(names.values()):
+            _start_all(program, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if needs_spark(page)], ids=_title)
+def test_the_programs_of_a_page_run_by_start(
+    page: Path, names: dict[str, Any], spark_names: dict[str, Any], tmp_path: Path
+) -> None:
+    """Those of finite rows, too, where a stream may take their place."""
+    names |= spark_names | {"flights": spark_names["departures"]}
+    for block in python_blocks(page):
+        for statement in ast.parse(block).body:
+            if not isinstance(statement, ast.Expr):
+                with contextlib.suppress(WindowpaneError, AnalysisException, NameError, Py4JJavaError):
+                    exec(compile(ast.Module([statement], []), str(page), "exec"), names)
+    for program in streams_among(names.values()):
+        _start_all(program, tmp_path, trigger={"availableNow": True}).awaitTermination()
+
+
+def _start_all(program: Runnable, folder: Path, **options: Any) -> Any:
+    """Start a query that writes every output of a program into files."""
+    place = folder / str(id(program))
+    sinks: dict[str, Any] = {name: str(place / name) for name in program._built.outputs}
+    return program.start(**sinks, checkpoint=str(place / "ckpt"), **options)
 
 
 @pytest.mark.spark

@@ -93,6 +93,17 @@ def test_window_close_emits_each_row_once_and_late_rows_by_the_side(spark, tmp_p
     assert sum(collected.counted("late_dropped")) == 1
 
 
+def test_a_column_that_spark_computes_is_written_by_start_into_files(spark, tmp_path):
+    feed = Feed(tmp_path / "in", TRADES)
+    feed.add([(1, "a", 10, 100), (2, "a", 20, 130), (3, "a", 30, 125)])
+    trades = wp.over(feed.stream(spark), event_time="t", watermark="1 second", key="id")
+    result = trades.partition_by("sym").order_by("t").select("id", step=wp.col("price") - wp.lag("price")).emit_on_update()
+    written = tmp_path / "steps"
+    result.start(main=str(written), checkpoint=str(tmp_path / "ckpt"), trigger={"availableNow": True}).awaitTermination()
+    rows_of_files = spark.read.parquet(str(written)).select("id", "step", "_change_type").collect()
+    assert sorted(map(tuple, rows_of_files)) == [(1, None, "insert"), (2, 30, "insert"), (3, -5, "insert")]
+
+
 def test_static_rows_give_their_final_values_in_both_modes(spark):
     trades = table(spark, [(1, "a", 10, 3), (2, "a", 10, 5), (3, "a", 30, None), (4, None, 1, 1)], TRADES)
     begun = wp.over(trades, event_time="t", key="id").partition_by("sym").order_by(F.col("t").asc_nulls_last())

@@ -8,6 +8,8 @@ from typing import Any
 
 import duckdb
 
+from windowpane.errors import present
+
 _FINAL = """
     CREATE TABLE final AS
     SELECT * EXCLUDE _change_type FROM changes WHERE _change_type IN ('insert', 'update_postimage')
@@ -87,6 +89,5 @@ def summarize(changes: Path, top: int = 5, lines: int = 12) -> AircraftSummary:
 
 
 def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
-    row = connection.execute(query).fetchone()
-    assert row is not None, "the demo has flights"
+    row = present(connection.execute(query).fetchone(), "the demo has flights")
     return row

@@ -8,6 +8,8 @@ from typing import Any
 
 import duckdb
 
+from windowpane.errors import present
+
 MIN_FLIGHTS = 10
 """Hours with fewer flights are not ranked: their mean would be the delay of a single flight."""
 
@@ -71,6 +73,5 @@ def summarize(main: Path, late: Path, top: int = 10) -> Summary:
 
 
 def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
-    row = connection.execute(query).fetchone()
-    assert row is not None, "an aggregate without groups has one row"
+    row = present(connection.execute(query).fetchone(), "an aggregate without groups has one row")
     return row

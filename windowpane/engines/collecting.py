@@ -12,7 +12,7 @@ import pyarrow as pa
 from windowpane.engines.common.late_rows import FINISHED, LATE, late_table
 from windowpane.engines.common.rows import check_keys, key_values, output_table
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
-from windowpane.errors import UndeclaredSideOutputError
+from windowpane.errors import MistakeError, UndeclaredSideOutputError
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.functions import PassThrough
@@ -46,7 +46,8 @@ class _Late(NamedTuple):
 
 
 def _pane(result: _Result) -> Pane:
-    assert result.pane is not None, "the program asks for panes"
+    if result.pane is None:
+        raise MistakeError("the program asks for panes")
     return result.pane
 
 
@@ -120,7 +121,8 @@ class OutputCollector:
             yield MAIN, self._main_table()
         if self._late and self._program.late_output is not None:
             numbers, missed, dropped, reasons = zip(*self._late, strict=True)
-            assert self.rows is not None, "late rows were rows of this batch"
+            if self.rows is None:
+                raise MistakeError("late rows were rows of this batch")
             yield self._program.late_output, late_table(self._program, self.rows, numbers, missed, dropped, reasons)
         for number, results in sorted(self._sides.items()):
             side = self._program.side_outputs[number - 1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 _ROOM = "windowpane.errors"
+
+T = TypeVar("T")
 
 
 class WindowpaneError(Exception):
@@ -25,3 +27,33 @@ class WindowpaneError(Exception):
             self.args = (f"{self.args[0]} [{where}]" if where else self.args[0], *self.args[1:])
             self._located = True
         return self
+
+
+class MistakeError(WindowpaneError):
+    """Something that windowpane relies on does not hold: a mistake of windowpane's, to be reported with the program."""
+
+    def __init__(self, claim: str) -> None:
+        """Say what should hold."""
+        super().__init__(
+            f"this should hold, and does not: {claim}. It is a mistake of windowpane's, not of yours: please report it, with the "
+            "program and the traceback."
+        )
+
+
+def present(value: T | None, claim: str) -> T:
+    """Return a value that cannot be ``None``.
+
+    Args:
+        value: the value.
+        claim: why it cannot.
+
+    Raises:
+        MistakeError: it is ``None``.
+
+    Example:
+        >>> present(3, "the planner checked")
+        3
+    """
+    if value is None:
+        raise MistakeError(claim)
+    return value

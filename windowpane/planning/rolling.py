@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windowpane.errors import DuplicateColumnError, InvalidSpecError
+from windowpane.errors import DuplicateColumnError, InvalidSpecError, present
 from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.over.calls import Windowable, WindowCall
@@ -181,8 +181,9 @@ def named_calls(lengths: Sequence[Duration], calls: Mapping[str, Any]) -> list[N
 def _short(length: Duration) -> str:
     """Return a length as the end of a name: ``"24 hours"`` is ``24h``."""
     text = length if isinstance(length, str) else format_micros(to_micros(length))
-    term = _TERM.fullmatch(text.lower()) or _TERM.fullmatch(format_micros(to_micros(length)))
-    assert term is not None, "format_micros writes one term"
+    term = present(
+        _TERM.fullmatch(text.lower()) or _TERM.fullmatch(format_micros(to_micros(length))), "format_micros writes one term"
+    )
     return term[1] + _SHORT.get(term[2], term[2])
 
 

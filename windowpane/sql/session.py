@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from windowpane.errors import SqlNameError, SqlTypeError, UnexpectedError, UnsupportedSqlError, WindowpaneError
+from windowpane.errors import MistakeError, SqlNameError, SqlTypeError, UnexpectedError, UnsupportedSqlError, WindowpaneError
 from windowpane.guidance import Guided
 from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.scope import Column
@@ -386,7 +386,8 @@ class Session(Guided):
                     yield replace(_result(bound, last, shown_in), first=first, more=True)
                     first += last.num_rows
                 last = table
-        assert last is not None
+        if last is None:
+            raise MistakeError("a result has a table, though without rows")
         yield replace(_result(bound, last, shown_in), first=first, notice=notice)
 
     @property
@@ -446,13 +447,13 @@ def _reported(statement: str, place: Place | None = None) -> Iterator[None]:
     """The boundary of a statement: a failure that is none of our errors is a mistake of ours, and is reported as one."""
     try:
         yield
-    except WindowpaneError:
-        raise
     except RecursionError as error:
         if place is None:
             raise UnexpectedError(statement, error) from error
         raise UnsupportedSqlError(_TOO_DEEP, place.line, place.column) from None
     except Exception as error:
+        if isinstance(error, WindowpaneError) and not isinstance(error, MistakeError):
+            raise
         raise UnexpectedError(statement, error) from error
 
 

@@ -27,7 +27,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from windowpane.errors import UnencodableKeyError, UnknownStateFormatError, UnreadableStateError
+from windowpane.errors import MistakeError, UnencodableKeyError, UnknownStateFormatError, UnreadableStateError
 
 # --- the frame -----------------------------------------------------------------------------------------
 
@@ -241,7 +241,8 @@ def _encode_datetime(value: datetime) -> bytes:
         return _INT64.pack(b"t", _micros(value - _EPOCH))
     offset = value.utcoffset()
     zone = _encode_zone(value.tzinfo, value)
-    assert offset is not None  # fixed offsets and named zones always have one for a datetime
+    if offset is None:
+        raise MistakeError("fixed offsets and named zones have an offset for each datetime")
     instant = _micros(value.replace(tzinfo=None) - _EPOCH) - _micros(offset)
     if not _FIRST_INSTANT <= instant <= _LAST_INSTANT:
         raise UnencodableKeyError(value, "in UTC it lies outside the years 1 to 9999")
@@ -437,7 +438,8 @@ def _decode_zone(data: bytes, at: int) -> tuple[tzinfo, int]:
 
 def _decode_timedelta(data: bytes, at: int) -> tuple[timedelta, int]:
     micros, end = _decode(data, at)
-    assert isinstance(micros, int)
+    if not isinstance(micros, int):
+        raise MistakeError("a duration is kept as microseconds")
     return timedelta(microseconds=micros), end
 
 

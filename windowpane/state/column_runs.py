@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.arrays.python_values import calendar_numbers, days_at, instants_at, python_rows, python_values, zone_of
-from windowpane.errors import UnknownStateFormatError
+from windowpane.errors import MistakeError, UnknownStateFormatError
 
 _VERSION = 1
 
@@ -61,7 +61,8 @@ class ColumnRun:
     @property
     def timestamps(self) -> list[int]:
         """The event times of the rows."""
-        assert self._times is not None, "they are kept for an evictor"
+        if self._times is None:
+            raise MistakeError("they are kept for an evictor")
         return _read(self._times, self._length)
 
 

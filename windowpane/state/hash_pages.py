@@ -32,6 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Unsigned
+from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import HASH
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
@@ -179,8 +180,7 @@ class HashPages:
         """Return a page, ``None`` where there is none yet."""
         if not self._pages:
             return None
-        blob = self._store.get(self._key(self._pages[position].number))
-        assert blob is not None, "the index names only pages that were written"
+        blob = present(self._store.get(self._key(self._pages[position].number)), "the index names only pages that were written")
         return from_stream(unframe(_PAGE_KIND, _PAGE_VERSIONS, blob))
 
     def write(self, position: int, table: pa.Table) -> None:
@@ -235,7 +235,8 @@ class HashPages:
             yield (int(hashes[start]) if start else fence), table.slice(start, end - start)
 
     def _put(self, page: _Page) -> None:
-        assert page.unwritten is not None
+        if page.unwritten is None:
+            raise MistakeError("the page has changed")
         blob = frame(_PAGE_KIND, _PAGE_VERSIONS[-1], to_stream(page.unwritten, compression="lz4", lists=True, structs=True))
         self._store.put(self._key(page.number), blob)
         page.size = len(blob)

@@ -19,6 +19,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+from windowpane.errors import MistakeError, present
 from windowpane.sizes import Size
 from windowpane.state import pickles
 from windowpane.state.codec import decode_key_at, encode_key
@@ -110,7 +111,8 @@ class KeyedState:
     def get_list(self, window: Window | None, name: str) -> list[Any]:
         """Return the list, empty if there is none."""
         cached = self._read_list(self.address(window, name))
-        assert cached.stored is not None
+        if cached.stored is None:
+            raise MistakeError("it was read from the store")
         return cached.stored + cached.appended
 
     def put_list(self, window: Window | None, name: str, elements: list[Any]) -> None:
@@ -172,8 +174,7 @@ class KeyedState:
         if cached.stored is None:
             cached.stored = []
             for key in cached.chunks:
-                chunk = self._entries.get(key)
-                assert chunk is not None, "nobody else deletes chunks"
+                chunk = present(self._entries.get(key), "nobody else deletes chunks")
                 cached.stored.extend(pickles.loads(chunk))
             cached.rewrite = len(cached.chunks) >= MAX_CHUNKS.value
         return cached

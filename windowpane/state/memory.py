@@ -7,6 +7,7 @@ another. What is held and not written yet is not there.
 
 from collections.abc import Sequence
 
+from windowpane.errors import MistakeError
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_key, encode_key, frame, unframe
 
@@ -62,7 +63,8 @@ class MemoryBlobStore:
             UnknownStateFormatError: the bytes are no snapshot, or one of an unknown version.
         """
         blobs = decode_key(unframe(_KIND, _VERSION, snapshot))
-        assert isinstance(blobs, dict)
+        if not isinstance(blobs, dict):
+            raise MistakeError("a snapshot is a map of blobs")
         self._blobs = blobs
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from windowpane.errors import MistakeError
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
@@ -171,5 +172,6 @@ def _to_blob(table: pa.Table) -> bytes:
 
 
 def _from_blob(blob: bytes | None, coded: Container[str]) -> pa.Table:
-    assert blob is not None, "the index names only chunks that were written"
+    if blob is None:
+        raise MistakeError("the index names only chunks that were written")
     return from_stream(unframe(_CHUNK_KIND, _CHUNK_VERSIONS, blob), coded)

@@ -19,6 +19,7 @@ from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results
 from windowpane.engines.program import MAIN, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.errors import present
 from windowpane.hidden_columns import FIRING_WATERMARK
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
@@ -87,8 +88,7 @@ class ColumnarBatch(ABC):
         """
         if not self.fold.is_ordered and not always_in_order:
             return pa.concat_tables(tables)
-        ordered = in_order(self.program, tables)
-        assert ordered is not None, "there are rows"
+        ordered = present(in_order(self.program, tables), "there are rows")
         if among is not None:
             return among.numbered(ordered)
         first, self._arrivals = self._arrivals, self._arrivals + ordered.num_rows

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from windowpane.engines.common.columnar import fold_of
 from windowpane.engines.program import Program
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import hidden
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -59,7 +60,8 @@ def emptying_refusal(program: Program) -> str | None:
 def purging(program: Program) -> tuple[Program, GroupedFold]:
     """Return the program that an engine of panes runs, and the fold of its aggregates."""
     fold, spec = fold_of(program), program.spec
-    assert fold is not None, "the planner checked"
+    if fold is None:
+        raise MistakeError("the planner checked")
     if not empties(spec.evictor):
         return program, fold
     trigger = spec.trigger if spec.purges else PurgingTrigger.of(spec.trigger)

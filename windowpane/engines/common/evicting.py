@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from windowpane.engines.common.emptying import empties, emptying_refusal
 from windowpane.engines.program import Program
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import ARRIVAL, TIME
 from windowpane.kernels.eviction import LastSurvive, Survivors, YoungSurvive
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -49,7 +50,8 @@ def survivors_of(evictor: Evictor) -> Survivors:
     """Return the rule of an evictor that ``evictor_refusal`` does not refuse."""
     if isinstance(evictor, CountEvictor):
         return LastSurvive(evictor.max_count)
-    assert isinstance(evictor, TimeEvictor), "the planner checked"
+    if not isinstance(evictor, TimeEvictor):
+        raise MistakeError("the planner checked")
     return YoungSurvive(evictor.window_size, no_time=MIN)
 
 

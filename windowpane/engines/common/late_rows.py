@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windowpane.engines.program import Program
+from windowpane.errors import MistakeError
 from windowpane.windowing.windows import TimeWindow, Window
 
 WINDOWS_MISSED = "windows_missed"
@@ -37,7 +38,8 @@ def late_table(
         dropped: for each, whether no window took it.
         reasons: for each, why it is here, where the schema has that column; late if none are given.
     """
-    assert program.late_output is not None, "late rows are collected only where they are asked for"
+    if program.late_output is None:
+        raise MistakeError("late rows are collected only where they are asked for")
     schema = program.side_outputs[program.late_output - 1].schema
     kept = rows.select(program.late_columns).take(pa.array(numbers, pa.int64()))
     bounds = pa.array([[_bounds(window) for window in windows] for windows in missed], _MICROS)

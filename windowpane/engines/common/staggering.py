@@ -6,6 +6,7 @@ Who may mutate: the engine, once in the life of a bucket. Recovery: read it back
 from __future__ import annotations
 
 from windowpane.engines.common.slicing import SharedSlices, Slices, slices_of
+from windowpane.errors import MistakeError
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 from windowpane.windowing.assigners import (
@@ -46,12 +47,14 @@ def staggered(slices: Slices, assigner: WindowAssigner, store: BlobStore, now: i
     stagger = _stagger(assigner)
     if stagger is WindowStagger.ALIGNED:
         return slices
-    assert isinstance(slices, SharedSlices), "windows that are staggered have one size"
+    if not isinstance(slices, SharedSlices):
+        raise MistakeError("windows that are staggered have one size")
     blob = store.get(_KEY)
     if blob is None and now is None:
         return slices
     if blob is None:
-        assert now is not None
+        if now is None:
+            raise MistakeError("windows by the clock have a clock")
         blob = frame(_KIND, _VERSION, encode_int64(stagger.offset(now, slices.slide)))
         store.put(_KEY, blob)
     return slices.shifted(decode_int64(unframe(_KIND, _VERSION, blob)))

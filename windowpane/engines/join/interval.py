@@ -26,6 +26,7 @@ from windowpane.engines.join.pieces import Tables
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.joining.ranges import Places, Ranges, moved
 from windowpane.state.blob_store import BlobStore
@@ -127,7 +128,8 @@ class _IntervalBatch(PagedBatch):
 
     @property
     def _match(self) -> IntervalMatch:
-        assert isinstance(self.program.match, IntervalMatch), "refusal"
+        if not isinstance(self.program.match, IntervalMatch):
+            raise MistakeError("the engine refuses other joins")
         return self.program.match
 
     def take(self) -> None:

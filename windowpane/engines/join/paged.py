@@ -22,6 +22,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.join.batch import JoinBatch, integers
 from windowpane.engines.nested_keys.writing import hashable_key
+from windowpane.errors import present
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
@@ -138,8 +139,7 @@ class SidePages:
         return table
 
     def _page(self, place: int) -> pa.Table:
-        page = self.pages.read(place)
-        assert page is not None, "there are pages"
+        page = present(self.pages.read(place), "there are pages")
         return page.append_column(PLACE, pa.array(np.full(page.num_rows, place))).select(self._schema.names).cast(self._schema)
 
     def _weigh(self, table: pa.Table) -> Integers:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.join.program import JoinProgram, passed_name
+from windowpane.errors import MistakeError
 from windowpane.kernels.conditions import holds
 from windowpane.windowing.expressions import Expression, Side, SideName
 
@@ -29,7 +30,8 @@ def fulfilling(program: JoinProgram, lefts: Integers, rights: Integers, left: pa
     tables: dict[Side, pa.Table] = {"left": left, "right": right}
 
     def column(name: Expression) -> pa.ChunkedArray:
-        assert isinstance(name, SideName), "planning has resolved names"
+        if not isinstance(name, SideName):
+            raise MistakeError("planning has resolved names")
         return tables[name.side][name.name].take(pa.array(taken[name.side]))
 
     mask: Mask = holds(program.condition, column, len(lefts)).to_numpy(zero_copy_only=False)

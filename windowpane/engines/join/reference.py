@@ -20,7 +20,7 @@ from windowpane.engines.join.versions import versions_among
 from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.errors import MissingSideTimestampError
+from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.kernels.conditions import holds
 from windowpane.operators.join.as_of import AsOfJoinOperator
@@ -77,7 +77,8 @@ class _Batch:
             return IntervalJoinOperator(match, *settings, self._rows, self._matches)
         if isinstance(match, ArrivalMatch):
             return ArrivalJoinOperator(program.pads_left, self._rows, self._matches)
-        assert isinstance(match, AsOfMatch), "windows have an engine of their own"
+        if not isinstance(match, AsOfMatch):
+            raise MistakeError("windows have an engine of their own")
         forms = RowForms(program.right.columns, program.right.passed)
         lateness = program.allowed_lateness
         return AsOfJoinOperator(match, program.pads_left, lateness, self._rows, self._matches, forms.same, program.updates)
@@ -141,7 +142,8 @@ class _Batch:
         rows: dict[Side, Row] = {"left": left, "right": right}
 
         def column(name: Expression) -> pa.Array:
-            assert isinstance(name, SideName), "planning has resolved names"
+            if not isinstance(name, SideName):
+                raise MistakeError("planning has resolved names")
             return pa.array([rows[name.side][name.name]], self._program.sides[name.side].columns.field(name.name).type)
 
         return bool(holds(condition, column, 1)[0].as_py())

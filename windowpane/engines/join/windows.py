@@ -33,7 +33,7 @@ from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
-from windowpane.errors import MissingSideTimestampError
+from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME, hidden
 from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, Batch, CorrectedWindows, JoinedWindows
 from windowpane.kernels.keys.codes import as_written
@@ -352,7 +352,8 @@ def _spec(
     program: JoinProgram, names: Mapping[Side, Names], function: WindowFunctionSpec, *, emits_corrections: bool
 ) -> WindowSpec:
     """Return the windows; late rows retract panes unless the function emits its corrections itself."""
-    assert isinstance(program.match, WindowMatch), "refusal"
+    if not isinstance(program.match, WindowMatch):
+        raise MistakeError("the engine refuses other joins")
     assigner, group = program.match.assigner, program.co_group
     if program.match.gap_of is not None:
         gap = _GapOfSide(program.match.gap_of, {_CODES[side]: columns for side, columns in names.items()})

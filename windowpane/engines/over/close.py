@@ -30,7 +30,7 @@ from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.over.tails import EMITTED, Tails
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.errors import MissingOrderError
+from windowpane.errors import MissingOrderError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.keys.coded_texts import are_coded, coded_alike, spelled
 from windowpane.kernels.over import window as over_window
@@ -262,8 +262,7 @@ class _Batch:
     def _advance(self, before: int, watermark: int) -> None:
         if watermark == before:
             return
-        closed = self._program.horizon(watermark)
-        assert closed is not None, "mode close has a horizon"
+        closed = present(self._program.horizon(watermark), "mode close has a horizon")
         released, point = self._buffer.release(closed), self._point(closed)
         parts = coded_alike(released or [self._engine.waiting.empty_table()], self._engine.coded)
         rows = pa.concat_tables(parts).combine_chunks()

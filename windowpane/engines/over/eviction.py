@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.over.program import OverProgram
+from windowpane.errors import MistakeError
 from windowpane.kernels.over.calls.call import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.sorting.order_axis import OrderAxis, order_axis
@@ -149,17 +150,17 @@ class _Partings:
         if frame is None or frame.end.side is Side.CURRENT_ROW:
             return ~self._final
         if frame.units is Units.RANGE:
-            assert frame.end.offset is not None, "it ends so much PRECEDING"
+            if frame.end.offset is None:
+                raise MistakeError("it ends so much PRECEDING")
             return ~self._final | self._reaches_edge(frame.end.offset)
         away = self._rows_away if frame.units is Units.ROWS else self._groups_away
         return ~self._final | (away <= -(frame.end.steps or 0))
 
     def _open_session(self, frame: Frame) -> Mask:
-        assert frame.gap is not None, "SESSION has a gap"
         firsts = self._rows.frames(frame).lo
         layout = self._rows.layout
         sizes = layout.segment_ends - layout.segment_firsts
-        is_open = np.repeat((self._moved(frame.gap) >= self._least)[self._edge_rows], sizes)
+        is_open = np.repeat((self._moved(frame.session_gap) >= self._least)[self._edge_rows], sizes)
         session: Mask = is_open & (firsts == np.repeat(firsts[self._edge_rows], sizes))
         return session
 

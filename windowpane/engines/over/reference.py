@@ -21,7 +21,7 @@ from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.errors import InconsistentChangeError, MissingOrderError
+from windowpane.errors import InconsistentChangeError, MissingOrderError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.operators.over.on_close import OverOnClose
 from windowpane.operators.over.on_update import OverOnUpdate
@@ -169,8 +169,7 @@ class _CloseBatch(_Batch):
         return []
 
     def advance(self, watermark: int) -> list[Entry]:
-        closed = self.program.horizon(watermark)
-        assert closed is not None, "mode close has a horizon"
+        closed = present(self.program.horizon(watermark), "mode close has a horizon")
         released = [row for _, row in self._buffer.release(closed)]
         return [(INSERT, row) for row in self._operator.process(released, closed)]
 

@@ -26,6 +26,7 @@ from windowpane.engines.panes.ended import EndedPanesBatch
 from windowpane.engines.panes.panes import Elements, PanesEngine, windows_refusal
 from windowpane.engines.panes.touched import touched_panes
 from windowpane.engines.program import Program
+from windowpane.errors import MistakeError
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.state.blob_store import BlobStore
@@ -98,7 +99,8 @@ class _Batch(EndedPanesBatch):
 
 def _contents(program: Program, fold: GroupedFold) -> CountedContents:
     trigger, spec = _count_trigger(program.spec), program.spec
-    assert trigger is not None, "the planner checked"
+    if trigger is None:
+        raise MistakeError("the planner checked")
     rule = CountRule(max(1, trigger.max_count), spec.purges)
     if spec.evictor is None:
         return FoldedPartials(program, fold, rule)

@@ -21,6 +21,7 @@ from windowpane.engines.common.staggering import staggered
 from windowpane.engines.nested_keys.coding import coded_keys
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.range_merge import Ranges, exploded
 from windowpane.kernels.keys.dense_codes import dense_codes
@@ -116,7 +117,8 @@ class PaneWindows:
 
     def starts(self, ends: Integers) -> Integers:
         """Return the starts of the windows of fixed size that end at ``ends``."""
-        assert self._slices is not None, "the global window has no start"
+        if self._slices is None:
+            raise MistakeError("the global window has no start")
         return self._slices.window_starts(ends)
 
     def sliced(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
@@ -174,12 +176,12 @@ class PaneWindows:
 
     def open_windows(self, start: int) -> list[TimeWindow]:
         """Return the windows of a slice that are not late, in the assigner's order."""
-        assert self._slices is not None, "the global window has no slices"
+        if self._slices is None:
+            raise MistakeError("the global window has no slices")
         windows, is_event_time = self._slices.windows_of(start), self._batch.is_event_time
         return [window for window in windows if not (is_event_time and self._batch.is_late(window))]
 
     def _settled(self) -> Slices:
-        base = slices_of(self._assigner)
-        assert base is not None, "windows are global or of fixed size"
+        base = present(slices_of(self._assigner), "windows are global or of fixed size")
         self._slices = staggered(base, self._assigner, self._batch.store, self._batch.now)
         return self._slices

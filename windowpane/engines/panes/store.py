@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.errors import present
 from windowpane.hidden_columns import SEGMENT
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
@@ -93,8 +94,7 @@ class PaneStore:
         if rows <= 2 * SHARD_ROWS.value << self._depth:
             return
         held = self.segments()
-        everything = self.read(held)
-        assert everything is not None, "there are too many rows"
+        everything = present(self.read(held), "there are too many rows")
         while rows > SHARD_ROWS.value << self._depth:
             self._depth += 1
         everything = everything.drop_columns([SEGMENT])

@@ -29,6 +29,7 @@ from windowpane.engines.panes.store import split
 from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, TimedContents
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
+from windowpane.errors import present
 from windowpane.hidden_columns import END, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.dense_codes import places_in
@@ -133,8 +134,7 @@ class _Batch(ColumnarBatch):
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
         super().__init__(program, fold, store)
-        rule = _rule(program.spec)
-        assert rule is not None, "the planner checked"
+        rule = present(_rule(program.spec), "the planner checked")
         self._rule = rule
         self._purges = program.spec.purges
         self._keys = list(key_names(program))
@@ -270,8 +270,7 @@ class _Batch(ColumnarBatch):
                 self._contents.append(end, rows)
             return
         self._contents.append(end, rows)
-        panes = self._contents.evaluate(end)
-        assert panes is not None, "rows were just added"
+        panes = present(self._contents.evaluate(end), "rows were just added")
         touched: Mask = places_in(panes.results.select(self._keys), rows.select(self._keys)) >= 0
         refined = panes.results if self._purges else panes.refined(rows.num_rows)
         self.results.emit(window, refined.filter(pa.array(touched)), self.watermark)

@@ -44,7 +44,7 @@ from windowpane.engines.rolling.history import after_cut, check_history, waterma
 from windowpane.engines.rolling.moments import FAR, due_ticks, set_looks
 from windowpane.engines.rolling.program import AS_OF, LATE, RollingCounters, RollingProgram
 from windowpane.engines.rolling.reference import refuse_null_times
-from windowpane.errors import TimestampOverflowError
+from windowpane.errors import MistakeError, TimestampOverflowError
 from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
 from windowpane.kernels.keys.codes import is_nested
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
@@ -127,7 +127,8 @@ class _Batch:
 
     def _grow(self, growth: Growth | None) -> None:
         """Write all pages as the program of now holds them, page by page."""
-        assert growth is not None, "the header was accepted"
+        if growth is None:
+            raise MistakeError("the header was accepted")
         for position in range(len(self._pages)):
             page = self._pages.read(position)
             if page is not None:
@@ -379,7 +380,8 @@ class _Batch:
 
     def _emit_due(self, keys: Keys, pieces: Pieces, watermark: int) -> None:
         """Emit each row that waits and that the watermark has passed."""
-        assert pieces.waiting is not None, "each row is emitted"
+        if pieces.waiting is None:
+            raise MistakeError("each row is emitted")
         due = np.flatnonzero((pieces.waiting > 0) & (pieces.times <= watermark))
         if not len(due):
             return

@@ -15,7 +15,7 @@ import numpy as np
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.slicing import slices_of
 from windowpane.engines.row.elements import Elements
-from windowpane.errors import WindowpaneError
+from windowpane.errors import WindowpaneError, present
 from windowpane.windowing.assigners import (
     CalendarWindows,
     CumulateEventTimeWindows,
@@ -100,8 +100,7 @@ def _by_clock(assigner: WindowAssigner, elements: Elements, context: AssignerCon
 
 
 def _by_slice(assigner: WindowAssigner, elements: Elements) -> tuple[Integers, list[Sequence[Window]]]:
-    slices = slices_of(assigner)
-    assert slices is not None, f"{assigner} has windows of slices"
+    slices = present(slices_of(assigner), "the assigner has windows of slices")
     times = elements.times
     if (times == MIN).any():
         raise WindowpaneError("an element without a time")

@@ -18,6 +18,7 @@ from windowpane.engines.row.assigning import Assigned, assigns_by_time
 from windowpane.engines.row.elements import Elements, Key
 from windowpane.engines.row.holding import ListedHolding
 from windowpane.engines.row.plain import PlainWindowsOperator
+from windowpane.errors import MistakeError
 from windowpane.kernels.grouping.running_positions import run_ends
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.operators.window.contents import FoldedContents
@@ -166,7 +167,8 @@ class CellOperator(PlainWindowsOperator):
 
     def _run_holding(self, window: Window) -> ListedHolding:
         held = self._holding(window)
-        assert isinstance(held, ListedHolding), "rows are kept"
+        if not isinstance(held, ListedHolding):
+            raise MistakeError("rows are kept")
         return held
 
     def _add_rows(self, values: list[Any], instants: Sequence[int], window: Window, numbers: Sequence[int]) -> None:

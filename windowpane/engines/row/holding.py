@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from windowpane.errors import MistakeError
 from windowpane.operators.window.contents import Contents, ElementRun, FoldedContents, ListedContents
 from windowpane.operators.window.operator import OperatorCounters
 from windowpane.state.column_runs import ColumnRun
@@ -127,5 +128,6 @@ def holding(contents: Contents, counters: OperatorCounters, state_window: Window
     """Return the contents under ``state_window`` of the current key."""
     if isinstance(contents, FoldedContents):
         return FoldedHolding(contents, counters, state_window)
-    assert isinstance(contents, ListedContents)
+    if not isinstance(contents, ListedContents):
+        raise MistakeError("rows are listed")
     return ListedHolding(contents, counters, state_window)

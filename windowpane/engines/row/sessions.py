@@ -22,6 +22,7 @@ from windowpane.engines.row.cells import STEADY
 from windowpane.engines.row.elements import Elements, Key
 from windowpane.engines.row.grouped import GroupedOperator
 from windowpane.engines.row.holding import Holding
+from windowpane.errors import MistakeError
 from windowpane.operators.window.placement import MERGING_WINDOW_SET
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from windowpane.windowing.panes import NO_PANES
@@ -162,7 +163,8 @@ class SessionOperator(GroupedOperator):
 
     def _settled(self, session: _Session, elements: Elements) -> TriggerResult:
         """Write the contents of a session, and set the timers of its present window; return the answer of its trigger."""
-        assert session.held is not None, "an element was added"
+        if session.held is None:
+            raise MistakeError("an element was added")
         session.held.store()
         window, value = session.window, elements.values[session.last]
         self._element = (value,)

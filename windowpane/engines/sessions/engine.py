@@ -27,6 +27,7 @@ from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.rule import SessionRule
 from windowpane.engines.sessions.step import SessionStep
 from windowpane.engines.sessions.windows import row_windows
+from windowpane.errors import present
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
@@ -43,8 +44,7 @@ class SessionsEngine:
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
         self.evictions = None if program.spec.evictor is None else Evictions(program)
-        fold = fold_of(program) if self.evictions is None else self.evictions.kept_fold
-        assert fold is not None, "the planner checked"
+        fold = present(fold_of(program) if self.evictions is None else self.evictions.kept_fold, "the planner checked")
         self.program = program
         self.rule = SessionRule.of(program.spec)
         self.fold = fold

@@ -14,6 +14,7 @@ from windowpane.engines.common.columnar import fold_of, group_columns
 from windowpane.engines.common.emptying import empties
 from windowpane.engines.common.evicting import argument_columns, evictor_refusal, survivors_of
 from windowpane.engines.program import Program
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import ARRIVAL, TIME, hidden
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.aggregates.user_code import KeptRows
@@ -45,8 +46,10 @@ class Evictions:
     def __init__(self, program: Program) -> None:
         """Run ``program``, which has an evictor."""
         fold, evictor = fold_of(program), program.spec.evictor
-        assert fold is not None, "the planner checked"
-        assert evictor is not None, "the planner checked"
+        if fold is None:
+            raise MistakeError("the planner checked")
+        if evictor is None:
+            raise MistakeError("the planner checked")
         self.results_fold = fold
         self._columns = tuple(dict.fromkeys([*(name for name in argument_columns(program, fold) if name != ARRIVAL), TIME]))
         self.kept_fold = GroupedFold((KeptRows(_PREFIX, self._columns),))

@@ -15,6 +15,7 @@ from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program
 from windowpane.errors import (
     InvalidSessionGapError,
+    MistakeError,
     TimestampOverflowError,
     UserFunctionError,
     WindowpaneError,
@@ -39,7 +40,8 @@ def row_windows(program: Program, rows: pa.Table, processing_time: int) -> tuple
         TimestampOverflowError: a window does not fit into int64.
     """
     assigner = program.spec.assigner
-    assert isinstance(assigner, EventTimeSessionWindows | ProcessingTimeSessionWindows), "the planner checked"
+    if not isinstance(assigner, EventTimeSessionWindows | ProcessingTimeSessionWindows):
+        raise MistakeError("the planner checked")
     if assigner.is_event_time:
         refuse_null_times(program, rows)
         starts = rows[TIME].to_numpy()

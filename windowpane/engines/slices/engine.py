@@ -35,6 +35,7 @@ from windowpane.engines.nested_keys.coding import coded_keys
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.merging import merged_windows
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import ARRIVAL, PARTITION, POSITION, ROWS, SLICE, TIME, hidden
 from windowpane.kernels.grouping.cardinality import expected_groups
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -66,8 +67,10 @@ class SlicesEngine:
         """Run ``program``."""
         self.program = program
         slices, fold = slices_of(program.spec.assigner), fold_of(program)
-        assert slices is not None, "the planner checked"
-        assert fold is not None, "the planner checked"
+        if slices is None:
+            raise MistakeError("the planner checked")
+        if fold is None:
+            raise MistakeError("the planner checked")
         self.slices = slices
         self.fold = fold
         self.groups = key_names(program)
@@ -264,7 +267,8 @@ class _Batch(ColumnarBatch):
             folded = folded.drop_columns([PARTITION, POSITION])
         if self.is_event_time:
             self.missed.count(self._slices, folded[SLICE].to_numpy(), folded[ROWS].to_numpy(), self.is_late)
-            assert self.program.late_output is None or not self.missed.elements, "late rows that are asked for come whole"
+            if not (self.program.late_output is None or not self.missed.elements):
+                raise MistakeError("late rows that are asked for come whole")
         is_folded_once = rows and len(partials) == 1
         return folded.drop_columns([ROWS]) if is_folded_once else self.fold.merge([folded], [SLICE, *self._engine.groups])
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.results import Results
+from windowpane.errors import MistakeError
 from windowpane.kernels.grouping.running_positions import grouped, run_ends, run_starts
 from windowpane.windowing.changes import INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.panes import NO_PANES, PaneOptions
@@ -133,7 +134,8 @@ class PaneResults:
         count, panes, words = len(firings.panes), firings.panes, None
         partials, kinds = firings.partials, firings.shown
         if self._options.retracts:
-            assert before.partials is not None, "the last pane is kept where it is taken back"
+            if before.partials is None:
+                raise MistakeError("the last pane is kept where it is taken back")
             # Each firing follows the result it replaces: that of the firing before it of its pane, or of an earlier batch.
             is_first = (numbers.all - before.numbers.all[panes]) == 1
             source = np.where(is_first, count + panes, order[np.maximum(at - 1, 0)])

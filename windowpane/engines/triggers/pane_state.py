@@ -21,6 +21,7 @@ from windowpane.engines.program import Program
 from windowpane.engines.triggers.due_timers import DueTimers
 from windowpane.engines.triggers.pane_results import NONE, OF_CONTENTS, Shown
 from windowpane.engines.triggers.standings import Standings
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import FILLED, SEGMENT, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
@@ -115,7 +116,8 @@ class PaneState:
         if self._options.shows_info or self._options.retracts:
             kept = panes.shown.numbers.at(stays).beside(kept)
         if self._options.retracts:
-            assert panes.shown.partials is not None, "the last pane is kept where it is taken back"
+            if panes.shown.partials is None:
+                raise MistakeError("the last pane is kept where it is taken back")
             kinds = panes.shown.kinds[stays]
             kept = kept.append_column(SHOWN, pa.array(kinds))
             rows = pa.array(stays, mask=kinds != OF_CONTENTS)

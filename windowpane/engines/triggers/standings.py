@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.errors import MistakeError
 from windowpane.operators.window.endless_timers import MAX_FIRINGS_WITHOUT_END
 from windowpane.windowing.panes import Firing
 from windowpane.windowing.spec import WindowSpec
@@ -135,7 +136,8 @@ class _Value:
             self._values[self._name] = value
 
     def add(self, value: Any) -> None:
-        assert self._reduce is not None, "it is a reducing state"
+        if self._reduce is None:
+            raise MistakeError("it is a reducing state")
         held = self.get()
         self.update(value if held is None else self._reduce(held, value))
 

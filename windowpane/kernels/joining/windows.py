@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.errors import MistakeError, present
 from windowpane.kernels.conditions import holds
 from windowpane.kernels.joining.ranges import Places, range_pairs
 from windowpane.kernels.keys.codes import comparable
@@ -94,7 +95,8 @@ class JoinedWindows:
         }
 
         def column(name: Expression) -> pa.ChunkedArray:
-            assert isinstance(name, SideName), "planning has resolved names"
+            if not isinstance(name, SideName):
+                raise MistakeError("planning has resolved names")
             names, numbers = taken[name.side]
             return rows[names[name.name]].take(pa.array(numbers))
 
@@ -103,16 +105,15 @@ class JoinedWindows:
 
     def _table(self, rows: pa.Table, lefts: Integers | None, rights: Integers | None) -> pa.Table:
         """Return the table of pairs, or of rows of one side."""
-        present = lefts if lefts is not None else rights
-        assert present is not None, "a result has a row of some side"
+        some = present(lefts if lefts is not None else rights, "a result has a row of some side")
         made_of = BOTH if lefts is not None and rights is not None else LEFT if lefts is not None else RIGHT
-        columns: dict[str, Any] = {name: rows[name].take(pa.array(present)) for name in self.window}
-        columns[self.side] = pa.array(np.full(len(present), made_of, np.int8))
+        columns: dict[str, Any] = {name: rows[name].take(pa.array(some)) for name in self.window}
+        columns[self.side] = pa.array(np.full(len(some), made_of, np.int8))
         for names, numbers in ((self.left, lefts), (self.right, rights)):
             for _, name in names:
                 if name in self.passed:
                     kind = rows.schema.field(name).type
-                    columns[name] = pa.nulls(len(present), kind) if numbers is None else rows[name].take(pa.array(numbers))
+                    columns[name] = pa.nulls(len(some), kind) if numbers is None else rows[name].take(pa.array(numbers))
         return pa.table(columns)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Doubles, Integers, Mask
+from windowpane.errors import present
 from windowpane.sizes import Size
 
 _SIGN_BITS = np.int64(0x7FFFFFFFFFFFFFFF)
@@ -45,8 +46,7 @@ def has_codes(kind: pa.DataType) -> bool:
 
 def ordered_codes(column: pa.Array) -> Integers:
     """Return the codes of a column whose type ``has_codes``."""
-    coder = _coder(column.type)
-    assert coder is not None, "callers check has_codes first"
+    coder = present(_coder(column.type), "callers check has_codes first")
     codes = coder(column)
     return codes if column.null_count == 0 else np.where(validity(column), codes, 0)
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
+from windowpane.errors import MistakeError, present
 from windowpane.kernels.over.calls.call import CallKernel
 from windowpane.kernels.over.calls.picks import NOWHERE, at_offset
 from windowpane.kernels.over.rows import SortedRows
@@ -58,8 +59,7 @@ def _complete(rows: SortedRows, frame: Frame, closed: int) -> Mask:
     if frame.units is Units.ROWS:
         return ~found.reaches_end
     if frame.units is Units.SESSION:
-        assert frame.gap is not None, "SESSION has a gap"
-        return (found.hi < layout.end) | (_moved(rows, frame, frame.gap)[found.hi - 1] <= closed + 1)
+        return (found.hi < layout.end) | (_moved(rows, frame, frame.session_gap)[found.hi - 1] <= closed + 1)
     if frame.end.is_unbounded:
         return np.zeros(layout.size, np.bool_)
     if frame.units is Units.RANGE:
@@ -72,17 +72,16 @@ def _points(rows: SortedRows) -> Integers:
 
 
 def _moved(rows: SortedRows, frame: Frame, offset: Offset) -> Integers:
-    axis = rows.order(frame).axis
-    assert axis is not None, "frames with offsets have an axis"
+    axis = present(rows.order(frame).axis, "frames with offsets have an axis")
     return axis.shift(offset, True)
 
 
 def _range_end(rows: SortedRows, frame: Frame) -> Integers:
     if frame.end.side is Side.CURRENT_ROW:
         return _points(rows)
-    axis = rows.order(frame).axis
-    assert axis is not None, "frames with offsets have an axis"
-    assert frame.end.offset is not None, "the other bounds are handled before"
+    axis = present(rows.order(frame).axis, "frames with offsets have an axis")
+    if frame.end.offset is None:
+        raise MistakeError("the other bounds are handled before")
     return axis.shift(frame.end.offset, frame.end.side is Side.FOLLOWING)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
+from windowpane.errors import MistakeError
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.sorting.order_axis import OrderAxis
 from windowpane.windowing.over.frames import Bound, Exclude, Frame, Side, Units
@@ -108,7 +109,8 @@ def _edge(bound: Bound, frame: Frame, order: SortedOrder, *, is_end: bool) -> In
 
 def _group_bound(layout: Layout, bound: Bound, past: int) -> Integers:
     """Return the first row of the group a number of groups away, or of the one past it, within the segment."""
-    assert bound.steps is not None, "unbounded ones are handled before"
+    if bound.steps is None:
+        raise MistakeError("unbounded ones are handled before")
     if not layout.size:
         return layout.first
     lowest, highest = layout.group[layout.first], layout.group[layout.end - 1] + 1
@@ -117,15 +119,19 @@ def _group_bound(layout: Layout, bound: Bound, past: int) -> Integers:
 
 
 def _valid(order: SortedOrder) -> Mask:
-    assert order.axis is not None, "frames with offsets come with an axis"
+    if order.axis is None:
+        raise MistakeError("frames with offsets come with an axis")
     return order.axis.valid
 
 
 def _targets(order: SortedOrder, bound: Bound) -> Integers:
     """Return the point of a RANGE bound of each row, ascending in the order of rows."""
-    assert order.axis is not None, "frames with offsets come with an axis"
-    assert order.column is not None, "and with its column"
-    assert bound.offset is not None, "bounds without are handled before"
+    if order.axis is None:
+        raise MistakeError("frames with offsets come with an axis")
+    if order.column is None:
+        raise MistakeError("and with its column")
+    if bound.offset is None:
+        raise MistakeError("bounds without are handled before")
     descending = order.column.descending
     moved = order.axis.shift(bound.offset, (bound.side is Side.FOLLOWING) != descending)
     return ~moved if descending else moved
@@ -138,8 +144,10 @@ def _search(order: SortedOrder, targets: Integers, side: str) -> Integers:
     (0) or after (width - 1) all its points.
     """
     axis, column, layout = order.axis, order.column, order.layout
-    assert axis is not None, "frames with offsets come with an axis"
-    assert column is not None, "and with its column"
+    if axis is None:
+        raise MistakeError("frames with offsets come with an axis")
+    if column is None:
+        raise MistakeError("and with its column")
     points = ~axis.points if column.descending else axis.points
     if not axis.valid.any():
         return layout.peer_first
@@ -165,12 +173,13 @@ def _narrowed(points: Integers, targets: Integers, valid: Mask, segments: int) -
 def session_starts(frame: Frame, order: SortedOrder) -> Mask:
     """Return where a row begins a session: not less than the gap behind the row before; NULLs are a session of their own."""
     layout, axis = order.layout, order.axis
-    assert axis is not None, "SESSION comes with an axis"
-    assert order.column is not None, "and with its column"
-    assert frame.gap is not None, "SESSION has a gap"
+    if axis is None:
+        raise MistakeError("SESSION comes with an axis")
+    if order.column is None:
+        raise MistakeError("and with its column")
     starts = layout.starts_segment.copy()
     descending = order.column.descending
-    points, moved = axis.points[1:], axis.shift(frame.gap, not descending)[:-1]
+    points, moved = axis.points[1:], axis.shift(frame.session_gap, not descending)[:-1]
     reached = points <= moved if descending else points >= moved
     both = axis.valid[1:] & axis.valid[:-1]
     starts[1:] |= np.where(both, reached, axis.valid[1:] != axis.valid[:-1])

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
+from windowpane.errors import present
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -43,8 +44,7 @@ class PieceFeatures:
         self._columns = columns
         calls = [_unfiltered(call) for call in spec.calls]
         self.distinct = tuple(dict.fromkeys(calls))
-        fold = GroupedFold.of([("", *each) for each in self.distinct], _types(spec, columns))
-        assert fold is not None, "the planner checked"
+        fold = present(GroupedFold.of([("", *each) for each in self.distinct], _types(spec, columns)), "the planner checked")
         self.fold = fold
         self._aggregate = [fold.aggregates[self.distinct.index(call)] for call in calls]
         self._bound = [

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Doubles, Integers, Mask
+from windowpane.errors import MistakeError
 from windowpane.kernels.keys.ordered_codes import coded_floats, has_codes, ordered_codes, validity
 from windowpane.windowing.intervals import MICROS_PER_DAY, Interval
 from windowpane.windowing.over.frames import Offset
@@ -99,7 +100,8 @@ def _time_shift(codes: Integers, kind: pa.DataType) -> Shift:
     infinite = (codes >= infinity) | (codes <= -infinity)
 
     def shift(offset: Offset, forward: bool) -> Integers:
-        assert isinstance(offset, Interval), "check_offset refuses others"
+        if not isinstance(offset, Interval):
+            raise MistakeError("check_offset refuses others")
         if offset.months:
             moved = _moved_by_months(codes, a_day, offset if forward else -offset)
         else:
@@ -140,7 +142,8 @@ def _float_shift(column: pa.Array) -> Shift:
     numbers: Doubles = column.cast(pa.float64()).fill_null(0.0).to_numpy()
 
     def shift(offset: Offset, forward: bool) -> Integers:
-        assert not isinstance(offset, Interval), "check_offset refuses it"
+        if isinstance(offset, Interval):
+            raise MistakeError("check_offset refuses it")
         return coded_floats(numbers + float(offset) if forward else numbers - float(offset))
 
     return shift

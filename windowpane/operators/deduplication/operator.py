@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from windowpane.errors import MistakeError
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.changes import Change, Row
@@ -85,7 +86,8 @@ class Deduplicator:
         self._touched.clear()
 
     def _change(self, run: Run) -> Iterator[Change]:
-        assert run.row is not None, "the last rows are kept"
+        if run.row is None:
+            raise MistakeError("the last rows are kept")
         *older, (_, before) = sorted(run.shown, key=lambda shown: shown[0]) if run.shown else [(0, None)]
         for _, row in older:
             yield Change(row, None)

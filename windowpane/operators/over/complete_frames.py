@@ -159,8 +159,7 @@ class Closing:
 
     @property
     def _gap(self) -> Offset:
-        assert self._frame.gap is not None, "sessions have a gap"
-        return self._frame.gap
+        return self._frame.session_gap
 
     def _value(self, partition: SortedPartition, index: int) -> Any:
         return self._order.value_of(partition.keys[index])

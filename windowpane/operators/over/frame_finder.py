@@ -19,6 +19,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from windowpane.errors import MistakeError
 from windowpane.operators.over.range_keys import frame_edge, moved_key, reaching_key, starts_session
 from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
 from windowpane.windowing.intervals import Interval
@@ -120,7 +121,8 @@ class _Finder(ABC):
 
     @property
     def order(self) -> RowOrder:
-        assert self._order is not None, "frames that measure distances come with the order of their values"
+        if self._order is None:
+            raise MistakeError("frames that measure distances come with the order of their values")
         return self._order
 
     @abstractmethod
@@ -266,8 +268,7 @@ class _SessionFinder(_Finder):
         return self.positions.last if index == len(self.rows) - 1 else index
 
     def _starts(self, index: int) -> bool:
-        assert self.frame.gap is not None, "sessions have a gap"
-        return starts_session(self.order, self.rows[index - 1].order, self.rows[index].order, self.frame.gap)
+        return starts_session(self.order, self.rows[index - 1].order, self.rows[index].order, self.frame.session_gap)
 
 
 _FINDERS: dict[Units, type[_Finder]] = {Units.GROUPS: _GroupsFinder, Units.RANGE: _RangeFinder, Units.SESSION: _SessionFinder}

@@ -120,9 +120,8 @@ def _nth_value(partition: SortedPartition, index: int, call: OverCall) -> Any:
 
 
 def _frame_values(partition: SortedPartition, index: int, call: OverCall) -> list[Any]:
-    assert call.frame is not None, "value functions have a frame"
     column = call.arguments[0]
-    return _kept((partition.rows[each][column] for each in partition.frame(index, call.frame)), call)
+    return _kept((partition.rows[each][column] for each in partition.frame(index, call.own_frame)), call)
 
 
 def _kept(values: Iterable[Any], call: OverCall) -> list[Any]:
@@ -136,8 +135,7 @@ _VALUES: dict[str, Place] = {"first_value": _first_value, "last_value": _last_va
 
 
 def _aggregate(partition: SortedPartition, index: int, call: OverCall, bound: BoundAggregate, forms: list[Form]) -> Any:
-    assert call.frame is not None, "aggregates have a frame"
-    rows = (partition.rows[each] for each in partition.frame(index, call.frame))
+    rows = (partition.rows[each] for each in partition.frame(index, call.own_frame))
     counted = (row for row in rows if call.filter is None or row[call.filter])
     values: Iterable[tuple[Any, ...]] = (tuple(row[name] for name in call.arguments) for row in counted)
     accumulator = bound.create_accumulator()

@@ -68,8 +68,7 @@ class SortedPartition:
     def span(self, index: int, frame: Frame) -> range:
         """Return the rows between the bounds of a row's frame."""
         if frame.units is Units.SESSION:
-            assert frame.gap is not None, "a session has a gap"
-            return self.session(index, frame.gap)
+            return self.session(index, frame.session_gap)
         start, end = self._start(index, frame), self._end(index, frame)
         return range(max(start, 0), max(min(end, len(self.rows)), start, 0))
 

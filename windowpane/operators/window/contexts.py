@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from windowpane.errors import PerWindowStateError
+from windowpane.errors import MistakeError, PerWindowStateError
 from windowpane.operators.window.merged_states import merged_states
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.keyed import KeyedState
@@ -46,7 +46,8 @@ class NamedState:
     def add(self, value: Any) -> None:
         """Combine ``value`` into the state."""
         held = self.get()
-        assert self._reduce is not None
+        if self._reduce is None:
+            raise MistakeError("it is a reducing state")
         self.update(value if held is None else self._reduce(held, value))
 
     def clear(self) -> None:
@@ -132,7 +133,8 @@ class OperatorTriggerContext:
         child = self._children.get(prefix)
         if child is None:
             child = self._children[prefix] = OperatorTriggerContext(self._state, self._timers, self._prefix + prefix)
-        assert self.window is not None
+        if self.window is None:
+            raise MistakeError("a window is at hand")
         return child.at(self.window, self.merged)
 
 
@@ -162,7 +164,8 @@ class OperatorProcessContext:
     @property
     def window(self) -> Window:
         """The window."""
-        assert self._window is not None
+        if self._window is None:
+            raise MistakeError("a window is at hand")
         return self._window
 
     @property

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from windowpane.errors import MergeBehindWatermarkError, UserFunctionError, WindowpaneError
+from windowpane.errors import MergeBehindWatermarkError, MistakeError, UserFunctionError, WindowpaneError, present
 from windowpane.operators.window.contents import contents_for
 from windowpane.operators.window.contexts import OperatorProcessContext, OperatorTriggerContext
 from windowpane.operators.window.endless_timers import EndlessTimerGuard
@@ -200,8 +200,7 @@ class WindowOperator:
         return True
 
     def _add(self, value: Any, timestamp: int, window: Window) -> None:
-        state_window = self._placement.state_window(window)
-        assert state_window is not None, f"{window} was just placed, and is not late"
+        state_window = present(self._placement.state_window(window), "a window that was just placed is not late")
         self._evict_held_back(window, state_window)
         with self._in_trigger.of(window):
             self._trigger.check_window(window)
@@ -297,7 +296,8 @@ class WindowOperator:
         self.timers.advance_processing_time(time, lambda timer: self._on_timer(timer, event_time=False))
 
     def _on_timer(self, timer: Timer, event_time: bool) -> None:
-        assert timer.window is not None, "only windows have timers here"
+        if timer.window is None:
+            raise MistakeError("only windows have timers here")
         self._clockwork.check(timer)
         self._element = None
         self._enter(timer.key, timer.key_bytes)

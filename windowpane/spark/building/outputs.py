@@ -84,13 +84,18 @@ class Output:
         return read.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in names], *passed_on)
 
     @property
-    def column_names(self) -> Mapping[str, str]:
+    def column_names(self) -> tuple[str, ...]:
+        """The columns that users see."""
+        return tuple(self.emitted)
+
+    @property
+    def emitted(self) -> Mapping[str, str]:
         """The columns that users see, each by its name, with the name that it has in ``arrow``."""
         return {name: name for name in self.arrow.names if not name.startswith(PREFIX)}
 
     def mapped_by(self, function: ToBlobs) -> Callable[[pa.Table], Iterator[bytes]]:
         """Return what makes blobs of rows of this output, as an engine emits them, by a function that can be pickled."""
-        names = self.column_names
+        names = self.emitted
         arrow = pa.schema([self.arrow.field(name) for name in dict.fromkeys(names.values())])
         return _Mapped(arrow, names, pickle.dumps(function))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from windowpane.errors import MistakeError
 from windowpane.spark.building.expressions import column_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.stages.wire import Wire
@@ -32,14 +33,21 @@ class OverOutput(Output):
         return read.select(*[self._column(name, expression) for name, expression in self.selected])
 
     @property
-    def column_names(self) -> Mapping[str, str]:
-        """The columns that users see; none of them may be computed by Spark."""
-        return {name: self._read(expression) for name, expression in self.selected}
+    def column_names(self) -> tuple[str, ...]:
+        """The columns that users see, those that Spark computes among them."""
+        return tuple(name for name, _ in self.selected)
 
-    @staticmethod
-    def _read(expression: Expression) -> str:
-        assert isinstance(expression, Name), "a column that Spark computes is not there yet"
-        return expression.name
+    @property
+    def emitted(self) -> Mapping[str, str]:
+        """The columns that users see, each by its name, with the name that it has in ``arrow``.
+
+        Raises:
+            MistakeError: Spark computes one of them, behind the operator.
+        """
+        names = {name: expression.name for name, expression in self.selected if isinstance(expression, Name)}
+        if len(names) < len(self.selected):
+            raise MistakeError("rows that leave an operator as blobs have no column that Spark computes")
+        return names
 
     def _column(self, name: str, expression: Expression) -> Any:
         column = column_of(expression)

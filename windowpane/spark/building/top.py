@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program
-from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
+from windowpane.errors import InvalidSpecError, MistakeError, UnknownColumnError, UnsupportedTypeError
 from windowpane.hidden_columns import PREFIX, hidden
 from windowpane.kernels.keys.ordered_codes import is_sortable
 from windowpane.kernels.sorting.top_rows import TopRows
@@ -53,8 +53,10 @@ def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderCol
         UnsupportedTypeError: a column has a type without an order.
     """
     plan, program = earlier.plan, earlier.operators[-1].program
-    assert isinstance(plan, WindowPlan), "the fluent API offers it on windows only"
-    assert isinstance(program, Program), "windows are run by one"
+    if not isinstance(plan, WindowPlan):
+        raise MistakeError("the fluent API offers it on windows only")
+    if not isinstance(program, Program):
+        raise MistakeError("windows are run by one")
     results = earlier.outputs["main"].spark
     columns = [field for field in results.fields if not field.name.startswith(PREFIX)]
     names = [field.name for field in columns]

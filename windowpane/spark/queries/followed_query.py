@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from windowpane.errors import SqlRunError
+from windowpane.errors import MistakeError, SqlRunError
 from windowpane.spark.queries.batch_query import BatchQuery, Take
 from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
 from windowpane.spark.queries.starting import STARTS, warn, was_too_slow
@@ -115,7 +115,7 @@ class FollowedQuery(BatchQuery):
                 if not further or not was_too_slow(error):
                     raise SqlRunError(f"{self._name} does not start: {reason(error)}") from error
                 warn()
-        raise AssertionError("the last start returns, or raises")
+        raise MistakeError("the last start returns, or raises")
 
     def _batch_function(self) -> Take:
         return self._take

@@ -23,6 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext
 
+from windowpane.errors import MistakeError
 from windowpane.spark.queries.settings import WATERMARK_POLICY
 from windowpane.spark.stages.own_watermark import RUN, latest_of
 from windowpane.state.blob_store import BlobStore
@@ -84,7 +85,8 @@ class NextWatermark:
 
     def _bound(self, store: BlobStore, run: str, watermark: int, latest: int | None) -> int:
         """Return the bound of Spark's watermark, and keep it: another stream may hold the watermark back for some batches."""
-        assert self.delay is not None, "the caller has checked"
+        if self.delay is None:
+            raise MistakeError("the caller has checked")
         blob = store.get(_KEY)
         held = None if blob is None else json.loads(unframe(_KIND, _VERSION, blob))
         before = int(held["bound"]) if held is not None and held["run"] == run else MIN

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from windowpane.errors import MistakeError
 from windowpane.spark.internals.session import is_classic
 
 STARTS = 3
@@ -33,7 +34,7 @@ def started(start: Callable[[], Any], spark: Any) -> Any:
         if not (further and is_classic(spark) and _was_too_slow(query, spark)):
             return query
         warn()
-    raise AssertionError("the last start returns")
+    raise MistakeError("the last start returns")
 
 
 def was_too_slow(error: object) -> bool:

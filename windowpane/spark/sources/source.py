@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import Upstream
-from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.errors import InvalidSpecError, MistakeError, UnknownColumnError
 from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import hidden
 from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, waits_for_watermark
@@ -359,7 +359,8 @@ class Source:
 
     def _check_second_watermark(self) -> None:
         """Refuse a watermark of Spark's that waits for results which wait for the watermark themselves."""
-        assert self.watermark is not None, "the caller has checked"
+        if self.watermark is None:
+            raise MistakeError("the caller has checked")
         if not self.watermark.is_sparks or watermark_policy(self.dataframe.sparkSession) != "min":
             return
         if waits_for_watermark(self.dataframe, PASSED_ON):

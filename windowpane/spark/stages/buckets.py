@@ -14,6 +14,8 @@ from itertools import count
 
 from pyspark import TaskContext
 
+from windowpane.errors import MistakeError
+
 _PINNED = "spark.sql.streaming.internal.stateStore.partitions"
 PARTITIONS = "spark.sql.shuffle.partitions"
 _SEED = 42
@@ -27,7 +29,7 @@ def bucket_ids(partitions: int) -> tuple[int, ...]:
         placed.setdefault(spark_hash(candidate) % partitions, candidate)
         if len(placed) == partitions:
             return tuple(placed[partition] for partition in range(partitions))
-    raise AssertionError("count() does not end")
+    raise MistakeError("count() does not end")
 
 
 def spark_hash(value: int) -> int:

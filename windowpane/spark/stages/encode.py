@@ -16,6 +16,7 @@ from pyspark import TaskContext
 
 from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.join.sides import tagged
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import KEY_HASH, PARTITION, PASSED, POSITION, TIME
 from windowpane.kernels.keys.coded_texts import spelled, together
 from windowpane.spark.internals.worker import prepare_worker
@@ -174,7 +175,8 @@ class Encoder:
 
     def _folded(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
         """Return the partials of each bucket: folded before they are parted, unless that would lose their hashes."""
-        assert self.combiner is not None, "the caller has checked"
+        if self.combiner is None:
+            raise MistakeError("the caller has checked")
         if self._needs_hashes(rows):
             return [(number, self.combiner(part)) for number, part in self._parts(rows, buckets)]
         return self._parts(self.combiner(rows), buckets)

@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput
+from windowpane.errors import MistakeError
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.windowing.times import MIN
@@ -116,7 +117,8 @@ class Wire:
         return self.main is not None and number == MAIN
 
     def _main_rows(self, table: pa.Table) -> pa.Table:
-        assert self.main is not None, "the caller has checked"
+        if self.main is None:
+            raise MistakeError("the caller has checked")
         columns = [table[field.name].cast(field.type).cast(_plain(field.type)) for field in self.main]
         outputs = pa.array(np.full(table.num_rows, MAIN, np.int32))
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
@@ -136,7 +138,8 @@ class Wire:
 
     def main_columns(self, names: Iterable[str]) -> list[Any]:
         """Return the Columns that read ``names`` of the main output from its columns."""
-        assert self.main is not None, "the caller has checked"
+        if self.main is None:
+            raise MistakeError("the caller has checked")
         return [_read(_column(self.main.get_field_index(name)), self.main.field(name).type).alias(name) for name in names]
 
 

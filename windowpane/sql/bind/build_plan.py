@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from windowpane.errors import MistakeError
 from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import BOOLEAN
@@ -130,7 +131,8 @@ def unnest(node: Node, elements: str, value: Column, number: Column, series: str
 def distinct(node: Node, columns: Sequence[str]) -> Node:
     """Return the distinct values of columns."""
     grouped = aggregate(node, tuple(dict.fromkeys(columns)), [])
-    assert isinstance(grouped, Aggregate)
+    if not isinstance(grouped, Aggregate):
+        raise MistakeError("groups are an Aggregate")
     return grouped
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from windowpane.errors import MistakeError
 from windowpane.sql.bind.build_plan import Computed, aggregate, expand
 from windowpane.sql.bind.scope import Column, Ids, Scope
 from windowpane.sql.expressions.aggregates import (
@@ -352,7 +353,8 @@ class SelectBinder(ScalarBinder):
 
     def _key(self, tree: exp.Expr) -> Expr | None:
         """Return the key of the groups that an expression is."""
-        assert self._groups is not None
+        if self._groups is None:
+            raise MistakeError("there are groups")
         if isinstance(tree, exp.Literal | exp.Null | exp.Boolean | exp.Interval):
             return None
         if not self._groups.binder.now and asks_the_clock(tree):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from windowpane.errors import present
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.binding import Selecting
 from windowpane.sql.bind.correlation import Inner, outputs_of
@@ -161,8 +162,7 @@ class Subqueries:
     def value_of_groups(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
         """Return the same in an expression over groups; it is joined to them (``apply``)."""
         value = self._value(tree, binder)
-        groups = self._select.groups
-        assert groups is not None, "there are groups"
+        groups = present(self._select.groups, "there are groups")
         known = {column.id for column in groups.keys.values()}
         if any(not outer.columns <= known for beside in value.joined for outer, _ in beside.ties):
             raise self._text.name_error(tree, "a subquery beside GROUP BY compares with columns of GROUP BY only. Put it there.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from windowpane.errors import SqlError, SqlNameError, UnsupportedSqlError
+from windowpane.errors import MistakeError, SqlError, SqlNameError, UnsupportedSqlError
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog import made_by, views
 from windowpane.sql.catalog.entries import Catalog, IndexInfo, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
@@ -148,7 +148,8 @@ class Definitions:
         if statement.query is None or statement.columns:
             return statement.definition
         info = self._catalog.entries[statement.name]
-        assert isinstance(info, TableInfo)
+        if not isinstance(info, TableInfo):
+            raise MistakeError("the table was just made")
         columns = ", ".join(f"{quoted(column.name)} {declaration(column.type)}" for column in info.relation.visible)
         return f"CREATE TABLE {quoted(statement.name)} ({columns}){' APPEND ONLY' if statement.append_only else ''}"
 
@@ -258,7 +259,8 @@ class Definitions:
             closes = statement.on_window_close
             view = CreateView(place, statement.text, source, statement.query, materialized=True, on_window_close=closes)
             notice = self._add_view(view, text, is_new=is_new)
-        assert source is not None, "a sink has a relation or a query"
+        if source is None:
+            raise MistakeError("a sink has a relation or a query")
         relation = self._catalog.find(source)
         if relation is None or isinstance(relation, PlainView):
             raise SqlNameError(f"there is no table or materialized view {source!r} to sink from.", place.line, place.column)

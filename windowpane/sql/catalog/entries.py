@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from windowpane.errors import MistakeError
 from windowpane.sql.catalog.relations import PlainView, Relation
 from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
 from windowpane.sql.expressions.expr import Expr, quoted
@@ -148,7 +149,8 @@ class Catalog:
     def relation(self, name: str) -> Relation:
         """Return a table, source or materialized view that exists."""
         entry = self.entries[name]
-        assert isinstance(entry, TableInfo | ViewInfo)
+        if not isinstance(entry, TableInfo | ViewInfo):
+            raise MistakeError("the name is that of a table or view")
         return entry.relation
 
     def names(self) -> list[str]:

@@ -15,6 +15,7 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
+from windowpane.errors import MistakeError
 from windowpane.sizes import Size
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import (
@@ -73,7 +74,8 @@ class LiteralRows:
         before = re.sub(r"[^\n]", " ", self.text[: self.start])
         head = f"{before[: len(before) - 7]}VALUES "
         tree = parse_tokens(tokenize(head + self.text[self.start : self.end]), self.text)
-        assert isinstance(tree, exp.Values)
+        if not isinstance(tree, exp.Values):
+            raise MistakeError("rows of VALUES are VALUES")
         return tree
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from windowpane.errors import MistakeError
 from windowpane.sql.expressions.types import (
     BOOLEAN,
     BYTEA,
@@ -138,8 +139,10 @@ def of_local_time(expr: Expr) -> Expr:
 
 def _each_element(expr: Expr, kind: SqlType, change: Callable[[Expr, SqlType], Expr]) -> Expr:
     """Return an array with each element changed to the element type of ``kind``."""
-    assert expr.type.element is not None
-    assert kind.element is not None
+    if expr.type.element is None:
+        raise MistakeError("it is an array")
+    if kind.element is None:
+        raise MistakeError("the type is that of an array")
     name = f"element_{_depth(kind)}"
     changed = change(Expr(name, expr.type.element), kind.element)
     if changed.sql == name:
@@ -206,7 +209,8 @@ def _array_literal(expr: Expr, text: str, kind: SqlType) -> Expr:
 
 def _listed(items: array_text.Items, kind: SqlType) -> Expr:
     """Return the elements of an array literal as the array they are."""
-    assert kind.element is not None
+    if kind.element is None:
+        raise MistakeError("the type is that of an array")
     listed = []
     for item in items:
         if item is None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from windowpane.errors import MistakeError
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, rising, settled, text_literal
 from windowpane.sql.expressions.types import (
@@ -323,7 +324,8 @@ def with_element(value: Expr, element: Expr, *, prepends: bool) -> Expr:
     Raises:
         MismatchError: there is none.
     """
-    assert value.type.element is not None
+    if value.type.element is None:
+        raise MistakeError("it is an array")
     kind = common(value.type.element, element.type)
     if kind is None:
         raise MismatchError(f"{value.type} takes no element of type {element.type}. Cast one of them.")

@@ -7,6 +7,7 @@ from typing import Final
 import duckdb
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
+from windowpane.errors import MistakeError
 from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
 from windowpane.sql.numerics import kernels
 
@@ -44,7 +45,8 @@ FUNCTIONS: Final[dict[str, tuple[kernels.Kernel, str]]] = {
 
 def called(name: str, *arguments: str) -> str:
     """Return the call of a function as SQL."""
-    assert name in FUNCTIONS, name
+    if name not in FUNCTIONS:
+        raise MistakeError("the function is registered")
     return f"windowpane_numeric_{name}({', '.join(arguments)})"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.errors import MistakeError
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog.entries import Catalog, TableInfo
 from windowpane.sql.embedded.storage import Storage
@@ -90,7 +91,8 @@ class Ingest:
     def take(self, name: str, batch: pa.Table, number: int) -> None:
         """Insert a batch into a table, unless it was inserted before."""
         info = self._catalog.entries[name]
-        assert isinstance(info, TableInfo)
+        if not isinstance(info, TableInfo):
+            raise MistakeError("a stream fills a table")
         try:
             with self._storage.transaction():
                 if number > self._pending.stream(name).batch:

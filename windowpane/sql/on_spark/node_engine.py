@@ -25,6 +25,7 @@ from windowpane.arrays import Unsigned
 from windowpane.engines.common.tagged import tag
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.errors import MistakeError
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Over
@@ -122,7 +123,8 @@ class NodeEngine:
             delta = typed(self._storage, tables[index], kinds) if tables[index] else None
             for flow in stage.inputs[index]:
                 if flow.stage is not None and (changes := emitted.get(flow.stage)) is not None:
-                    assert delta is None, "what flows from such a stage is all that flows into the input"
+                    if delta is not None:
+                        raise MistakeError("what flows from such a stage is all that flows into the input")
                     given = f"SELECT {typed_items(flow.columns)} FROM {changes}"
                     delta = self._storage.temporary(f"WITH {INPUT} AS ({given}) SELECT {typed_items(kinds)} FROM ({flow.sql})")
                     placed = self._storage.arrow(f"SELECT DISTINCT {stage.place_sql(index)} AS {HASH} FROM {delta}")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from windowpane.errors import MistakeError
 from windowpane.sql.on_spark.batch_writing import LogWriter, ServerWriter
 from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.change_sets import SCHEMA, named_in, received
@@ -104,7 +105,8 @@ class ViewQueries:
         from windowpane.spark.queries.followed_query import Elsewhere
 
         if self.is_remote:
-            assert isinstance(writer, LogWriter)
+            if not isinstance(writer, LogWriter):
+                raise MistakeError("on Spark Connect batches go through a log")
             self._start(name, changes, writer, Elsewhere(writer.log.last, take))
             return
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.errors import SqlRunError
+from windowpane.errors import MistakeError, SqlRunError
 from windowpane.hidden_columns import PARTITION
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.storage import Storage
@@ -192,7 +192,8 @@ class SourceRows:
 
     def watermark(self, micros: int) -> str:
         """Return a watermark in microseconds as SQL."""
-        assert self.table.watermark is not None
+        if self.table.watermark is None:
+            raise MistakeError("the source has a watermark")
         return instant_sql(str(micros), self.table.watermark.type)
 
     def _take(self, arrived: pa.Table, made: Made, begin: Progress, first: int) -> Taken:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from windowpane.errors import StoreError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
+from windowpane.errors import MistakeError, StoreError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
 from windowpane.sizes import Size
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
@@ -231,7 +231,8 @@ class SparkRunner:
         if name not in self._batches.by_tasks():
             return
         view, view_tables = self._streams.view(name), self._deliveries.view_tables
-        assert view_tables is not None
+        if view_tables is None:
+            raise MistakeError("tasks write views of stores that have such tables")
         with self._storage.transaction():
             batch = self._pending.stream(name).batch
             if self._fetched.get(name) != batch:

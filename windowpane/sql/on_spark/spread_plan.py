@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import PARTITION
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.macros import NOW
@@ -120,7 +121,8 @@ def _entries(node: Node, entrances: Mapping[str, int], direct: Direct, change_se
     entries = [staged.Entry(change_sets, ChangeSetParts(sources, direct.exchange, received))]
     for name, table in direct.tables.items():
         if direct.groups is not None and name == direct.groups.scan.relation:
-            assert entrances[GROUPS] == 1, "a second one would be a second operator"
+            if entrances[GROUPS] != 1:
+                raise MistakeError("a second one would be a second operator")
             made = streamed_groups(direct.groups, table, direct.rows(table, change_sets.sparkSession), direct.exchange)
             entries.append(staged.Entry(made, GroupParts(sources, direct.groups, direct.exchange), GROUPS))
             continue

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from windowpane.errors import MistakeError, present
 from windowpane.sql.catalog.entries import Catalog, ViewInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
@@ -123,7 +124,8 @@ class ViewBatches:
 
         name = view.relation.name
         if name in self.by_tasks():
-            assert self._deliveries.view_tables is not None
+            if self._deliveries.view_tables is None:
+                raise MistakeError("tasks write views of stores that have such tables")
             self._deliveries.view_tables.make_table(view)
         return BatchExchange(self.queries.exchange_folder(name))
 
@@ -197,7 +199,8 @@ class ViewBatches:
                     delta = self._collected(view, log.changes(number), is_kept=staging is None)
                     self._deliveries.fill({} if delta is None else {name: delta})
                 if staging is not None:
-                    assert self._deliveries.view_tables is not None
+                    if self._deliveries.view_tables is None:
+                        raise MistakeError("tasks write views of stores that have such tables")
                     self._deliveries.view_tables.merge(view, number, staging)
                 self._pending.took_directly(name, number, outcome.before.text(), outcome.after.text())
                 self._show_watermarks(view, outcome)
@@ -219,8 +222,7 @@ class ViewBatches:
         """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
         from windowpane.spark.queries.batch_query import write_by_tasks
 
-        view_tables = self._deliveries.view_tables
-        assert view_tables is not None
+        view_tables = present(self._deliveries.view_tables, "tasks write views of stores that have such tables")
         staging = view_tables.stage(view, number)
         write_by_tasks(batch, ToStaging(view_tables.url, staging, dict(view.ids)))
         return staging

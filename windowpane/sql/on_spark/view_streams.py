@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from windowpane.errors import ChangedPlanError
+from windowpane.errors import ChangedPlanError, MistakeError
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.failures.trying import tried_plan
@@ -56,7 +56,8 @@ class ViewStreams:
     def view(self, name: str) -> ViewInfo:
         """Return a view that exists."""
         view = self._catalog.entries[name]
-        assert isinstance(view, ViewInfo)
+        if not isinstance(view, ViewInfo):
+            raise MistakeError("the name is that of a view")
         return view
 
     # --- a new view ------------------------------------------------------------------------------------
@@ -93,7 +94,8 @@ class ViewStreams:
         """Return the program of a view that was made as one, with the SQL that runs and the types of its state."""
         node = view.job.node
         plan = self.program(node, node if view.strict else tried_plan(node))
-        assert isinstance(plan, StreamedPlan), "check_plan has seen that it is one still"
+        if not isinstance(plan, StreamedPlan):
+            raise MistakeError("check_plan has seen that it is one still")
         kept = self._pending.stream(view.relation.name).plan
         has_digits = kept.startswith(_PROGRAM + _BY_DIGITS)
         return plan.widened if isinstance(plan, StreamedGroups) and not has_digits else plan
@@ -108,7 +110,8 @@ class ViewStreams:
         if not _has_below(kept):
             return SpreadPlan(runs, layout=_layout_of(kept))
         found = self.spread(node, runs)
-        assert found.groups is not None, "check_plan has seen that there is a program still"
+        if found.groups is None:
+            raise MistakeError("check_plan has seen that there is a program still")
         return replace(found, layout=_layout_of(kept))
 
     def own_sources(self, view: ViewInfo) -> frozenset[str]:
@@ -172,8 +175,8 @@ class ViewStreams:
     def _bases(self, source: str) -> set[str]:
         """Return the tables and sources whose watermarks those of the columns of a relation are made of."""
         found = self._catalog.find(source)
-        assert found is not None
-        assert not isinstance(found, PlainView)
+        if found is None or isinstance(found, PlainView):
+            raise MistakeError("a view reads relations that exist")
         return {base for watermark in found.watermarks.values() for base, _ in watermark.parts}
 
     def _seen(self, source: str, base: str) -> str | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from windowpane.errors import MistakeError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Ids
 from windowpane.sql.expressions.expr import Expr, quoted
@@ -148,7 +149,8 @@ def with_inputs(node: Node, *inputs: Node) -> Node:
         return replace(changed, watermarks={**_gained(changed, inputs[0]), **node.watermarks})
     if isinstance(node, SetOperation):
         return replace(node, left=inputs[0], right=inputs[1])
-    assert isinstance(node, UnionAll)
+    if not isinstance(node, UnionAll):
+        raise MistakeError("every other node has one input")
     return replace(node, branches=tuple(inputs))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from windowpane.errors import MistakeError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
@@ -191,6 +192,7 @@ def _reads(node: Unary) -> tuple[set[str], bool]:
         return set(node.condition.columns), True
     if isinstance(node, ClockStamp):
         return set(), True
-    assert isinstance(node, Over), f"{node.label} is none of the nodes with one input"
+    if not isinstance(node, Over):
+        raise MistakeError(f"{node.label} is none of the nodes with one input")
     calls = set().union(*({*call.arguments, *([call.filter] if call.filter else [])} for call in node.calls))
     return calls | {*node.partition, *(item.column for item in node.order)}, True

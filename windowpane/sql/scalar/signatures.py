@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from windowpane.errors import MistakeError
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.types import BIGINT, DOUBLE, INTEGER, UNKNOWN, SqlType, is_instant, is_integer, is_number
 
@@ -33,7 +34,8 @@ def by_count(*builders: Builder) -> Builder:
                 return builder(arguments)
             except MismatchError as error:
                 problem = problem or error
-        assert problem is not None
+        if problem is None:
+            raise MistakeError("a function has a form")
         raise problem
 
     return bind

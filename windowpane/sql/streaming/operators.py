@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from windowpane.errors import MistakeError
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import (
@@ -227,7 +228,8 @@ def keys_of(node: Node, index: int) -> tuple[str, ...]:
         return node.partition
     if isinstance(node, Join):
         return tuple(pair[index] for pair in node.keys)
-    assert isinstance(node, SetOperation)
+    if not isinstance(node, SetOperation):
+        raise MistakeError("every other node with keys is a set operation")
     return tuple(column.id for column in node.inputs[index].columns[: len(node.columns)])
 
 

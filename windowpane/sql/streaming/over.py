@@ -16,7 +16,7 @@ from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock as EngineClock
 from windowpane.engines.protocol import Engine
-from windowpane.errors import InvalidSpecError, WindowpaneError
+from windowpane.errors import InvalidSpecError, MistakeError, WindowpaneError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.sql.embedded.storage import DuckBlobs, Storage
@@ -40,7 +40,8 @@ def over_spec(node: Over) -> OverSpec:
     order = tuple(OrderColumn(item.column, item.descending, nulls_first=item.nulls_first) for item in node.order)
     calls = []
     for call in node.calls:
-        assert call.over is not None, f"{call.function} has no counterpart in the OVER engines"
+        if call.over is None:
+            raise MistakeError(f"{call.function} has no counterpart in the OVER engines")
         calls.append(
             OverCall(
                 call.over,
@@ -85,8 +86,7 @@ def over_on_blobs(node: Over, storage: Storage, blobs: Blobs) -> Operator:
     """Return the operator that runs an OVER node on the OVER engines."""
     if node.closes:
         return ClosingOver(node, storage, blobs)
-    program = _program(node, storage)
-    assert program is not None, "the caller asked"
+    program = present(_program(node, storage), "the caller asked")
     return EngineOver(node, storage, blobs, program)
 
 

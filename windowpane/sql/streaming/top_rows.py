@@ -9,6 +9,7 @@ its top, see ``operators.Keyed``.
 
 from __future__ import annotations
 
+from windowpane.errors import MistakeError
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, TopN
@@ -39,7 +40,8 @@ class TopRows:
 
     def __init__(self, node: TopN, storage: Storage, owner: str, clock: Clock) -> None:
         """Run ``node`` with state under ``owner``."""
-        assert node.limit is not None, "without a limit there is no top"
+        if node.limit is None:
+            raise MistakeError("without a limit there is no top")
         self._node, self._storage, self._clock = node, storage, clock
         self._rows, self._top = state_table(owner, 0), f"windowpane_state.{quoted(f'{owner}/top')}"
         self._columns = [column.id for column in node.input.columns]

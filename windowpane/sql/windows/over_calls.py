@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from windowpane.errors import MistakeError, present
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import SqlType
@@ -124,16 +125,16 @@ def _leaves_out_peers(call: OverNodeCall) -> bool:
 
 def _without_peers(call: OverNodeCall, window: _Window, number: int) -> str:
     """Return such a call as a subquery over the rows of the same partition, numbered in both orders."""
-    assert call.frame is not None, "only calls with a frame leave out peers"
+    frame = present(call.frame, "only calls with a frame leave out peers")
     row, peers = (quoted(name) for name in _number_names(number))
     conditions = [f"{quoted(name)} IS NOT DISTINCT FROM {_SEEN_FROM}.{quoted(name)}" for name in window.partition]
-    if call.frame.units is Units.ROWS:
+    if frame.units is Units.ROWS:
         conditions += [
             f"{row} {sign} {_SEEN_FROM}.{row}{_steps(bound)}"
-            for sign, bound in ((">=", call.frame.start), ("<=", call.frame.end))
+            for sign, bound in ((">=", frame.start), ("<=", frame.end))
             if bound.side not in (Side.UNBOUNDED_PRECEDING, Side.UNBOUNDED_FOLLOWING)
         ]
-    itself = f" OR {row} = {_SEEN_FROM}.{row}" if call.frame.exclude is Exclude.TIES else ""
+    itself = f" OR {row} = {_SEEN_FROM}.{row}" if frame.exclude is Exclude.TIES else ""
     conditions.append(f"({peers} <> {_SEEN_FROM}.{peers}{itself})")
     return f"(SELECT {_aggregate(call, row)} FROM {_NUMBERED} WHERE {' AND '.join(conditions)})"
 
@@ -165,7 +166,8 @@ def _with_sessions(
     frames = dict.fromkeys(call.frame for call in calls if call.frame is not None and call.frame.units is Units.SESSION)
     names: dict[Frame | None, tuple[str, ...]] = {}
     for number, frame in enumerate(frames):
-        assert frame is not None
+        if frame is None:
+            raise MistakeError("only calls with a frame are taken")
         name, time = f"{_SESSION} {number}", quoted(order[0][0])
         by = f"PARTITION BY {', '.join(map(quoted, partition))} " if partition else ""
         window = f"({by}ORDER BY {order[0][1]})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from windowpane.errors import MistakeError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.aggregates import AGGREGATES
@@ -33,7 +34,8 @@ def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Tex
         array = flattened(binder.bind(tree.expressions[0]))
     except MismatchError as error:
         raise text.type_error(tree, f"UNNEST: {error}") from None
-    assert array.type.element is not None
+    if array.type.element is None:
+        raise MistakeError("it is an array")
     ordinality = tree.args.get("offset")
     names = ["unnest"]
     if ordinality:
@@ -48,7 +50,8 @@ def set_in_from(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> t
         SqlError: arguments of other types, or too few, with the place.
     """
     listed, series = _listed(tree, binder, text)
-    assert listed.type.element is not None
+    if listed.type.element is None:
+        raise MistakeError("it is an array")
     return _elements(one_row(ids), listed.sql, listed.type.element, ids, [str(tree.this).lower()], series)
 
 
@@ -95,7 +98,8 @@ class SetCalls:
                 raise self._text.unsupported(tree, f"{name} inside another call", "Put it into a subquery in FROM.")
             above = above.parent
         listed, series = _listed(tree, binder, self._text)
-        assert listed.type.element is not None
+        if listed.type.element is None:
+            raise MistakeError("it is an array")
         if listed.sql not in self._calls:
             column = self._ids.column(name, listed.type.element)
             self._calls[listed.sql] = (listed, column, series)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from windowpane.errors import MistakeError
 from windowpane.sql.bind.build_plan import top
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import quoted
@@ -62,7 +63,8 @@ def _numbered(node: Node) -> tuple[Over, set[str]] | None:
 def _with(node: Node, window: Over, shortened: Node) -> Node:
     if node is window:
         return shortened
-    assert isinstance(node, Project)
+    if not isinstance(node, Project):
+        raise MistakeError("between a filter and its window are projections only")
     return replace(node, input=_with(node.input, window, shortened))
 
 

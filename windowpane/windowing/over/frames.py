@@ -14,7 +14,7 @@ from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
 
-from windowpane.errors import InvalidFrameError
+from windowpane.errors import InvalidFrameError, MistakeError
 from windowpane.windowing.intervals import Interval
 
 Offset = int | float | Decimal | Interval
@@ -152,6 +152,13 @@ class Frame:
     def groups(cls, start: Bound, end: Bound = CURRENT_ROW, exclude: Exclude = Exclude.NO_OTHERS) -> Frame:
         """Return a frame that counts groups of peers."""
         return cls(Units.GROUPS, start, end, exclude)
+
+    @property
+    def session_gap(self) -> Offset:
+        """The gap of a SESSION frame, which has one."""
+        if self.gap is None:
+            raise MistakeError("a SESSION frame has a gap")
+        return self.gap
 
     @classmethod
     def session(cls, gap: Offset | timedelta, exclude: Exclude = Exclude.NO_OTHERS) -> Frame:

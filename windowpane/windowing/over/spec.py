@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import InvalidSpecError, present
 from windowpane.windowing.aggregates.registry import BINDERS
 from windowpane.windowing.aggregates.spec import Aggregate
 from windowpane.windowing.over.frames import (
@@ -101,6 +101,11 @@ class OverCall:
         self._check_arguments()
         self._check_frame()
         self._check_options()
+
+    @property
+    def own_frame(self) -> Frame:
+        """The frame of an aggregate or a value function, which has one."""
+        return present(self.frame, f"{self.function} has a frame")
 
     @classmethod
     def of(cls, aggregate: Aggregate, frame: Frame, filter: str | None = None, distinct: bool = False) -> OverCall:

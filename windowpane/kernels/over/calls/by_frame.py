@@ -46,9 +46,8 @@ def by_frame(call: OverCall, columns: pa.Schema, bound: BoundAggregate) -> ByFra
 
 def values_by_frame(rows: SortedRows, call: OverCall, bound: BoundAggregate, compute: ByFrame) -> pa.Array | None:
     """Return the value of each row that is wanted, NULL of the others; ``None`` where folding row by row is cheaper."""
-    assert call.frame is not None, "aggregates have a frame"
     wanted = np.flatnonzero(rows.wanted)
-    frames = WrittenFrames.of(rows.spans(call.frame), wanted, rows.filtered(call.filter))
+    frames = WrittenFrames.of(rows.spans(call.own_frame), wanted, rows.filtered(call.filter))
     if not frames.is_cheaper:
         return None
     names = list(dict.fromkeys(call.arguments))

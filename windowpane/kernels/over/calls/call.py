@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Doubles, Integers, Mask
-from windowpane.errors import AggregateOverflowError
+from windowpane.errors import AggregateOverflowError, MistakeError
 from windowpane.kernels.keys.ordered_codes import decoded, has_codes, is_sortable, ordered_codes, ranked_codes
 from windowpane.kernels.over.calls import numbering, picks
 from windowpane.kernels.over.calls.by_frame import by_frame, values_by_frame
@@ -136,9 +136,8 @@ class _FrameValue(CallKernel):
 
     def value(self, rows: SortedRows) -> pa.Array:
         call = self.call
-        assert call.frame is not None, "value functions have a frame"
         counted = rows.counted(call.arguments, None) if call.ignore_nulls else None
-        spans = rows.spans(call.frame)
+        spans = rows.spans(call.own_frame)
         if call.function == "last_value":
             picked = picks.last(spans, counted)
         else:
@@ -151,11 +150,10 @@ class _PickedAggregate(CallKernel):
 
     def value(self, rows: SortedRows) -> pa.Array:
         call = self.call
-        assert call.frame is not None, "aggregates have a frame"
         ignores_nulls = dict(call.parameters).get("ignore_nulls", False)
         counted = rows.counted(call.arguments if ignores_nulls else (), call.filter)
         pick = picks.last if call.function == "last" else picks.first
-        return picks.taken(rows.column(call.arguments[0]), pick(rows.spans(call.frame), counted))
+        return picks.taken(rows.column(call.arguments[0]), pick(rows.spans(call.own_frame), counted))
 
 
 class _Place(CallKernel):
@@ -185,9 +183,8 @@ class _Aggregate(CallKernel):
     """An aggregate of at most one argument, NULLs and rows that the FILTER leaves out not counted."""
 
     def value(self, rows: SortedRows) -> pa.Array:
-        assert self.call.frame is not None, "aggregates have a frame"
         counted = rows.counted(self.call.arguments, self.call.filter)
-        return self.over(rows, counted, counts(counted, rows.spans(self.call.frame)))
+        return self.over(rows, counted, counts(counted, rows.spans(self.call.own_frame)))
 
     @abstractmethod
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
@@ -214,15 +211,13 @@ class _Extreme(_Aggregate):
         return picks.taken(values, np.where(count > 0, found, picks.NOWHERE))
 
     def _spans(self, rows: SortedRows) -> list[tuple[Integers, Integers]]:
-        assert self.call.frame is not None, "aggregates have a frame"
-        return rows.spans(self.call.frame)
+        return rows.spans(self.call.own_frame)
 
 
 class _IntegerSum(_Aggregate):
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
-        assert self.call.frame is not None, "aggregates have a frame"
         values = np.where(counted, ordered_codes(self.argument(rows)), 0)
-        spans = rows.spans(self.call.frame)
+        spans = rows.spans(self.call.own_frame)
         for row, total in overflowing(values, spans):
             if rows.wanted[row]:
                 raise AggregateOverflowError(str(self.call), total, pa.int64())
@@ -231,9 +226,8 @@ class _IntegerSum(_Aggregate):
 
 class _IntegerMean(_Aggregate):
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
-        assert self.call.frame is not None, "aggregates have a frame"
         values = np.where(counted, ordered_codes(self.argument(rows)), 0)
-        spans = rows.spans(self.call.frame)
+        spans = rows.spans(self.call.own_frame)
         high, low = (sums(running(half), spans) for half in halves(values))
         return integer_means(high, low, count)
 
@@ -241,8 +235,7 @@ class _IntegerMean(_Aggregate):
 class _DecimalSum(_Aggregate):
     def halves(self, rows: SortedRows, counted: Mask) -> tuple[Integers, Integers]:
         """Return the halves of the total of each frame, in whole numbers of the last decimal place."""
-        assert self.call.frame is not None, "aggregates have a frame"
-        values, spans = np.where(counted, ordered_codes(self.argument(rows)), 0), rows.spans(self.call.frame)
+        values, spans = np.where(counted, ordered_codes(self.argument(rows)), 0), rows.spans(self.call.own_frame)
         high, low = halves(values)
         return sums(running(high), spans), sums(running(low), spans)
 
@@ -252,7 +245,8 @@ class _DecimalSum(_Aggregate):
 
 class _DecimalMean(_DecimalSum):
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
-        assert self.kind is not None, "it has an argument"
+        if self.kind is None:
+            raise MistakeError("it has an argument")
         wanted = np.where(rows.wanted, count, 0)
         return decimal_means(*self.halves(rows, counted), wanted, self.kind.scale, self.result_type, str(self.call))
 
@@ -260,9 +254,8 @@ class _DecimalMean(_DecimalSum):
 class _FloatSum(_Aggregate):
     def summed(self, rows: SortedRows, counted: Mask) -> Doubles:
         """Return the total of each frame."""
-        assert self.call.frame is not None, "aggregates have a frame"
         numbers = self.argument(rows).cast(pa.float64()).fill_null(0.0).to_numpy()
-        return float_sums(np.where(counted, numbers, -0.0), rows.spans(self.call.frame))
+        return float_sums(np.where(counted, numbers, -0.0), rows.spans(self.call.own_frame))
 
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         return pa.array(self.summed(rows, counted), mask=count == 0)

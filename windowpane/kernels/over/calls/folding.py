@@ -23,8 +23,7 @@ _Spans = tuple[tuple[int, int], ...]
 
 def folded(rows: SortedRows, call: OverCall, bound: BoundAggregate) -> pa.Array:
     """Return the value of an aggregate for each row that is wanted, NULL for the others."""
-    assert call.frame is not None, "aggregates have a frame"
-    spans = rows.spans(call.frame)
+    spans = rows.spans(call.own_frame)
     wanted = np.flatnonzero(rows.wanted)
     fold = _Fold(bound, _arguments(rows, call), call.distinct, [rows.column(n).type for n in call.arguments])
     values: list[Any] = [None] * rows.layout.size

@@ -53,8 +53,7 @@ class Running(ABC):
 
     def reaches_first(self, rows: SortedRows) -> Mask:
         """Return where the value needs a row before the segment's first, besides its carry columns."""
-        assert self.call.frame is not None, "numbering never does, and has its own"
-        unknown: Mask = rows.frames(self.call.frame).hi == rows.layout.first
+        unknown: Mask = rows.frames(self.call.own_frame).hi == rows.layout.first
         return unknown
 
 
@@ -143,8 +142,7 @@ class FrameEnds:
 
 def frame_ends(rows: SortedRows, call: OverCall) -> FrameEnds:
     """Return where the frames of a running aggregate end."""
-    assert call.frame is not None, "aggregates have a frame"
-    found = rows.frames(call.frame)
+    found = rows.frames(call.own_frame)
     return FrameEnds(np.maximum(found.hi - 1, 0), found.hi > found.lo)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from windowpane.errors import MistakeError
 from windowpane.kernels.over.calls.decimals import decimal_means, decimal_sums
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.calls import RunningIntegerSum
@@ -28,6 +29,7 @@ class RunningDecimalMean(RunningDecimalSum):
     """avg."""
 
     def value(self, rows: SortedRows) -> pa.Array:
-        assert self.kind is not None, "it has an argument"
+        if self.kind is None:
+            raise MistakeError("it has an argument")
         counts = np.where(rows.wanted, self.totals(rows), 0)
         return decimal_means(*self.summed(rows), counts, self.kind.scale, self.result_type, str(self.call))

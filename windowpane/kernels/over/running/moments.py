@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Doubles, Integers, Mask
+from windowpane.errors import MistakeError
 from windowpane.kernels.over.calls.doubles import doubles_of
 from windowpane.kernels.over.calls.welford import welford
 from windowpane.kernels.over.layout import Layout
@@ -49,7 +50,8 @@ class RunningMoments(Running):
     def value(self, rows: SortedRows) -> pa.Array:
         [name] = self.call.arguments
         variance = bind_call(self.call, pa.schema([(name, self.kind)]))
-        assert isinstance(variance, Variance), "the registry gives moments to variances only"
+        if not isinstance(variance, Variance):
+            raise MistakeError("the registry gives moments to variances only")
         ends = frame_ends(rows, self.call)
         count, squares = (rows.carries[name].to_numpy() for name in (self.names[0], self.names[2]))
         if not len(count):

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from windowpane.errors import MistakeError
 from windowpane.sql.bind.build_plan import close_sort
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
@@ -179,5 +180,6 @@ def _over(node: Node, place: int, source: Node) -> Node:
         return replace(node, branches=(*node.branches[:place], source, *node.branches[place + 1 :]))
     if isinstance(node, Join | SetOperation):
         return replace(node, left=source) if place == 0 else replace(node, right=source)
-    assert isinstance(node, Unary), "every other node has one input"
+    if not isinstance(node, Unary):
+        raise MistakeError("every other node has one input")
     return replace(node, input=source)

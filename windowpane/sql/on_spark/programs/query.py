@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.errors import MistakeError
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import TIMESTAMP
@@ -62,7 +63,8 @@ def _program_result(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: A
     carried = ", ".join(f"{column.name} {column.spark}" for column in plan.carried)
     schema = f"{_TIME} timestamp, {_HEARTBEAT} boolean" + (f", {carried}" if carried else "")
     made = mapped(read_columns(rows, source.needed(plan.scan.stored)), ToOperatorRows(plan, source), schema)
-    assert isinstance(plan, StreamedGroups | StreamedOver), "there are two kinds"
+    if not isinstance(plan, StreamedGroups | StreamedOver):
+        raise MistakeError("there are two kinds")
     return _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
 
 
