@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from windowpane.engines.common.late_rows import DROPPED
 from windowpane.engines.join.grouping import CoGroup
-from windowpane.engines.join.program import JoinProgram, JoinSide
+from windowpane.engines.join.program import LATE, JoinProgram, JoinSide
 from windowpane.engines.join.sides import tagged
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import Clock
@@ -106,6 +107,26 @@ def test_a_late_row_that_is_equal_to_another_but_written_differently_is_emitted_
     assert bucket.run(MIN, [(1, "a", zero)], [(3, "a", 4)]) == []
     assert repr(bucket.run(15)) == repr([(zero, 4)])
     assert repr(bucket.run(15, [(0, "a", other)])) == repr([(other, 4)])
+
+
+@pytest.mark.parametrize("engine", ["join_asof", "join reference"])
+@pytest.mark.parametrize("limit", ["tolerance", "retain"])
+def test_a_late_version_that_no_left_row_to_come_can_take_is_dropped(engine: str, limit: str):
+    right = replace(SIDE, has_late_output=True)
+    bucket = Bucket(match=AsOfMatch(tolerance=10) if limit == "tolerance" else AsOfMatch(retain=10), right=right)
+    bucket.program = replace(bucket.program, engine=engine)
+
+    def dropped(watermark: int, *versions: tuple[Any, ...]) -> dict[int, bool]:
+        bucket.take(watermark, right=list(versions))
+        late = [table for number, table in bucket.output.tables if number == LATE["right"]]
+        return {row["v"]: row[DROPPED] for table in late for row in table.to_pylist()}
+
+    assert dropped(MIN, (100, "a", 1)) == {}
+    # Left rows to come are at 106 or later: the version of 96 is in reach of the first of them, that of 95 of none.
+    at_105 = dropped(105, (99, "a", 2), (103, "a", 3), (95, "c", 4), (96, "c", 5), (104, None, 6))
+    assert at_105 == {2: True, 3: False, 4: True, 5: False, 6: True}
+    # The anchor of 103 has gone out of reach itself, and what is older than it no less.
+    assert dropped(200, (102, "a", 7), (195, "a", 8), (191, "c", 9)) == {7: True, 8: False, 9: False}
 
 
 def test_an_upper_bound_of_each_row():

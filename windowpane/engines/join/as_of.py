@@ -32,6 +32,7 @@ from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.shown import NOTHING, Shown
 from windowpane.engines.join.versions import versions_among
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.joining.ranges import Places, moved
 from windowpane.state.blob_store import BlobStore
@@ -163,7 +164,8 @@ class _AsOfBatch(PagedBatch):
 
     @property
     def _match(self) -> AsOfMatch:
-        assert isinstance(self.program.match, AsOfMatch), "refusal"
+        if not isinstance(self.program.match, AsOfMatch):
+            raise MistakeError("the engine refuses other joins")
         return self.program.match
 
     def take(self) -> None:
@@ -189,10 +191,11 @@ class _AsOfBatch(PagedBatch):
         return table.filter(pa.array(~is_older))
 
     def _is_older(self, table: pa.Table, is_late: Mask) -> Mask:
-        """Return which late versions nothing will match: those older than the anchor of their key, and those without a key.
+        """Return which late versions nothing will match: without a key, older than the anchor of it, or too old for an anchor.
 
         A late version that is taken becomes the anchor.
         """
+        begin = max((add_clamped(self.horizon, -limit) for limit in self._limits), default=MIN - 1)
         late = table.filter(pa.array(is_late))
         held = self.rows["right"].table.select(late.column_names)
         held = held.filter(pa.array(np.isin(hashes_of(integers(held[ORDER])), hashes_of(integers(late[ORDER])))))
@@ -204,7 +207,7 @@ class _AsOfBatch(PagedBatch):
                 anchors[code] = max(time, anchors.get(code, time))
         older = np.zeros(late.num_rows, np.bool_)
         for row, (code, time) in enumerate(zip(codes[held.num_rows :].tolist(), integers(late[TIME]).tolist(), strict=True)):
-            older[row] = code < 0 or time < anchors.get(code, MIN)
+            older[row] = code < 0 or time <= begin or time < anchors.get(code, MIN)
             if not older[row]:
                 anchors[code] = time
         found = np.zeros(table.num_rows, np.bool_)
@@ -311,7 +314,8 @@ class _AsOfBatch(PagedBatch):
 
     def _correct(self, rows: Integers, chosen: Integers) -> None:
         """Emit the left rows whose version differs from the one they were last emitted with."""
-        assert self._shown is not None, "left rows are emitted at once"
+        if self._shown is None:
+            raise MistakeError("left rows are emitted at once")
         left, right = self.rows["left"], self.rows["right"].table
         changes = self._shown.changes(rows, right, self._matched(rows, chosen))
         if not changes.words:

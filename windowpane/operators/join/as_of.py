@@ -129,7 +129,7 @@ class AsOfJoinOperator:
 
     def takes_late_version(self, time: int, watermark: int) -> bool:
         """Whether a late right row of the current key can still match left rows to come."""
-        if self._match.direction != "backward":
+        if self._match.direction != "backward" or self._is_expired(_Version(time, None), watermark):
             return False
         older = [each.time for each in self._rows.read(_VERSIONS) if each.time <= watermark - self._behind]
         return not older or time >= older[-1]
