@@ -12,8 +12,10 @@ from windowpane.errors import InvalidSpecError, NonMergingTriggerError
 from windowpane.planning.description import describe
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
-from windowpane.planning.windows import FunctionPlan, WindowPlan
+from windowpane.planning.windows import FunctionPlan, WindowPlan, unfired_text, warn_of_unfired_rows
+from windowpane.testing import WindowTestHarness
 from windowpane.windowing.functions import WindowFunctionSpec
+from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 
 COUNT = FunctionPlan("aggregate", aggregates=(("n", wp.count()), ("s", wp.sum("v"))))
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -156,6 +158,49 @@ def test_explain_says_what_runs_and_why():
     unforeseen = dataclasses.replace(late, foresees_watermark=False)
     text = explain(unforeseen, compile_program(unforeseen, TYPES, ("k", "v", "t")), "3 buckets, 3 cores")
     assert "off: late rows are an output, and needed whole: no task knows a bound of the watermark" in text
+
+
+@pytest.mark.parametrize(
+    ("trigger", "loses"),
+    [
+        (wp.ContinuousProcessingTimeTrigger.of(5), True),
+        (wp.PurgingTrigger.of(wp.ContinuousProcessingTimeTrigger.of(5)), True),
+        (wp.ProcessingTimeTrigger(), True),
+        (wp.CountTrigger.of(3), True),
+        (wp.DeltaTrigger.of(1.0, lambda old, new: 0.0), True),
+        (wp.EndOfStreamTrigger(), True),
+        (wp.NeverTrigger(), True),
+        (wp.EventTimeTrigger(), False),
+        (wp.ContinuousEventTimeTrigger.of(5), False),
+        (wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(3), "1 hour"), False),
+        (wp.EachBatch(), False),
+        (wp.AfterWatermark(early=wp.AfterCount(3)), False),
+        (wp.Repeatedly(wp.AfterProcessingTime(5)), False),
+    ],
+    ids=str,
+)
+def test_explain_says_which_triggers_drop_rows_with_their_window(trigger, loses):
+    """As Flink's triggers do: they have no answer to the cleanup of the window, or another one than FIRE."""
+    composed = PaneSettings("accumulating") if isinstance(trigger, wp.ComposableTrigger) else DEFAULT_PANES
+    written = dataclasses.replace(plan(trigger=wp.EventTimeTrigger()), trigger=trigger, panes=composed)
+    assert ("unfired rows" in written.explain({}, "1 bucket")) == loses
+    harness = WindowTestHarness(wp.TumblingEventTimeWindows.of(10), written.effective_trigger)
+    harness.process_element({"v": 1}, timestamp=1, key="a")
+    harness.finish_batch()
+    harness.process_watermark(9)
+    assert (not harness.output) == loses
+    assert harness.state_entries() == []
+
+
+def test_windows_of_the_clock_and_co_grouped_ones_lose_rows_likewise(caplog):
+    by_clock = wp.TumblingProcessingTimeWindows.of(10)
+    assert unfired_text(wp.CountTrigger.of(3), by_clock)
+    assert unfired_text(wp.EventTimeTrigger(), by_clock)
+    assert not unfired_text(wp.ContinuousProcessingTimeTrigger.of(5), by_clock)
+    assert not unfired_text(wp.CountTrigger.of(3), wp.GlobalWindows.create())
+    warn_of_unfired_rows(wp.CountTrigger.of(3), unfired_text(wp.CountTrigger.of(3), HOURLY))
+    assert "CountTrigger(max_count=3): rows since its last firing are dropped" in caplog.text
+    assert "AfterWatermark(early=...)" in caplog.text
 
 
 def test_the_planner_takes_the_row_engine_where_no_other_is_exact_and_says_why():

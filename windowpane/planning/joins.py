@@ -12,6 +12,7 @@ from typing import Any
 from windowpane.engines.join.program import JoinProgram
 from windowpane.errors import InvalidSpecError, UnsupportedJoinError
 from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.planning.windows import unfired_text
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import Expression, Side
 from windowpane.windowing.joins import (
@@ -135,6 +136,12 @@ class JoinPlan:
         trigger = self.request.trigger
         return uses_clock(self.request.match) or (trigger is not None and trigger.uses_processing_time)
 
+    @property
+    def unfired_text(self) -> str:
+        """What becomes of rows that no firing shows, where their window is cleaned up with them; empty where there are none."""
+        match = self.request.match
+        return unfired_text(self.request.trigger, match.assigner) if isinstance(match, WindowMatch) else ""
+
     def explain(self, program: JoinProgram, engine: Mapping[str, str], buckets: str) -> str:
         """Return the plan as text.
 
@@ -156,6 +163,7 @@ class JoinPlan:
                 else {"emit": f"on update: rows of {', '.join(request.updates)} are corrected until final"}
             ),
             **self._held(program),
+            **({"unfired rows": self.unfired_text} if self.unfired_text else {}),
             "costs": self._costs(),
             "late rows": ", ".join(f"{side} {_where(tag)}" for side, tag in zip(("left", "right"), request.late, strict=True)),
             "passed on": _passed_text(program),

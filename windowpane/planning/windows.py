@@ -5,6 +5,7 @@ A plan knows names, not types: the planner resolves it against the types of its 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.spec import Refine, WindowSpec
 from windowpane.windowing.times import format_micros
-from windowpane.windowing.triggers import Trigger
+from windowpane.windowing.triggers import NeverTrigger, Trigger
 from windowpane.windowing.triggers.composable import ComposableTrigger
 
 
@@ -116,6 +117,11 @@ class WindowPlan:
         return by_clock or self.effective_trigger.uses_processing_time
 
     @property
+    def unfired_text(self) -> str:
+        """What becomes of rows that no firing shows, where their window is cleaned up with them; empty where there are none."""
+        return unfired_text(self.effective_trigger, self.assigner)
+
+    @property
     def reads_rows(self) -> bool:
         """Whether a part of the program sees whole rows, and not only the arguments of built-in aggregates."""
         return not self.function.aggregates or reads_elements(self.assigner, self.effective_trigger, self.evictor)
@@ -146,6 +152,7 @@ class WindowPlan:
             f"  trigger         {describe(self.trigger or self.effective_trigger)}{'' if self.trigger else ' (default)'}",
             *([] if self.panes == DEFAULT_PANES else [f"  panes           {self.panes.text}"]),
             f"  evictor         {describe(self.evictor) if self.evictor else 'none'}",
+            *([f"  unfired rows    {self.unfired_text}"] if self.unfired_text else []),
             f"  lateness        {format_micros(self.settings.allowed_lateness)}, refinements: {self.refine}",
             f"  late rows       {self.settings.late_text}",
             f"  function        {self._function_text()}",
@@ -160,3 +167,18 @@ class WindowPlan:
             return self.function.text or self.function.kind
         named = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.function.aggregates)
         return named if self.function.process is None else f"{named}; process {describe(self.function.process)}"
+
+
+def warn_of_unfired_rows(trigger: Trigger | ComposableTrigger | None, text: str) -> None:
+    """Warn where rows are lost by a trigger; one that never fires is there for that."""
+    if text and not isinstance(trigger, NeverTrigger):
+        logging.getLogger(__name__).warning("%s: rows since its last firing are %s.", trigger, text)
+
+
+def unfired_text(trigger: Trigger | None, assigner: WindowAssigner) -> str:
+    """Return what becomes of rows that no firing of a trigger shows; empty where the end of a window makes it fire."""
+    is_event_time = assigner.is_event_time
+    if trigger is None or isinstance(assigner, GlobalWindows) or trigger.fires_at_end(is_event_time):
+        return ""
+    instead = "AfterWatermark(early=...)" if is_event_time else "ContinuousProcessingTimeTrigger"
+    return f"dropped at the end of their window: the trigger does not fire there, as in Flink; {instead} does"

@@ -24,6 +24,7 @@ from windowpane.errors import (
 from windowpane.hidden_columns import KEY_HASH, PREFIX, TIME
 from windowpane.planning.join_programs import compile_join, explain
 from windowpane.planning.joins import JoinPlan, JoinRequest, side_tags
+from windowpane.planning.windows import warn_of_unfired_rows
 from windowpane.spark.building.expressions import column_of
 from windowpane.spark.building.join_names import JoinNames, Selected
 from windowpane.spark.building.operator_input import BothSides, SourceRows, encoder_of
@@ -60,6 +61,7 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
     _check_sources(sources, request)
     watermarks = left.watermark_words, right.watermark_words
     plan = JoinPlan(request, (str(left.event_time), str(right.event_time)), left.is_streaming, watermarks)
+    warn_of_unfired_rows(request.trigger, plan.unfired_text)
     visible = {side: _visible(source) for side, source in sources.items()}
     declared = _declared(left, request)
     names = JoinNames(request, visible, declared.names)

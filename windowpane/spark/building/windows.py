@@ -15,7 +15,7 @@ from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PASSED, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
-from windowpane.planning.windows import FunctionPlan, WindowPlan
+from windowpane.planning.windows import FunctionPlan, WindowPlan, warn_of_unfired_rows
 from windowpane.spark.building.expressions import column_of, sort_of
 from windowpane.spark.building.operator_input import SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
@@ -77,6 +77,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         side_schemas=_side_schemas(source, plan),
     )
     plan = dataclasses.replace(plan, keys=tuple(key_fields.names), order_by=order)
+    warn_of_unfired_rows(plan.trigger, plan.unfired_text)
     program = compile_program(plan, types, rows)
     _check_clock(source, plan)
     kept = {*program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}

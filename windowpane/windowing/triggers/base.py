@@ -168,6 +168,17 @@ class Trigger(metaclass=SpecType):
         """Whether this trigger may register processing-time timers: by default, whether it overrides ``on_processing_time``."""
         return type(self).on_processing_time is not Trigger.on_processing_time
 
+    def fires_at_end(self, event_time: bool) -> bool:
+        """Return whether a window fires when its clock passes its end; where not, rows since its last firing are never shown.
+
+        Args:
+            event_time: whether that clock is the watermark, and not the clock of the machine.
+
+        By default, whether it overrides the callback of that clock's timers, which the cleanup of a window calls, too.
+        """
+        name = "on_event_time" if event_time else "on_processing_time"
+        return getattr(type(self), name) is not getattr(Trigger, name)
+
     def check_window(self, window: Window) -> None:
         """Refuse a kind of window this trigger cannot work on; called before each callback. The default takes every kind."""
 

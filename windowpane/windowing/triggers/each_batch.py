@@ -26,6 +26,10 @@ class EachBatch(Trigger):
         """Fire; the operator holds it back until the batch ends."""
         return TriggerResult.FIRE
 
+    def fires_at_end(self, event_time: bool) -> bool:
+        """Return true: no row is left when a batch ends."""
+        return True
+
     def can_merge(self) -> bool:
         """Return true."""
         return True

@@ -28,6 +28,10 @@ class EndOfStreamTrigger(Trigger):
         """Fire at the end of the stream."""
         return TriggerResult.FIRE if time == MAX else TriggerResult.CONTINUE
 
+    def fires_at_end(self, event_time: bool) -> bool:
+        """Return false: windows that end before the stream are gone by then."""
+        return False
+
     def can_merge(self) -> bool:
         """Return true: the timer is set anew."""
         return True

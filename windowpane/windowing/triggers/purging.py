@@ -57,6 +57,10 @@ class PurgingTrigger(Trigger):
         """Whether the inner trigger does."""
         return self.inner.uses_processing_time
 
+    def fires_at_end(self, event_time: bool) -> bool:
+        """Return what the inner trigger answers."""
+        return self.inner.fires_at_end(event_time)
+
     def check_window(self, window: Window) -> None:
         """Refuse what the inner trigger refuses."""
         self.inner.check_window(window)
