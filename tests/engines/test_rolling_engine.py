@@ -114,6 +114,26 @@ def test_a_late_row_is_emitted_with_all_rows_before_it(engine: Any) -> None:
 
 
 @ENGINES
+def test_a_batch_emits_a_key_whose_windows_were_empty_only_if_its_values_changed(engine: Any) -> None:
+    """Nothing has taken the last values back, so a reader still sees them."""
+    program = program_of(call("n", count(), 10), call("total", sum("v"), 10), emit="batch")
+    batches: Batches = [
+        (MIN, [("a", 1, 5), ("b", 2, 5)]),
+        (99, []),
+        (99, [("a", 101, 5), ("b", 101, 6), ("c", 101, 5)]),
+        (299, [("a", 301, 2), ("a", 302, 3)]),
+        (499, [("a", 501, 3), ("a", 502, 2)]),
+    ]
+    assert results(engine, program, batches) == [
+        [("a", 1, 1, 5), ("b", 2, 1, 5)],
+        [],
+        [("b", 101, 1, 6), ("c", 101, 1, 5)],
+        [("a", 302, 2, 5)],
+        [],
+    ]
+
+
+@ENGINES
 def test_each_tick_is_emitted_where_the_watermark_jumps(engine: Any) -> None:
     program = program_of(call("n", count(), 10, exact=True), call("top", max("v"), 5, exact=True), emit="tick")
     batches: Batches = [(MIN, [("a", 1, 1), ("a", 2, 7), ("b", 12, 3)]), (14, []), (40, [])]

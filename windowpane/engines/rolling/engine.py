@@ -57,7 +57,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.rolling.spec import RollingEmit
-from windowpane.windowing.times import MIN
+from windowpane.windowing.times import MAX, MIN
 
 PAGE_KEYS = Size("keys of a page of rolling features", 1 << 10, (2, 4))
 DENSE_KEYS = Size("keys of a page of rolling features among pages that are all replaced", 1 << 16, (4, 8))
@@ -309,13 +309,9 @@ class _Batch:
         if self._spec.emit is not RollingEmit.EACH:
             self._by_tick += sum(table.num_rows for table in self._out[emitted:])
         stays = pieces.times >= self._spec.kept_from(min(watermark, FAR))
-        if not stays.all():
-            pieces = pieces.take(stays)
-            is_empty = np.bincount(pieces.owners, minlength=len(keys)) == 0
-            keys.is_out[is_empty] = False
-            keys.seen[is_empty] = MIN
-            keys.as_of[is_empty] = MIN
-            keys.newest[is_empty] = MIN
+        pieces = pieces if stays.all() else pieces.take(stays)
+        if self._spec.emit is not RollingEmit.BATCH or watermark == MAX:
+            keys.forget(np.bincount(pieces.owners, minlength=len(keys)) == 0)
         set_looks(self._spec, keys, pieces, due, watermark)
         return keys, pieces
 

@@ -132,6 +132,12 @@ class Keys:
         joined.newest[found] = np.maximum(joined.newest[found], other.newest)
         return joined, found
 
+    def forget(self, which: Mask) -> None:
+        """Forget what was emitted of some keys."""
+        self.is_out[which] = False
+        for instants in (self.as_of, self.seen, self.newest):
+            instants[which] = MIN
+
     def to_table(self) -> pa.Table:
         """Return the keys as a table."""
         columns = [pa.array(self.hashes), *self.columns, pa.array(self.as_of), pa.array(self.is_out), pa.array(self.seen)]
@@ -153,7 +159,7 @@ class Keys:
 
 
 def held_table(keys: Keys, pieces: Pieces) -> pa.Table:
-    """Return keys that have pieces, with these, as pages keep them."""
+    """Return keys that have pieces, with these, or whose last row is still theirs, as pages keep them."""
     counts = np.bincount(pieces.owners, minlength=len(keys))
     columns = [pa.array(pieces.times), *map(flat, pieces.partials.columns)]
     names = [TIME, *pieces.partials.column_names]
@@ -162,7 +168,8 @@ def held_table(keys: Keys, pieces: Pieces) -> pa.Table:
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(columns, names))
     table = keys.to_table().append_column(_PIECES, lists)
-    return table if (counts > 0).all() else table.filter(pa.array(counts > 0))
+    is_held = (counts > 0) | keys.is_out
+    return table if is_held.all() else table.filter(pa.array(is_held))
 
 
 def of_held_table(table: pa.Table) -> tuple[Keys, Pieces]:

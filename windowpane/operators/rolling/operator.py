@@ -4,7 +4,7 @@ State of a key, by name: ``rows``, all rows that a window can still see, in orde
 row that was emitted last; ``seen``, the instant that features were last computed for; ``look``, its timer. Where ticks are
 corrected: ``out``, the ticks at which the key was emitted, and how often again; ``shown``, what a reader sees of the newest tick,
 if a correction was made after the last row. A key is looked at when a row enters or leaves one of its windows at a tick, and when
-a row is past all windows.
+a row is past all windows. Where only rows emit, a key stays with its last features: nothing has taken them back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from windowpane.operators.rolling.features import Features, HeldRow
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.rolling.spec import RollingEmit, RollingSpec
-from windowpane.windowing.times import MIN
+from windowpane.windowing.times import MAX, MIN
 
 
 class RollingRow(NamedTuple):
@@ -179,7 +179,8 @@ class RollingOperator:
         kept = [row for row in rows if self._spec.forgotten(row.time) > now]
         self.forgotten += len(rows) - len(kept)
         self._state.put(None, "rows", kept or None)
-        if not kept:
+        is_shown = self._spec.emit is RollingEmit.BATCH and now < MAX and self._state.get(None, "last") is not None
+        if not kept and not is_shown:
             self._state.put(None, "out", None)
             self._state.put(None, "shown", None)
             self._state.put(None, "last", None)
@@ -187,7 +188,7 @@ class RollingOperator:
         earlier, key_bytes = self._state.get(None, "look"), self._state.current_key_bytes
         if earlier is not None:
             self._timers.remove(earlier, key_bytes, None)
-        look = min((moment for row in kept for moment in self._moments(row, now)), default=None)
+        look = min((moment for row in kept for moment in self._moments(row, now)), default=MAX if is_shown else None)
         self._state.put(None, "look", look)
         if look is not None:
             self._timers.add(look, key_bytes, None)
