@@ -71,8 +71,7 @@ def over(
             "changes with the rows they change, and break ties of the order."
         )
     source = Source.of(dataframe, event_time, watermark, heartbeat, name)
-    source.require(keys, "key")
-    return OverStream(source, keys, rows_default)
+    return OverStream(source, source.require(keys, "key"), rows_default)
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,7 @@ class RollingStream(Guided):
         """
         if not keys or not all(isinstance(key, str) for key in keys):
             raise InvalidSpecError(f"by takes names of columns, such as by('card'), got {keys!r}.")
-        self.source.require(keys, "by")
-        return RollingFeatures(self.source, RollingRequest(keys))
+        return RollingFeatures(self.source, RollingRequest(self.source.require(keys, "by")))
 
 
 @dataclass(frozen=True, eq=False)

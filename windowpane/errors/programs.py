@@ -33,11 +33,12 @@ class MissingWatermarkError(InvalidSpecError):
 
 
 class DuplicateColumnError(InvalidSpecError):
-    """Two columns of a result have one name."""
+    """Two columns of a result have one name, or two of the input that a name may mean."""
 
-    def __init__(self, columns: Iterable[str], way_out: str) -> None:
-        """Name the columns and what to do."""
-        super().__init__(f"the result would have {', '.join(map(repr, columns))} twice. {way_out}")
+    def __init__(self, columns: Iterable[str], way_out: str, who: str = "the result would have") -> None:
+        """Name the columns, who has them, and what to do."""
+        named = dict.fromkeys(map(repr, columns))
+        super().__init__(f"{who} {', '.join(named)}{' twice' if len(named) == 1 else ', which are one name'}. {way_out}")
 
 
 class EmptyIntervalError(InvalidSpecError):

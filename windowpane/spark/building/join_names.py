@@ -5,8 +5,7 @@ A column ``x`` of the left side is ``left.x`` where rows leave the operator; Spa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import functions as F
 
@@ -31,28 +30,35 @@ class JoinNames:
         carried: of each side, all columns that its rows need.
     """
 
-    def __init__(self, request: JoinRequest, visible: Mapping[Side, list[str]], declared: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        request: JoinRequest,
+        visible: Mapping[Side, list[str]],
+        declared: Sequence[str] = (),
+        fold: Callable[[str], str] = str,
+    ) -> None:
         """Resolve names.
 
         Args:
             request: the arguments of the fluent API.
             visible: the columns of each side that users see.
             declared: the columns that a function of co_group returns.
+            fold: makes names equal that mean one column.
 
         Raises:
             UnknownColumnError: a side has no such column.
             DuplicateColumnError: the result would have two columns of one name.
             InvalidSpecError: a column of the result is none.
         """
-        self._request, self._visible, self._declared = request, visible, declared
+        self._request, self._visible, self._declared, self._fold = request, visible, declared, fold
         self._windowed = isinstance(request.match, WindowMatch)
         all_columns = dict(self._all())
         chosen = [each for name, given in request.columns for each in self._chosen(name, given, all_columns)]
         corrects = bool(request.settings.allowed_lateness) and self._windowed and request.co_group is None
-        _refuse_twice([name for name, _ in chosen] + ([CHANGE_TYPE] if corrects or request.updates else []))
+        self._refuse_twice([name for name, _ in chosen] + ([CHANGE_TYPE] if corrects or request.updates else []))
         of_left = [name for name, expression in chosen if isinstance(expression, SideName) and expression.side == "left"]
         for name in request.updates:
-            if name not in of_left:
+            if fold(name) not in map(fold, of_left):
                 raise UnknownColumnError(name, "emit_on_update: columns of the left side in the result", of_left)
         used = [part for _, expression in chosen for part in sides_in(expression)]
         self._check(used, "select")
@@ -70,25 +76,25 @@ class JoinNames:
                 *bounds,
                 *((name, Name(name)) for name in self._declared),
             ]
-            _refuse_twice([name for name, _ in grouped])
+            self._refuse_twice([name for name, _ in grouped])
             return grouped
         if request.how in LEFT_ONLY:
             own: list[tuple[str, Expression]] = [(name, SideName("left", name)) for name in left]
-            _refuse_twice([name for name, _ in (*own, *bounds)])
+            self._refuse_twice([name for name, _ in (*own, *bounds)])
             return [*own, *bounds]
         keys = [each for one, other in request.on for each in self._keys(one, other)]
-        both = set(left) & set(right)
+        both = {*map(self._fold, left)} & {*map(self._fold, right)}
         columns = [*keys, *bounds]
         own_keys: dict[Side, set[str]] = {"left": {one for one, _ in request.on}, "right": {other for _, other in request.on}}
         for (side, names), prefix in zip(self._visible.items(), request.prefixes, strict=True):
             rest = (name for name in names if name not in own_keys[side])
-            columns += [(f"{prefix}{name}" if name in both else name, SideName(side, name)) for name in rest]
-        _refuse_twice([name for name, _ in columns])
+            columns += [(f"{prefix}{name}" if self._fold(name) in both else name, SideName(side, name)) for name in rest]
+        self._refuse_twice([name for name, _ in columns])
         return columns
 
     def _keys(self, left: str, right: str) -> list[tuple[str, Expression]]:
         """Return the columns of a pair of keys: one of the side that is present if both have one name."""
-        if left != right:
+        if self._fold(left) != self._fold(right):
             return [(left, SideName("left", left)), (right, SideName("right", right))]
         present: Expression = SideName("left", left)
         if self._request.how == "right":
@@ -104,9 +110,10 @@ class JoinNames:
 
         def leaf(part: Expression) -> Expression | None:
             if isinstance(part, Name):
-                if part.name not in all_columns:
+                found = next((made for known, made in all_columns.items() if self._fold(known) == self._fold(part.name)), None)
+                if found is None:
                     raise UnknownColumnError(part.name, "select", all_columns)
-                return all_columns[part.name]
+                return found
             if isinstance(part, Constant) and is_column(part.value):
                 raise InvalidSpecError(
                     f"select {name}={given!r}: a PySpark Column does not say of which side it is. Write "
@@ -122,6 +129,16 @@ class JoinNames:
                 raise UnknownColumnError(name.name, f"{role}: {name.side} side", self._visible[name.side])
             if name.side == "right" and self._request.how in LEFT_ONLY:
                 raise InvalidSpecError(f"{role}: a {self._request.how} join has left columns only, and {name!r} is none.")
+
+    def _refuse_twice(self, names: list[str]) -> None:
+        folded = [self._fold(name) for name in names]
+        twice = [name for name in dict.fromkeys(names) if folded.count(self._fold(name)) > 1]
+        if twice:
+            raise DuplicateColumnError(
+                twice,
+                "Give them names of their own: prefixes=('l_', 'r_') for names that both sides have, or withColumnRenamed on one "
+                "of them before the join.",
+            )
 
     def _carried(self, side: Side) -> tuple[str, ...]:
         """Return the columns that a side needs: keys, those of the result, what the match reads; all for late rows and gaps."""
@@ -149,16 +166,6 @@ def _resolved(expression: Expression) -> Expression:
         return Name(passed_name(part.side, part.name)) if isinstance(part, SideName) else None
 
     return replaced(expression, leaf)
-
-
-def _refuse_twice(names: list[Any]) -> None:
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise DuplicateColumnError(
-            twice,
-            "Give them names of their own: prefixes=('l_', 'r_') for names that both sides have, or withColumnRenamed on one of "
-            "them before the join.",
-        )
 
 
 __all__ = ["JoinNames", "Selected"]

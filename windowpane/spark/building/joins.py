@@ -25,11 +25,12 @@ from windowpane.hidden_columns import KEY_HASH, PREFIX, TIME
 from windowpane.planning.join_programs import compile_join, explain
 from windowpane.planning.joins import JoinPlan, JoinRequest, side_tags
 from windowpane.planning.windows import warn_of_unfired_rows
-from windowpane.spark.building.expressions import column_of
+from windowpane.spark.building.expressions import column_of, replaced
 from windowpane.spark.building.join_names import JoinNames, Selected
 from windowpane.spark.building.operator_input import BothSides, SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.internals.column_names import column_named, folding
 from windowpane.spark.internals.query_plans import metrics_names
 from windowpane.spark.queries.settings import watermark_policy
 from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, Source
@@ -38,7 +39,7 @@ from windowpane.spark.stages.project import Projection, key_hash, quoted, refuse
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.changes import CHANGE_TYPE
-from windowpane.windowing.expressions import SIDES, Expression, Name, Side, sides_in
+from windowpane.windowing.expressions import SIDES, Expression, Name, Side, SideName, sides_in
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, uses_event_time
 
 _WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
@@ -58,13 +59,14 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
         UnknownColumnError: a side has no such column.
     """
     sources: dict[Side, Source] = {"left": left, "right": right}
+    request = _spelled(request, sources)
     _check_sources(sources, request)
     watermarks = left.watermark_words, right.watermark_words
     plan = JoinPlan(request, (str(left.event_time), str(right.event_time)), left.is_streaming, watermarks)
     warn_of_unfired_rows(request.trigger, plan.unfired_text)
     visible = {side: _visible(source) for side, source in sources.items()}
     declared = _declared(left, request)
-    names = JoinNames(request, visible, declared.names)
+    names = JoinNames(request, visible, declared.names, folding(left.dataframe.sparkSession))
     keys = _key_types(sources, request)
     sides = {side: _Side.of(side, sources[side], names, keys, request) for side in SIDES}
     is_passed = any(source.kind is not Upstream.SOURCE for source in sources.values())
@@ -98,6 +100,27 @@ def _declared(source: Source, request: JoinRequest) -> T.StructType:
 
 
 # The sources.
+
+
+def _spelled(request: JoinRequest, sources: Mapping[Side, Source]) -> JoinRequest:
+    """Return a request with the columns of both sides as these spell them."""
+
+    def leaf(part: Expression) -> Expression | None:
+        return SideName(part.side, named(part.side, part.name)) if isinstance(part, SideName) else None
+
+    def named(side: Side, name: str) -> str:
+        return column_named(sources[side].dataframe, name) or name
+
+    match, condition = request.match, request.condition
+    if isinstance(match, IntervalMatch) and match.upper_column is not None:
+        match = dataclasses.replace(match, upper_column=named("left", match.upper_column))
+    return dataclasses.replace(
+        request,
+        on=tuple((named("left", one), named("right", other)) for one, other in request.on),
+        match=match,
+        condition=None if condition is None else replaced(condition, leaf),
+        columns=tuple((name, None if given is None else replaced(given, leaf)) for name, given in request.columns),
+    )
 
 
 def _check_sources(sources: Mapping[Side, Source], request: JoinRequest) -> None:
@@ -266,6 +289,11 @@ class JoinOutput(Output):
 
     selected: Selected = ()
     marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns that users see."""
+        return tuple(name for name, _ in self.selected)
 
     def of(self, rows: Any, wire: Wire) -> Any:
         """Return this output of an operator's rows."""

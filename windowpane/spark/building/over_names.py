@@ -17,6 +17,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import PREFIX
 from windowpane.planning.over import OverRequest, WindowedCall, resolved_frame
 from windowpane.spark.building.expressions import column_of, is_column, replaced, sort_of
+from windowpane.spark.internals.column_names import column_named
 from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
@@ -115,7 +116,7 @@ class Names:
         given = value.value if isinstance(value, Constant) and is_column(value.value) else value
         if is_column(given):
             name = column_name(given)
-            given = given if name is None or name not in self._dataframe.columns else Name(name)
+            given = given if name is None or column_named(self._dataframe, name) is None else Name(name)
         if isinstance(given, Name | str):
             return self.projection.add(given.name if isinstance(given, Name) else given, role, "")
         which = signature(given)

@@ -30,6 +30,7 @@ from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output, ToBlobs
 from windowpane.spark.internals.available_now import end_available_now_runs
+from windowpane.spark.internals.column_names import refuse_alike
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
 from windowpane.spark.internals.query_plans import with_own_counters
 from windowpane.spark.internals.shared_workers import shared_workers
@@ -88,6 +89,15 @@ class BuiltProgram:
     explained: Callable[[str], str]
     held_back: int | None = 0
     counters: tuple[str, ...] = COUNTERS
+
+    def __post_init__(self) -> None:
+        """Refuse outputs with columns that Spark takes for one.
+
+        Raises:
+            DuplicateColumnError: there are some.
+        """
+        for output in self.outputs.values():
+            refuse_alike(output.column_names, self._spark)
 
     @property
     def source(self) -> Source:

@@ -139,8 +139,9 @@ def build_point_in_time(
     event_time = _checked(source, request)
     given = Source.of(labels, time, None, None, "labels")
     heartbeat = source.heartbeat if source.is_streaming else None
-    given.require(on, "at: on")
-    source.require([] if known_at is None else [known_at], "at: known_at")
+    time, on = str(given.event_time), given.require(on, "at: on")
+    if known_at is not None:
+        (known_at,) = source.require([known_at], "at: known_at")
     _check_labels(source, given, request, on, known_at)
     projection = Projection(source.rows)
     calls = calls_of(projection, request)

@@ -24,6 +24,7 @@ from windowpane.planning.rolling import RollingPlan, RollingRequest
 from windowpane.spark.building.operator_input import encoder_of
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.building.rolling import call_columns, calls_of, columns_read
+from windowpane.spark.internals.column_names import spelled_as
 from windowpane.spark.queries.settings import Buckets, choose_settings
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode
@@ -58,7 +59,7 @@ def with_history(built: BuiltProgram, history: Any, cut: Cut | None) -> BuiltPro
             "history= goes with rows of a source, and these are results of another operator of the same query. Write them to a "
             "table and read that as a stream."
         )
-    past = Source.of(history, built.source.event_time, None, None, "history")
+    past = Source.of(spelled_as(history, built.source.dataframe.columns), built.source.event_time, None, None, "history")
     if past.is_streaming:
         raise InvalidSpecError("history= is a static DataFrame, and this one is a stream. Read its source with spark.read.")
     if past.event_type != built.source.event_type:

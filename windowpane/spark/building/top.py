@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program
-from windowpane.errors import InvalidSpecError, MistakeError, UnknownColumnError, UnsupportedTypeError
+from windowpane.errors import InvalidSpecError, MistakeError, UnsupportedTypeError
 from windowpane.hidden_columns import PREFIX, hidden
 from windowpane.kernels.keys.ordered_codes import is_sortable
 from windowpane.kernels.sorting.top_rows import TopRows
@@ -60,9 +60,8 @@ def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderCol
     results = earlier.outputs["main"].spark
     columns = [field for field in results.fields if not field.name.startswith(PREFIX)]
     names = [field.name for field in columns]
-    for name in (order.name, *per):
-        if name not in names:
-            raise UnknownColumnError(name, "top", names)
+    by, *per = source.require((order.name, *per), "top")
+    order = dataclasses.replace(order, name=by)
     _check(plan, names, per)
     newest = plan.settings.allowed_lateness > 0 or not program.spec.fires_at_window_end
     identity = _identity(plan, program, newest, per)

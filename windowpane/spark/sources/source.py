@@ -21,6 +21,7 @@ from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, MistakeError, UnknownColumnError
 from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import hidden
+from windowpane.spark.internals.column_names import column_named
 from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, waits_for_watermark
 from windowpane.spark.internals.file_relation import LeftToSpark
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
@@ -110,10 +111,12 @@ class Source:
         _check_names(event_time, heartbeat)
         if not (isinstance(rows, ArrowRows) or hasattr(rows, "isStreaming")):
             raise no_dataframe(rows)
+        dataframe = rows.df if isinstance(rows, ArrowRows) else rows
+        event_time, heartbeat = _spelled(dataframe, event_time), _spelled(dataframe, heartbeat)
         given = None if event_time is None or watermark is not None else without_watermark(rows, event_time)
         if given is not None:
             rows, watermark = given.rows, f"{given.delay} milliseconds"
-        strategy = None if watermark is None else Watermarks.of(watermark)
+        strategy = None if watermark is None else _spelled_columns(dataframe, Watermarks.of(watermark))
         found = rows if isinstance(rows, ArrowRows) else read_in_arrow(rows, None if given is None else given.steps)
         made = found if isinstance(found, ArrowRows) else None
         left = found if isinstance(found, LeftToSpark) else None
@@ -124,22 +127,28 @@ class Source:
             source.rows  # noqa: B018 (it is checked)
         return source
 
-    def require(self, columns: Iterable[Any], role: str) -> None:
-        """Refuse names of columns that the rows do not have; Columns are Spark's to resolve.
+    def require(self, columns: Iterable[Any], role: str) -> tuple[Any, ...]:
+        """Return columns with names as the rows spell them; Columns are Spark's to resolve.
 
         Raises:
             UnknownColumnError: there is no such column.
+            DuplicateColumnError: there are several.
             InvalidSpecError: a function, as Flink takes it.
         """
-        known = getattr(self.dataframe, "columns", None)
-        for name in columns:
-            if isinstance(name, FunctionType):
-                raise InvalidSpecError(
-                    f"{role} takes columns, and was given a function. Give the name of a column, or a Column that Spark "
-                    "computes, such as F.upper('user')."
-                )
-            if known is not None and isinstance(name, str) and name not in known:
-                raise UnknownColumnError(name, role, known)
+        return tuple(self._named(each, role) for each in columns)
+
+    def _named(self, given: Any, role: str) -> Any:
+        if isinstance(given, FunctionType):
+            raise InvalidSpecError(
+                f"{role} takes columns, and was given a function. Give the name of a column, or a Column that Spark "
+                "computes, such as F.upper('user')."
+            )
+        if not isinstance(given, str) or not hasattr(self.dataframe, "columns"):
+            return given
+        found = column_named(self.dataframe, given)
+        if found is None:
+            raise UnknownColumnError(given, role, self.dataframe.columns)
+        return found
 
     @cached_property
     def rows(self) -> Any:
@@ -380,6 +389,21 @@ def _check_names(event_time: Any, heartbeat: Any) -> None:
                 f"{role}={given!r}: expected the name of a column, such as {role}='scheduled'. What has to be computed gets a "
                 f"name before: df.withColumn('scheduled', ...)."
             )
+
+
+def _spelled(dataframe: Any, name: str | None) -> str | None:
+    """Return the name of a column as the rows spell it; a name that they do not have is refused later."""
+    if name is None or not hasattr(dataframe, "columns"):
+        return name
+    return column_named(dataframe, name) or name
+
+
+def _spelled_columns(dataframe: Any, strategy: Watermarks) -> Watermarks:
+    """Return a strategy with the columns that it reads as the rows spell them."""
+    punctuation, source = (_spelled(dataframe, name) for name in (strategy.punctuation, strategy.source))
+    if (punctuation, source) == (strategy.punctuation, strategy.source):
+        return strategy
+    return dataclasses.replace(strategy, punctuation=punctuation, source=source)
 
 
 def _free_name(source: Source) -> str:

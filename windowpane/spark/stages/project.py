@@ -17,6 +17,8 @@ from pyspark.sql import types as T
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
 from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PASSED, PREFIX, TIME
 from windowpane.planning.windows import FunctionPlan
+from windowpane.spark.internals.column_names import column_named
+from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.stages.spark_hash import is_hashed_alike
 from windowpane.spark.stages.types import arrow_schema, contains_unhashable, foreign_collation
 
@@ -33,9 +35,9 @@ class Projection:
     def add(self, expression: Any, role: str, reserved: str) -> str:
         """Select a name or Column and return its name in the projection; ``reserved`` names a Column."""
         if isinstance(expression, str):
-            self._require(expression, role)
-            self.columns.setdefault(expression, F.col(quoted(expression)))
-            return expression
+            found = self._named(expression, role)
+            self.columns.setdefault(found, F.col(quoted(found)))
+            return found
         if not hasattr(expression, "cast"):
             raise InvalidSpecError(f"{role}: expected a column name or a PySpark Column, got {expression!r}.")
         name = PREFIX + reserved
@@ -43,15 +45,18 @@ class Projection:
         self.columns[name] = expression.alias(name)
         return name
 
-    def _require(self, name: str, role: str) -> None:
-        if name not in self.dataframe.columns:
+    def _named(self, name: str, role: str) -> str:
+        found = column_named(self.dataframe, name)
+        if found is None:
             raise UnknownColumnError(name, role, self.dataframe.columns)
+        return found
 
     def add_keys(self, keys: Sequence[Any]) -> tuple[tuple[str, ...], T.StructType]:
         """Select the key columns; return their names in the projection and their fields as the output has them."""
-        names = tuple(self.add(key, "key_by", f"key_{number}") for number, key in enumerate(keys))
-        if not names:
+        if not keys:
             return (), T.StructType([])
+        keys = [self._key(key) for key in keys]
+        names = tuple(self.add(key, "key_by", f"key_{number}") for number, key in enumerate(keys))
         given = self.dataframe.select(*[F.col(quoted(key)) if isinstance(key, str) else key for key in keys])
         if len(set(given.columns)) != len(given.columns):
             raise InvalidSpecError(f"key_by: two keys have one name, {given.columns}; give them names with alias.")
@@ -59,6 +64,12 @@ class Projection:
         if hashed is not None:
             self.columns[KEY_HASH] = hashed
         return names, given.schema
+
+    def _key(self, key: Any) -> Any:
+        """Return a key by the name that the rows spell; a Column that computes something as it is."""
+        written = key if isinstance(key, str) else column_name(key)
+        found = None if written is None else column_named(self.dataframe, written)
+        return key if found in (None, written) else found
 
     def add_event_time(self, name: str) -> None:
         """Select the event time: as the microseconds that the operator counts in, unless the program needs the column itself.

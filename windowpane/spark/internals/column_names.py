@@ -1,0 +1,58 @@
+"""Names of columns as a session compares them: without regard to case, unless ``spark.sql.caseSensitive`` is set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from windowpane.errors import DuplicateColumnError
+
+_CASE_SENSITIVE = "spark.sql.caseSensitive"
+_WAY_OUT = (
+    f"Spark takes names that differ by case alone for one, unless {_CASE_SENSITIVE} is true: give one of them another name."
+)
+
+
+def folding(spark: Any) -> Callable[[str], str]:
+    """Return what makes names equal that mean one column in a session."""
+    return str if str(spark.conf.get(_CASE_SENSITIVE, "false")).lower() == "true" else str.lower
+
+
+def column_named(dataframe: Any, name: str) -> str | None:
+    """Return the column that a name means, as the DataFrame spells it; ``None`` if there is none.
+
+    Raises:
+        DuplicateColumnError: there are several.
+    """
+    alike = [each for each in dataframe.columns if each.lower() == name.lower()]
+    if not alike or alike == [name]:
+        return name if alike else None
+    fold = folding(dataframe.sparkSession)
+    found = [each for each in alike if fold(each) == fold(name)]
+    if len(found) > 1:
+        raise DuplicateColumnError(found, _WAY_OUT, "the input has")
+    return found[0] if found else None
+
+
+def refuse_alike(names: Iterable[str], spark: Any) -> None:
+    """Refuse columns of a result that a session takes for one.
+
+    Raises:
+        DuplicateColumnError: there are some.
+    """
+    every = list(names)
+    if len({name.lower() for name in every}) == len(every):
+        return
+    fold = folding(spark)
+    folded = [fold(name) for name in every]
+    if alike := [name for name in every if folded.count(fold(name)) > 1]:
+        raise DuplicateColumnError(alike, _WAY_OUT)
+
+
+def spelled_as(dataframe: Any, names: Iterable[str]) -> Any:
+    """Return a DataFrame with its columns spelled as ``names`` spell them, as far as it has those."""
+    for name in names:
+        found = column_named(dataframe, name)
+        if found not in (None, name):
+            dataframe = dataframe.withColumnRenamed(found, name)
+    return dataframe
