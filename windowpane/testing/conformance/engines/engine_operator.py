@@ -20,7 +20,7 @@ from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.conformance.engines.engine_programs import COLUMNS, Compile
 from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.reading.json_results import CLEARS
+from windowpane.testing.conformance.reading.json_results import CLEARS, SIDES
 from windowpane.testing.conformance.replay.refinements import RefiningBatch
 from windowpane.testing.conformance.replay.verdicts import Options
 from windowpane.testing.records import OutputRecord
@@ -64,6 +64,7 @@ class EngineOperator:
         self._late: list[Json] = []
         self._watermarks: list[int] = []
         self._clears: list[Any] = []
+        self._sides: dict[str, list[Json]] = {}
         self._batch: list[Json] = []
         self._refined_by = MIN
 
@@ -126,6 +127,9 @@ class EngineOperator:
                     self._take(row)
                 elif number == self._program.output_of(CLEARS):
                     self._clears.append(json.loads(row["json"]))
+                elif number == self._program.output_of(SIDES):
+                    tag, value, time = json.loads(row["json"])
+                    self._sides.setdefault(tag, []).append({"value": value, "ts": time})
                 elif row[DROPPED]:
                     self._late.append({"key": row["key"], "value": row["value"], "ts": row["ts"]})
         if self._options.restart:
@@ -147,7 +151,7 @@ class EngineOperator:
 
     def mark(self) -> None:
         """Forget what was emitted: the next expectation is relative to this one."""
-        self.results, self._late, self._watermarks = [], [], []
+        self.results, self._late, self._watermarks, self._sides = [], [], [], {}
 
     def output(self) -> list[Json]:
         """Return the results as vectors list them."""
@@ -164,6 +168,10 @@ class EngineOperator:
     def late_records_dropped(self) -> int:
         """Return Flink's counter, which leaves out rows of a late output."""
         return 0 if self._keeps_late else self._dropped
+
+    def side(self) -> dict[str, list[Json]]:
+        """Return the side outputs of the function."""
+        return self._sides
 
     def function_clears(self) -> list[Any]:
         """Return the windows that ``clear`` of the function was called for since the last call of this."""
@@ -197,6 +205,7 @@ class EngineOperator:
             "watermarks": self.watermarks,
             "late_records_dropped": self.late_records_dropped,
             "function_clears": self.function_clears,
+            "side": self.side,
             "accepted": lambda: True,
         }
         if field in _UNSEEN or (field == "function_clears" and self._program.output_of(CLEARS) is None):

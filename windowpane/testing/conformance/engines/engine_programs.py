@@ -18,7 +18,7 @@ from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.testing.conformance.reading.built_in import KEY, BuiltIn, built_in
 from windowpane.testing.conformance.reading.fields import Json, LeftToRowsError
-from windowpane.testing.conformance.reading.json_results import CLEARS, JsonFunction
+from windowpane.testing.conformance.reading.json_results import CLEARS, SIDES, JsonFunction
 from windowpane.testing.conformance.reading.programs import Program as VectorProgram
 from windowpane.testing.conformance.reading.programs import parse_program
 from windowpane.testing.conformance.replay.verdicts import Options
@@ -76,11 +76,11 @@ def columnar_program(fields: Json, options: Options) -> EngineProgram:
 def row_program(fields: Json, options: Options) -> EngineProgram:
     """Return the program of the row engine, with the vectors' own functions."""
     parsed = parse_program(fields)
-    function = replace(parsed.spec.function, process=JsonFunction(parsed.spec.function.process, clears=True))
+    function = replace(parsed.spec.function, process=JsonFunction(parsed.spec.function.process, clears=True, sides=True))
     plan = _plan(parsed, FunctionPlan(function.kind, function, schema=_JSON))
-    settings = replace(plan.settings, side_tags=(CLEARS,), engine="row")
+    settings = replace(plan.settings, side_tags=(CLEARS, SIDES), engine="row")
     plan = replace(plan, settings=settings, refine="each")
-    types = replace(_types(parsed), declared=_JSON, side_schemas={CLEARS.name: _JSON})
+    types = replace(_types(parsed), declared=_JSON, side_schemas={CLEARS.name: _JSON, SIDES.name: _JSON})
     return EngineProgram(compile_program(plan, types, COLUMNS.names), _read)
 
 

@@ -1,11 +1,13 @@
-"""Kind ``window_operator_chain``: a window over windowed results.
+"""Kind ``window_operator_chain``: a window over windowed results, of two stages or more.
 
-A result of the first operator is an element of the second, with the window's max timestamp, and reaches it at once; a watermark
-reaches the second after everything the first made of it.
+A result of an operator is an element of the next, with the window's max timestamp, and reaches it at once; a watermark
+reaches the next after everything the operator made of it. Two stages have results ``intermediate`` and ``output``, late
+elements ``late`` and ``late2``; more have ``stage1``, ``stage2``, ..., ``late_of_1``, ..., ``dropped_by_1``, ...
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from windowpane.errors import TimestampOverflowError, WindowpaneError
@@ -24,16 +26,12 @@ from windowpane.testing.conformance.replay.verdicts import Difference, MismatchE
 
 
 def replay(case: Case, options: Options, operator: Operate = row_operator) -> list[Difference]:
-    """Run the case on what ``operator`` makes of its two programs."""
-    require_known(case.body, CASE, "case")
+    """Run the case on what ``operator`` makes of its programs."""
+    require_known(case.body, {*CASE, "chain_n"}, "case")
     refuse_equal_window(case)
     require_known(case.get("program"), {"stages"}, "chain program")
-    stages = case.get("program")["stages"]
-    if len(stages) != 2:
-        raise NotUnderstoodError(f"chains of {len(stages)} stages are not understood")
     try:
-        first, second = (operator(stage, options) for stage in stages)
-        return _Chain(first, second).run(case)
+        return _Chain([operator(stage, options) for stage in case.get("program")["stages"]]).run(case)
     except TimestampOverflowError:
         raise NotUnderstoodError(OVERFLOW) from None
     except MismatchError as mismatch:
@@ -43,19 +41,18 @@ def replay(case: Case, options: Options, operator: Operate = row_operator) -> li
 
 
 class _Chain:
-    def __init__(self, first: Operator, second: Operator) -> None:
-        self._first = first
-        self._second = second
-        self._handed_over = 0
+    def __init__(self, operators: list[Operator]) -> None:
+        self._operators = operators
+        self._handed_over = [0] * len(operators)
 
     def run(self, case: Case) -> list[Difference]:
         differences: list[Difference] = []
         for number, step in enumerate(case.get("steps")):
             if "expect" in step:
                 require_known(step, {"expect"}, "expect step")
-                self._settle()
+                self._each(lambda operator: operator.settle())
+                expect = self._adapted(step["expect"])
                 order = case.get("contents_order", "exact")
-                expect = self._second.adapted(self._first.adapted(step["expect"], "intermediate"))
                 differences += compare_expect(expect, self._reader(expect), f"step {number}", order)
                 self._mark()
             else:
@@ -66,50 +63,56 @@ class _Chain:
         if step.get("ignored", False):
             return
         if set(step) == {"element"}:
-            self._first.element(step["element"])
-            self._hand_over()
+            self._operators[0].element(step["element"])
+            self._each(lambda operator: None)
         elif set(step) <= {"watermark", "ignored"}:
-            self._first.watermark(step["watermark"])
-            self._hand_over()
-            self._second.watermark(step["watermark"])
+            self._each(lambda operator: operator.watermark(step["watermark"]))
         elif set(step) == {"processing_time"}:
-            self._first.processing_time(step["processing_time"])
-            self._hand_over()
-            self._second.processing_time(step["processing_time"])
+            self._each(lambda operator: operator.processing_time(step["processing_time"]))
         elif set(step) == {"snapshot_restore"}:
-            self._first.snapshot_restore()
-            self._second.snapshot_restore()
+            self._each(lambda operator: operator.snapshot_restore())
         else:
             raise NotUnderstoodError(f"chain step {sorted(step)} is not understood")
 
-    def _settle(self) -> None:
-        """End the batches that are under way, the first operator's first: its results belong to the second's."""
-        self._first.settle()
-        self._hand_over()
-        self._second.settle()
-
-    def _hand_over(self) -> None:
-        for record in self._first.results[self._handed_over :]:
-            row = record.value
-            self._second.element({"key": row["key"], "value": row["value"], "ts": record.timestamp})
-        self._handed_over = len(self._first.results)
+    def _each(self, work: Callable[[Operator], None]) -> None:
+        """Do the work of each operator, the first one's first: its results are elements of the second before that works."""
+        for number, operator in enumerate(self._operators):
+            work(operator)
+            records, handed_over = operator.results, self._handed_over[number]
+            self._handed_over[number] = len(records)
+            for after in self._operators[number + 1 : number + 2]:
+                for record in records[handed_over:]:
+                    row = record.value
+                    after.element({"key": row["key"], "value": row["value"], "ts": record.timestamp})
 
     def _mark(self) -> None:
-        self._first.mark()
-        self._second.mark()
-        self._handed_over = 0
+        for operator in self._operators:
+            operator.mark()
+        self._handed_over = [0] * len(self._operators)
+
+    def _adapted(self, expect: Json) -> Json:
+        *earlier, last = self._operators
+        for number, operator in enumerate(earlier, start=1):
+            for field in (f"stage{number}", *(("intermediate",) if number == 1 else ())):
+                expect = operator.adapted(expect, field)
+        return last.adapted(expect)
 
     def _reader(self, expect: Json) -> Any:
+        first, last = self._operators[0], self._operators[-1]
         readers = {
-            "output": self._second.output,
-            "watermarks": self._second.watermarks,
-            "late": self._first.late,
-            "late2": self._second.late,
-            "intermediate": self._first.output,
-            "late_records_dropped": self._first.late_records_dropped,
-            "late_records_dropped2": self._second.late_records_dropped,
-            "function_clears": self._second.function_clears,
+            "output": last.output,
+            "watermarks": last.watermarks,
+            "late": first.late,
+            "late2": last.late,
+            "intermediate": first.output,
+            "late_records_dropped": first.late_records_dropped,
+            "late_records_dropped2": last.late_records_dropped,
+            "function_clears": last.function_clears,
         }
+        for number, operator in enumerate(self._operators, start=1):
+            readers[f"stage{number}"] = operator.output
+            readers[f"late_of_{number}"] = operator.late
+            readers[f"dropped_by_{number}"] = operator.late_records_dropped
 
         def read(field: str) -> Any:
             if field not in readers:

@@ -67,8 +67,11 @@ def _sorted(result: Json) -> list[Json]:
 
 
 def _each(result: Json) -> list[Json]:
-    pairs = zip(result["keys"], result["contents"], strict=True)
-    return [{"key": key, "value": value} for key, value in pairs]
+    values = result["contents"]
+    keys = result["keys"] or [None] * len(values)  # collect_list leaves NULLs out
+    if len(keys) != len(values):
+        raise NotUnderstoodError("engine columnar: a list of keys, some of them NULL, does not tell which element has which")
+    return [{"key": key, "value": value} for key, value in zip(keys, values, strict=True)]
 
 
 _FUNCTIONS = MappingProxyType(

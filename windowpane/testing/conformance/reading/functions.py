@@ -6,11 +6,13 @@ that are not keyed), the largest key of the elements. The comparison leaves out 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known, write_window
+from windowpane.testing.conformance.reading.stateful_functions import Sides, States, Times
 from windowpane.windowing.functions import (
     AggregateFunction,
     ProcessContext,
@@ -61,6 +63,20 @@ class Statistics(AggregateFunction):
         maxima = [side[2] for side in (left, right) if side[2] is not None]
         key = _largest((left[3], right[3]))
         return (left[0] + right[0], left[1] + right[1], max(maxima, default=None), key)
+
+
+class NullAtOddCounts(Statistics):
+    """Has no result while the count is odd."""
+
+    def get_result(self, accumulator: tuple[int, int, int | None, str]) -> Any:
+        """Return the row, or nothing."""
+        return None if accumulator[1] % 2 else super().get_result(accumulator)
+
+
+def null_at_odd_sums(left: Row, right: Row) -> Row | None:
+    """Add the values of two rows; an odd sum is nothing."""
+    total = sum_rows(left, right)
+    return None if total["value"] % 2 else total
 
 
 class RichSum(RichFunction):
@@ -228,12 +244,20 @@ def _full(emit: Emit) -> WindowFunctionSpec:
     return WindowFunctionSpec.full(RowFunction(emit))
 
 
-def _reduced(emit: Emit) -> WindowFunctionSpec:
-    return WindowFunctionSpec.reduce(sum_rows, RowFunction(emit))
+def _reduced(emit: Emit, reduce: Callable[[Row, Row], Row | None] = sum_rows) -> WindowFunctionSpec:
+    return WindowFunctionSpec.reduce(reduce, RowFunction(emit))
 
 
 def _aggregated(emit: Emit, full: bool = True) -> WindowFunctionSpec:
     return WindowFunctionSpec.aggregate(Statistics(full), RowFunction(emit))
+
+
+def _null_at_odd_counts(emit: Emit) -> WindowFunctionSpec:
+    return WindowFunctionSpec.aggregate(NullAtOddCounts(), RowFunction(emit))
+
+
+def _states(fields: Json) -> States:
+    return States(**{name: fields[name] for name in _STATES if name in fields})
 
 
 _FUNCTIONS: dict[str, Callable[[Json], WindowFunctionSpec]] = {
@@ -259,9 +283,23 @@ _FUNCTIONS: dict[str, Callable[[Json], WindowFunctionSpec]] = {
     "per_window_firing": lambda fields: WindowFunctionSpec.full(PerWindowFiring()),
     "per_window_state": lambda fields: WindowFunctionSpec.full(PerWindowState()),
     "context_time": lambda fields: WindowFunctionSpec.full(ContextTime(fields["time_domain"])),
+    "agg_null": lambda fields: _null_at_odd_counts(result_and_window),
+    "agg_null_plain": lambda fields: _null_at_odd_counts(pass_only_result),
+    "sum_null": lambda fields: _reduced(result_and_window, null_at_odd_sums),
+    "sum_null_plain": lambda fields: _reduced(pass_only_result, null_at_odd_sums),
+    "states": lambda fields: WindowFunctionSpec.full(_states(fields)),
+    "reduce_states": lambda fields: WindowFunctionSpec.reduce(sum_rows, _states(fields)),
+    "aggregate_states": lambda fields: WindowFunctionSpec.aggregate(Statistics(False), _states(fields)),
+    "sides": lambda fields: WindowFunctionSpec.full(Sides(fields["in_clear"], fields["global_state"])),
+    "times": lambda fields: WindowFunctionSpec.full(Times()),
     "rich_reduce": lambda fields: WindowFunctionSpec.reduce(RichSum()),
     "rich_aggregate": lambda fields: WindowFunctionSpec.aggregate(RichStatistics()),
 }
+
+
+_STATES, _SIDES = ([each.name for each in dataclasses.fields(kind)] for kind in (States, Sides))
+_OWN = {"states": _STATES, "reduce_states": _STATES, "aggregate_states": _STATES, "sides": _SIDES}
+"""Fields that only functions of a type have: those of their class."""
 
 
 def parse_function(fields: Json) -> WindowFunctionSpec:
@@ -271,7 +309,7 @@ def parse_function(fields: Json) -> WindowFunctionSpec:
         NotUnderstoodError: an unknown type or field.
         WindowpaneError: a function that windowpane refuses.
     """
-    require_known(fields, {"type", "api", "time_domain"}, "function")
+    require_known(fields, {"type", "api", "time_domain", *_OWN.get(fields["type"], ())}, "function")
     parser = _FUNCTIONS.get(fields["type"])
     if parser is None:
         raise NotUnderstoodError(f"function type {fields['type']!r} is not understood")

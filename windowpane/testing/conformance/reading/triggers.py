@@ -9,6 +9,7 @@ from typing import Any
 
 from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
 from windowpane.testing.conformance.reading.scripted import CALLBACKS, Script, ScriptedTrigger
+from windowpane.testing.conformance.reading.state_triggers import PARSERS as STATE_TRIGGERS
 from windowpane.windowing.times import wrap_int64
 from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
@@ -253,6 +254,7 @@ _PARSERS: dict[str, Callable[[Json], Trigger]] = {
     "timer_at": _timer_at,
     "scripted": _scripted,
     "custom": _custom,
+    **STATE_TRIGGERS,
 }
 
 

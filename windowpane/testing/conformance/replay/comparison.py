@@ -18,6 +18,8 @@ from windowpane.windowing.times import MIN
 Read = Callable[[str], Any]
 
 _RECORDS = {"output": "order", "late": "late_order", "intermediate": "intermediate_order", "late2": "late2_order"}
+_RECORDS |= {f"stage{number}": f"order{number}" for number in range(1, 4)}
+_RECORDS |= {f"late_of_{number}": f"order_late{number}" for number in range(1, 4)}
 """Lists of records, and the field that says how their order is compared."""
 _MULTISETS = frozenset({"function_clears"})
 _MODES = frozenset({"order", "cumulative", "timer_groups", *_RECORDS.values()})
