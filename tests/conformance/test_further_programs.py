@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.testing.conformance.reading.vectors import find_files
+from tests.conformance.test_vectors import RESTARTS
 from windowpane.testing.conformance.replay.verdicts import Options
 from windowpane.testing.conformance.runner import replay_paths
 
@@ -17,20 +17,19 @@ LEFT_OUT = {
     "engines: the watermark outlives a restart, as on Spark",
 }
 """What the row engine skips."""
-LIMITS = pytest.mark.parametrize("limit", [pytest.param(6, id="some"), pytest.param(None, id="all", marks=pytest.mark.slow)])
+LIMITS = pytest.mark.parametrize("limit", [pytest.param(100, id="some"), pytest.param(None, id="all", marks=pytest.mark.slow)])
 
 
 @LIMITS
-@pytest.mark.parametrize("restart", [False, True], ids=["plain", "restart-every-step"])
+@RESTARTS
 @pytest.mark.parametrize("batches_steps", [False, True], ids=["elements", "steps"])
 @pytest.mark.parametrize("engine", ["row", "columnar"])
 def test_no_further_program_differs(
     engine: str, batches_steps: bool, restart: bool, limit: int | None, conformance_root: Path
 ) -> None:
-    replayed = 0
-    for file in find_files([conformance_root / folder for folder in FOLDERS]):
-        for case, verdict in replay_paths([file], engine, Options(restart, batches_steps), limit=limit):
-            assert not verdict.failed, (case.id, verdict.differences)
-            assert verdict.skipped is None or engine == "columnar" or verdict.skipped in LEFT_OUT, (case.id, verdict.skipped)
-            replayed += verdict.passed
-    assert replayed > 200
+    replayed, folders = 0, [conformance_root / folder for folder in FOLDERS]
+    for case, verdict in replay_paths(folders, engine, Options(restart, batches_steps), limit=limit):
+        assert not verdict.failed, (case.id, verdict.differences)
+        assert verdict.skipped is None or engine == "columnar" or verdict.skipped in LEFT_OUT, (case.id, verdict.skipped)
+        replayed += verdict.passed
+    assert replayed >= 100
