@@ -40,6 +40,7 @@ from windowpane.spark.queries.worker_python import check_worker_python
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.blob_state import SparkBlobStore
+from windowpane.spark.stages.own_exchange import each_use_its_own, reuse_no_exchange
 from windowpane.spark.stages.types import TIMESTAMP
 from windowpane.spark.stages.wire import COUNTERS, WATERMARK_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
@@ -166,6 +167,8 @@ class BuiltProgram:
 
     def rows(self, wire: Wire) -> Any:
         """Return the rows of the last operator, as they travel by ``wire``; those between operators travel as blobs."""
+        if any(source.has_watermark_below for source in self.sources):
+            reuse_no_exchange(self._spark)
         rows = None
         for number, operator in enumerate(self.operators, start=1):
             rows = run_on_buckets(
@@ -274,7 +277,7 @@ def run_on_buckets(
         spread = encoded if buckets is None else encoded.repartition(buckets, encode.BUCKET)
         return spread.groupBy(encode.BUCKET).applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
     choose_settings(encoded.sparkSession)
-    grouped = encoded.groupBy(encode.BUCKET)
+    grouped = each_use_its_own(encoded).groupBy(encode.BUCKET)
     processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark, follows_watermark, next_watermark)
     light = unpickled_on_workers(processor, *SparkBlobStore.DECLARED)
     begins_with = None if history is None else history.groupBy(encode.BUCKET)

@@ -273,6 +273,12 @@ class Source:
         return any(WATERMARK in field.metadata for field in self.dataframe.schema.fields)
 
     @property
+    def has_watermark_below(self) -> bool:
+        """Whether Spark's watermark is one that the DataFrame made itself, with other steps since."""
+        is_given = self.upstream is None and not self.is_passed_on and self.spark_watermark is None
+        return is_given and self.is_streaming and self.has_watermark
+
+    @property
     def delay(self) -> int:
         """Microseconds by which the operator's watermark stays behind Spark's."""
         if self.upstream is not None:

@@ -1,0 +1,103 @@
+"""A result that is used twice in one streaming query: each use has the rows that it has alone.
+
+Spark reuses the shuffle below two operators of equal plans, and then the second one has no watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import windowpane as wp
+from tests.spark.helpers import EVENTS, Feed, rows
+
+pytestmark = pytest.mark.spark
+
+MINUTE = wp.TumblingEventTimeWindows.of("60 seconds")
+BATCHES: list[list[tuple[Any, ...]]] = [
+    [("a", 5, 1), ("b", 15, 7)],
+    [("a", 65, 30)],
+    [("b", 110, 4), ("a", 125, 3)],
+    [("a", 1, 9)],
+    [("a", 7200, 8)],
+]
+
+
+def windows(stream: Any) -> wp.Result:
+    result: wp.Result = (
+        wp.stream(stream, "t", "0 seconds").key_by("k").window(MINUTE).side_output_late_data("late").aggregate(s=wp.sum("v"))
+    )
+    return result
+
+
+def interval_join(stream: Any) -> Any:
+    left, right = wp.stream(stream, "t", "0 seconds"), wp.stream(stream, "t", "0 seconds", name="right")
+    return wp.join(left, right).on("k").within("-2 minutes", "0 seconds").how("left").df
+
+
+def below_a_shuffle(stream: Any) -> Any:
+    spread = stream.withWatermark("t", "0 seconds").repartition(2, "v")
+    return wp.stream(spread, "t").key_by("k").window(MINUTE).aggregate(s=wp.sum("v")).df
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "tumbling": lambda stream: windows(stream).df,
+    "sessions": lambda stream: (
+        wp.stream(stream, "t", "0 seconds")
+        .key_by("k")
+        .window(wp.EventTimeSessionWindows.with_gap("20 seconds"))
+        .aggregate(s=wp.sum("v"))
+        .df
+    ),
+    "over_on_close": lambda stream: (
+        wp.over(stream, "t", "0 seconds", key="v")
+        .partition_by("k")
+        .order_by("t")
+        .select("k", "t", "v", before=wp.lag("v"))
+        .emit_on_window_close()
+        .df
+    ),
+    "rolling": lambda stream: wp.rolling(stream, "t", "0 seconds").by("k").over("5 minutes", s=wp.sum("v")).emit("tick").df,
+    "chain": lambda stream: windows(stream).window_all(wp.TumblingEventTimeWindows.of("5 minutes")).aggregate(t=wp.sum("s")).df,
+    "interval_join": interval_join,
+    "below_a_shuffle": below_a_shuffle,
+}
+
+
+def collected(df: Any, folder: Path) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    writer = df.writeStream.foreachBatch(lambda batch, number: found.extend(rows(batch)))
+    writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start().awaitTermination()
+    return sorted(found, key=repr)
+
+
+def both(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted([(*row, use) for row in found for use in (1, 2)], key=repr)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_use_of_a_result_in_one_query_has_the_rows_of_the_use_alone(spark: Any, tmp_path: Path, name: str) -> None:
+    df = PROGRAMS[name](Feed(tmp_path / "in", EVENTS).add(*BATCHES).stream(spark))
+    alone = collected(df, tmp_path / "alone")
+    assert alone
+    twice = df.withColumn("use", F.lit(1)).union(df.withColumn("use", F.lit(2)))
+    assert collected(twice, tmp_path / "twice") == both(alone)
+
+
+def test_main_and_late_rows_of_one_result_are_whole_in_one_query(spark: Any, tmp_path: Path) -> None:
+    result = windows(Feed(tmp_path / "in", EVENTS).add(*BATCHES).stream(spark))
+    main, late = result.df.select("k", F.col("s").alias("v")), result.get_side_output("late").select("k", F.col("v"))
+    assert collected(main.union(late), tmp_path / "both") == [("a", 1), ("a", 3), ("a", 30), ("a", 9), ("b", 4), ("b", 7)]
+
+
+def test_a_result_is_joined_with_itself(spark: Any, tmp_path: Path) -> None:
+    result = windows(Feed(tmp_path / "in", EVENTS).add(*BATCHES).stream(spark)).df
+    left = wp.stream(result, event_time="window_end", name="left")
+    right = wp.stream(result.withColumnRenamed("s", "r"), event_time="window_end", name="right")
+    joined = wp.join(left, right).on("k").within("-2 minutes", "0 seconds").how("left").df
+    pairs = [(1, 1), (3, 1), (3, 3), (3, 30), (30, 1), (30, 30), (4, 4), (4, 7), (7, 7)]
+    assert collected(joined.select("s", "r"), tmp_path / "joined") == pairs
