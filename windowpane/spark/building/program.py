@@ -29,6 +29,7 @@ from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output, ToBlobs
+from windowpane.spark.building.own_exchange import each_use_its_own, reuse_no_exchange
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.column_names import refuse_alike
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
@@ -40,7 +41,6 @@ from windowpane.spark.queries.worker_python import check_worker_python
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.blob_state import SparkBlobStore
-from windowpane.spark.stages.own_exchange import each_use_its_own, reuse_no_exchange
 from windowpane.spark.stages.types import TIMESTAMP
 from windowpane.spark.stages.wire import COUNTERS, WATERMARK_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
