@@ -31,7 +31,7 @@ def bench(
 ) -> None:
     """Run the benchmarks: windowpane beside its peers, on the same rows.
 
-    A full run writes bench/results.json, docs/performance.svg and the tables of docs/performance.md. With --record
+    A full run writes bench/results.json, the pictures and the tables of docs/performance.md and docs/performance/. With --record
     each case is written there as it ends, and other cases stay. Any other run writes out/bench/results.json.
     """
     cases = [case.scaled(quick) for case in all_cases() if case.is_among(only)]

@@ -11,7 +11,7 @@ from bench.environments import ROOT
 from bench.results import Figure, Results
 from bench.systems import OURS, TITLES
 
-PATH = ROOT / "docs" / "performance.svg"
+PATH = ROOT / "docs" / "performance" / "figures.svg"
 _LEFT, _WIDTH, _BAR, _GAP = 290, 560, 16, 12
 _LOWEST, _HIGHEST = 3, 7
 _OWN, _OTHER, _TEXT = "#2f7d5d", "#a9b4bd", "#24292f"

@@ -1,11 +1,12 @@
-"""Pages: the tables of docs/performance.md, written between markers from the results."""
+"""Pages: the tables of docs/performance.md and docs/performance/, written between markers from the results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 
+from bench import scoreboard
 from bench.chart import PATH as CHART
 from bench.environments import ROOT
 from bench.report import cells
@@ -22,7 +23,20 @@ def write_pages(results: Results, standings: Sequence[Standing], root: Path = RO
     goals = _table(_GOALS, [_goal_row(each) for each in standings])
     figures = f"{_figures(results)}\n\n![rows a second]({CHART.name})"
     blocks = {"machine": _machine(results), "goals": goals, "figures": figures}
-    page = root / "docs" / "performance.md"
+    _write(root / "docs" / "performance" / "figures.md", blocks)
+    write_scoreboard(results, root)
+
+
+def write_scoreboard(results: Results, root: Path = ROOT) -> None:
+    """Write the scoreboard: its picture, and the tables between the markers of its page and the README."""
+    rows = scoreboard.rows_of(results)
+    where = scoreboard.span(results, rows)
+    (root / scoreboard.PICTURE.relative_to(ROOT)).write_text(scoreboard.picture(rows, where))
+    _write(root / "docs" / "performance.md", {"scoreboard": scoreboard.table(rows), "day": f"Measured on {where}."})
+    _write(root / "README.md", {"scoreboard": scoreboard.readme_table(rows)})
+
+
+def _write(page: Path, blocks: Mapping[str, str]) -> None:
     text = page.read_text()
     for name, body in blocks.items():
         text = between(text, name, body)

@@ -20,6 +20,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SPARK_NAMES = re.compile(r"\b(spark|flights|departures)\b")
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PRINTED = re.compile(r"^```python\n.*?^```$\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _EXPECTED = re.compile(r"# -> (.*)$")
@@ -36,6 +37,11 @@ def python_blocks(page: Path) -> list[str]:
     """Return the blocks of a page, each padded with empty lines so that errors name the line of the page."""
     text = page.read_text()
     return ["\n" * text[: match.start(1)].count("\n") + match.group(1) for match in _BLOCK.finditer(text)]
+
+
+def promised_output(page: Path) -> str:
+    """Return what the blocks of a page print, where a block of text follows each that prints."""
+    return "".join(_PRINTED.findall(page.read_text()))
 
 
 def needs_spark(page: Path) -> bool:

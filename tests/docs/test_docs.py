@@ -19,7 +19,17 @@ from pyspark.errors import AnalysisException
 import windowpane
 import windowpane.sinks
 import windowpane.testing
-from tests.docs.documents import PAGES, ROOT, anchors, needs_spark, python_blocks, relative_links, run, streams_among
+from tests.docs.documents import (
+    PAGES,
+    ROOT,
+    anchors,
+    needs_spark,
+    promised_output,
+    python_blocks,
+    relative_links,
+    run,
+    streams_among,
+)
 from windowpane import errors
 from windowpane.errors import WindowpaneError
 from windowpane.result import Runnable
@@ -53,11 +63,19 @@ def test_the_blocks_of_a_page_run(page: Path, names: dict[str, Any]) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if needs_spark(page)], ids=_title)
 def test_the_blocks_of_a_page_run_on_spark(
-    page: Path, names: dict[str, Any], spark_names: dict[str, Any], redirected: Callable[[str], str], tmp_path: Path
+    page: Path,
+    names: dict[str, Any],
+    spark_names: dict[str, Any],
+    redirected: Callable[[str], str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     names |= spark_names
+    capsys.readouterr()
     for block in python_blocks(page):
         run(redirected(block), page, names)
+    if promised := promised_output(page):
+        assert [line for line in capsys.readouterr().out.splitlines() if line] == [line for line in promised.splitlines() if line]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "start_writing", lambda rows, *rest: rows)
         for program in streams_among(names.values()):
@@ -125,10 +143,14 @@ def test_every_public_name_is_in_the_documents() -> None:
     assert [name for name in windowpane.__all__ if name not in words and name != "__version__"] == []
 
 
-def test_every_page_is_in_the_index() -> None:
-    linked = {link.path for link in relative_links(ROOT / "docs" / "index.md")}
-    pages = {page for page in (ROOT / "docs").rglob("*.md") if page.stem != "index"}
-    assert pages <= linked
+def test_the_first_page_is_two_sentences_a_program_and_three_links() -> None:
+    page = ROOT / "docs" / "index.md"
+    opening = page.read_text().partition("# windowpane\n\n")[2].partition("\n\n")[0]
+    assert opening.count(". ") + opening.endswith(".") == 2
+    (block,) = python_blocks(page)
+    assert len([line for line in block.splitlines() if line]) < 20
+    assert promised_output(page)
+    assert [link.path.stem for link in relative_links(page)] == ["tutorial", "coming-from-spark", "why"]
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
