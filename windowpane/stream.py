@@ -57,7 +57,9 @@ def stream(
         dataframe: streaming or static, Spark classic or Connect. Static means bounded: at the end every window fires.
         event_time: name of a timestamp column; needed by event-time windows.
         watermark: how far behind the largest event time seen a row may still arrive, as ``withWatermark`` takes it, or a
-            strategy: ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already. Rows behind it are late.
+            strategy: ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already. A row behind it counts as long
+            as a window that it belongs to is open; it is late for windows that were cleaned up. Joins and ``deduplicate`` have
+            their own rule: every row behind the watermark, less ``allowed_lateness``, is late.
         heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
         name: name of the counters (``late_elements``, ``late_dropped``, ``firings``, ``merges``, ``open_windows``,
             ``state_bytes``) among the ``observedMetrics`` of the query's progress. Operators of one query without a name are
@@ -284,7 +286,7 @@ class WindowedStream(Configured, Guided):
 
         ``pane_index`` (bigint, from 0), ``pane_nonspeculative_index`` (bigint, -1 for early panes), ``pane_timing`` (``EARLY``,
         ``ON_TIME``, ``LATE``), ``pane_is_first`` and ``pane_is_last`` (booleans; with Flink's triggers no pane is known to be the
-        last). The row engine runs it.
+        last). Columnar engines run it with composable triggers and ``EachBatch``, the row engine with others; see ``explain``.
 
         Source: Apache Beam's ``PaneInfo``.
 

@@ -215,7 +215,7 @@ def last(column: Any, ignore_nulls: bool = False) -> Aggregate:
     """Take the value of the row that arrived last, NULL or not, or the last that is not NULL.
 
     Result: the type of the column. Source: Spark SQL ``last``; here the order is that of arrival, or the
-    ``order_by`` of the stream.
+    ``order_by`` of the stream. Rolling features take rows by event time and then arrival, OVER windows in the order of the frame.
 
     Example:
         >>> last("carrier")
@@ -239,8 +239,9 @@ def any_value(column: Any, ignore_nulls: bool = False) -> Aggregate:
 def arg_min(value: Any, by: Any) -> Aggregate:
     """Take the value of the row with the smallest ``by``.
 
-    Rows whose ``by`` is NULL are skipped; the value may be NULL. Of several rows with the smallest ``by`` the
-    last by arrival counts, which is what Spark does over ordered input. ``by`` has any type but maps.
+    Rows whose ``by`` is NULL are skipped; the value may be NULL. Of several rows with the smallest ``by`` the last counts, as in
+    Spark over ordered input: the last to arrive (or by the ``order_by`` of the stream) in windows, the last by event time and
+    then arrival in rolling features, the last in the order of the frame in OVER windows. ``by`` has any type but maps.
 
     Result: the type of ``value``. Source: Spark SQL ``min_by``.
 
@@ -254,8 +255,9 @@ def arg_min(value: Any, by: Any) -> Aggregate:
 def arg_max(value: Any, by: Any) -> Aggregate:
     """Take the value of the row with the largest ``by``; NaN is the largest.
 
-    Rows whose ``by`` is NULL are skipped; the value may be NULL. Of several rows with the largest ``by`` the
-    last by arrival counts, which is what Spark does over ordered input. ``by`` has any type but maps.
+    Rows whose ``by`` is NULL are skipped; the value may be NULL. Of several rows with the largest ``by`` the last counts, as in
+    Spark over ordered input: the last to arrive (or by the ``order_by`` of the stream) in windows, the last by event time and
+    then arrival in rolling features, the last in the order of the frame in OVER windows. ``by`` has any type but maps.
 
     Result: the type of ``value``. Source: Spark SQL ``max_by``.
 
