@@ -77,6 +77,7 @@ SLOW = (
     "tests/kernels/test_known_groups.py::test_sorted_groups_are_those_of_arrow_and_keep_the_order_of_rows[names2-2",
     "tests/kernels/test_known_groups.py::test_sorted_groups_are_those_of_arrow_and_keep_the_order_of_rows[names3-1",
     "tests/kernels/test_known_groups.py::test_sorted_groups_are_those_of_arrow_and_keep_the_order_of_rows[names3-2",
+    "tests/spark/test_added_columns.py",
     "tests/spark/test_api.py::test_late_rows_within_the_allowed_lateness_refine[each",
     "tests/spark/test_api.py::test_late_rows_within_the_allowed_lateness_refine[last",
     "tests/spark/test_api.py::test_state_and_side_outputs_of_a_process_function_live_over_batches",

@@ -20,6 +20,19 @@ def flat(column: Any) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 and not pa.types.is_nested(column.type) else column.combine_chunks()
 
 
+def column_text(column: pa.Field) -> str:
+    """Return the name and type of a column, as descriptions of programs have them."""
+    return f"{column.name} {column.type}"
+
+
+def padded(table: pa.Table, columns: pa.Schema) -> pa.Table:
+    """Return the columns of a table in the order of a schema; those that it does not have are NULL."""
+    for field in columns:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table.select(columns.names)
+
+
 def text_bounds(values: pa.LargeBinaryArray) -> Integers:
     """Return where in their bytes the values of an array begin, and where the last one ends."""
     bounds: Integers = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]

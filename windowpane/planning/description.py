@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.columns import column_text
+
 STATE_FORMAT = "1"
 """The version of what engines write. A new one refuses the checkpoints of the one before."""
 
@@ -22,7 +24,7 @@ def description(engine: str, **parts: str) -> tuple[tuple[str, str], ...]:
 
 def columns_text(columns: pa.Schema) -> str:
     """Return columns with their types as text."""
-    return ", ".join(f"{column.name} {column.type}" for column in columns)
+    return ", ".join(map(column_text, columns))
 
 
 def describe(part: Any) -> str:

@@ -53,6 +53,12 @@ class ColumnRun:
     def __reduce__(self) -> tuple[type[ColumnRun], tuple[Any, ...]]:
         return ColumnRun, (_VERSION, self._length, self._names, self._columns, self._times)
 
+    def padded(self, names: Sequence[str]) -> ColumnRun:
+        """Return the run with these columns; those that it does not have are ``None``."""
+        held = dict(zip(self._names, self._columns, strict=True))
+        columns = tuple(held.get(name, ("=", None)) for name in names)
+        return ColumnRun(_VERSION, self._length, tuple(names), columns, self._times)
+
     @property
     def values(self) -> list[dict[str, Any]]:
         """The rows."""

@@ -16,7 +16,7 @@ objects: a checkpoint is trusted storage.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from windowpane.errors import MistakeError, present
@@ -140,6 +140,12 @@ class KeyedState:
                 self._entries.put(address + _VALUE, pickle.dumps(self._values[address], protocol=5))
         for cache in (self._dirty_values, self._dirty_lists, self._values, self._lists):
             cache.clear()
+
+    def rewrite(self, change: Callable[[Any], Any]) -> None:
+        """Put what a function makes of each value, and of each list of elements, in its place; flushes first."""
+        self.flush()
+        for entry, stored in list(self._entries.scan(b"")):
+            self._entries.put(entry, pickle.dumps(change(pickles.loads(stored)), protocol=5))
 
     def count(self) -> int:
         """Return the number of values and lists that are not empty, over all keys; flushes first."""

@@ -2,6 +2,9 @@
 
 Layout: one framed JSON blob under ``header``. Who may mutate: the engine, once a batch, last. Recovery: a reader compares the
 description of the program that wrote the state with its own and refuses the bucket, by name, if they differ.
+
+Rows may have got more columns: of rows that were held before, these are NULL. Blobs that name their columns are padded where they
+are read; those that do not are written anew once, when their bucket is opened with ``added`` columns.
 """
 
 from __future__ import annotations
@@ -9,7 +12,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+import pyarrow as pa
+
+from windowpane.arrays.columns import column_text
 from windowpane.errors import ChangedPlanError
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
@@ -33,6 +40,7 @@ class BucketHeader:
         arrivals: how many rows were numbered by arrival.
         cut: the time below which rows are in the history that the state began with, ``None`` if it began empty.
         raw_rows: rows that are held one by one; ``None`` where they are not counted.
+        added: columns of rows that the program which wrote the state did not have; not written.
     """
 
     description: tuple[tuple[str, str], ...]
@@ -42,10 +50,15 @@ class BucketHeader:
     arrivals: int = 0
     cut: int | None = None
     raw_rows: int | None = None
+    added: frozenset[str] = frozenset()
 
     @classmethod
     def read(
-        cls, store: BlobStore, description: tuple[tuple[str, str], ...], accepts: Callable[[Parts, Parts], bool] | None = None
+        cls,
+        store: BlobStore,
+        description: tuple[tuple[str, str], ...],
+        accepts: Callable[[Parts, Parts], bool] | None = None,
+        growing: Mapping[str, pa.Schema] = MappingProxyType({}),
     ) -> BucketHeader:
         """Return the bucket's header, a fresh one if it has none.
 
@@ -53,6 +66,7 @@ class BucketHeader:
             store: the bucket's state.
             description: the parts of the program that reads it.
             accepts: whether a program with the second parts can use the state of one with the first parts.
+            growing: by part, the columns of rows that may have become more.
 
         Raises:
             ChangedPlanError: another program wrote the state.
@@ -63,11 +77,13 @@ class BucketHeader:
             return cls(description, raw_rows=0)
         held = json.loads(unframe(_KIND, _VERSION, blob))
         was = dict(held["description"])
+        added = {part: _added(was[part], columns) for part, columns in growing.items() if part in was}
         if accepts is None or not accepts(was, dict(description)):
-            _compare(was, dict(description))
+            _compare(was, {part: text if added.get(part) is None else was[part] for part, text in description})
         clocks = held["watermark"], held["processing_time"]
         counted = held["open_windows"], held.get("arrivals", 0)
-        return cls(tuple(was.items()), *clocks, *counted, held.get("cut"), held.get("raw_rows"))
+        new = frozenset(name for names in added.values() for name in names or ())
+        return cls(tuple(was.items()), *clocks, *counted, held.get("cut"), held.get("raw_rows"), new)
 
     def write(self, store: BlobStore) -> None:
         """Write the header."""
@@ -81,6 +97,18 @@ class BucketHeader:
         rest = {"cut": self.cut, "raw_rows": self.raw_rows}
         body |= {name: value for name, value in rest.items() if value is not None}
         store.put(_KEY, frame(_KIND, _VERSION, json.dumps(body).encode()))
+
+
+def _added(was: str, columns: pa.Schema) -> frozenset[str] | None:
+    """Return the columns that are not in a text of columns, which has the others in their order; ``None`` if it has more."""
+    added = []
+    for column in columns:
+        text = column_text(column)
+        if was == text or was.startswith(f"{text}, "):
+            was = was[len(text) + 2 :]
+        else:
+            added.append(column.name)
+    return None if was else frozenset(added)
 
 
 def _compare(was: Parts, now: Parts) -> None:

@@ -33,7 +33,7 @@ class DeduplicationEngine:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         program = self.program
-        header = BucketHeader.read(store, program.description)
+        header = BucketHeader.read(store, program.description, growing=program.growing)
         watermark, now, late_under = clocks(program, header, clock)
         limit = program.horizon(late_under, now)
         punctual, late = _by_lateness(program, arriving(program, rows, now), limit)

@@ -14,6 +14,7 @@ State holds the rows that a row above the horizon can still be near to. So when 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -69,6 +70,11 @@ class DeduplicationProgram:
     engine: str = "deduplication reference"
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def growing(self) -> Mapping[str, pa.Schema]:
+        """The columns that may become more from one run to the next: of first rows, the state has the keys alone."""
+        return {"columns": self.columns} if self.keep is Keep.FIRST else {}
 
     @property
     def main_schema(self) -> pa.Schema:

@@ -40,7 +40,7 @@ class DeduplicationReferenceEngine:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         program = self._program
-        header = BucketHeader.read(store, program.description)
+        header = BucketHeader.read(store, program.description, growing=program.growing)
         watermark, now, late_under = clocks(program, header, clock)
         pages = [SortedPages(store, name) for name in ("s", "t")]
         state = KeyedState(pages[0])

@@ -103,7 +103,7 @@ class JoinBatch(ABC):
 
     def __post_init__(self) -> None:
         """Open the state."""
-        self.header = BucketHeader.read(self.store, self.program.description)
+        self.header = BucketHeader.read(self.store, self.program.description, growing=self.program.growing)
         self.before = self.watermark = self.header.watermark
         self.horizon = MIN
         self.rows: dict[Side, Rows] = {}

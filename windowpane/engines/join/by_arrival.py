@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import padded
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.join.pairs import fulfilling, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
@@ -60,7 +61,7 @@ class _Batch:
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
         self._program = program
         self._store = store
-        self._header = BucketHeader.read(store, program.description)
+        self._header = BucketHeader.read(store, program.description, growing=program.growing)
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
         self._out: list[pa.Table] = []
         self._counts = {"pairs": 0, "padded": 0}
@@ -107,7 +108,7 @@ class _Batch:
         """Let right rows replace those that some pages hold, and left rows find theirs."""
         self._pages.prefetch(positions)
         pages = [page for position in positions if (page := self._pages.read(position)) is not None]
-        versions = pa.concat_tables([*(page.cast(right.schema) for page in pages), right]).combine_chunks()
+        versions = pa.concat_tables([*(padded(page, right.schema).cast(right.schema) for page in pages), right]).combine_chunks()
         codes = self._codes(left, versions)
         last = np.full(int(codes.max(initial=-1)) + 1, -1)
         np.maximum.at(last, codes[left.num_rows :], np.arange(versions.num_rows))

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.arrays.columns import padded
 from windowpane.engines.join.batch import JoinBatch, integers
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.errors import present
@@ -140,7 +141,8 @@ class SidePages:
 
     def _page(self, place: int) -> pa.Table:
         page = present(self.pages.read(place), "there are pages")
-        return page.append_column(PLACE, pa.array(np.full(page.num_rows, place))).select(self._schema.names).cast(self._schema)
+        page = page.append_column(PLACE, pa.array(np.full(page.num_rows, place)))
+        return padded(page, self._schema).cast(self._schema)
 
     def _weigh(self, table: pa.Table) -> Integers:
         """Return for each page how many rows a table has of it, and how many of them are marked."""

@@ -7,6 +7,7 @@ Outputs: ``MAIN``, and the late rows of each side as ``LATE_LEFT`` and ``LATE_RI
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -145,6 +146,11 @@ class JoinProgram:
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.retracts else []
         system = [pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())]
         return pa.schema([*(bounds if isinstance(self.match, WindowMatch) else ()), *columns, *changes, *system])
+
+    @property
+    def growing(self) -> Mapping[str, pa.Schema]:
+        """The columns of each side that may become more from one run to the next."""
+        return {"left columns": self.left.columns, "right columns": self.right.columns}
 
     def late_schema(self, side: Side) -> pa.Schema:
         """The late rows of a side: as they arrived, and their outcome."""

@@ -63,7 +63,7 @@ class _Batch:
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
         self._program = program
         self._store = store
-        self._header = BucketHeader.read(store, program.description)
+        self._header = BucketHeader.read(store, program.description, growing=program.growing)
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
         self._state = KeyedState(self._pages[0])
         self._rows = KeyedRows(self._state, TimerQueue(self._pages[1]))

@@ -227,9 +227,11 @@ class _Batch:
         self._engine = engine
         self._program = engine.program
         self._store = store
-        self._header = BucketHeader.read(store, engine.program.description)
-        self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0], engine.coded)
+        self._header = BucketHeader.read(store, engine.program.description, growing=engine.program.growing)
+        self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0], engine.coded, engine.waiting)
         self._closer = OverCloser(engine, store)
+        if self._header.added:
+            self._closer.tails.widen(self._header.added)
         self._arrivals = Arrivals(engine.program)
         self._emitted: list[pa.Table] = []
 

@@ -114,6 +114,12 @@ class PageForm:
                 f"a state blob of kind {_KIND!r} is damaged: {cause}; restart from an intact checkpoint"
             ) from cause
 
+    def padded(self, page: PageRows, columns: pa.Schema) -> PageRows:
+        """Return rows that have these columns, with all of the form; those that they lack are NULL."""
+        held = dict(zip(columns.names[self.runs :], page.columns, strict=True))
+        every = [held.get(field.name, pa.nulls(page.num_rows, field.type)) for field in list(self.schema)[self.runs :]]
+        return PageRows(every, page.counts, page.repeated, page.num_rows)
+
     def table(self, pages: Sequence[PageRows]) -> pa.Table:
         """Return the rows of pages together, without chunks."""
         if not pages:

@@ -7,6 +7,7 @@ in mode update, and TIME and FIRING_WATERMARK. Changes of one batch to one row c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -91,6 +92,11 @@ class OverProgram:
     engine: str = "over reference"
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def growing(self) -> Mapping[str, pa.Schema]:
+        """The columns that may become more from one run to the next."""
+        return {"columns": self.columns}
 
     @property
     def main_schema(self) -> pa.Schema:

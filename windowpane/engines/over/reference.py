@@ -70,7 +70,7 @@ class _Batch(ABC):
     def __init__(self, program: OverProgram, store: BlobStore) -> None:
         self.program = program
         self.store = store
-        self.header = BucketHeader.read(store, program.description)
+        self.header = BucketHeader.read(store, program.description, growing=program.growing)
         self.pages = [SortedPages(store, name) for name in ("s", "b")]
         self.state = KeyedState(self.pages[0])
         self.late: list[Row] = []
@@ -178,4 +178,4 @@ class _CloseBatch(_Batch):
 
 
 def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:
-    return pa.table([pa.array([row[field.name] for row in rows], field.type) for field in schema], schema=schema)
+    return pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema)

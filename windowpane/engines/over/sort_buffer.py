@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import padded
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.coded_texts import coded_alike
 from windowpane.kernels.sorting.packed_order import stable_order
@@ -33,8 +34,10 @@ _MOST_SEGMENTS = Size("segments of the sort buffer", 64, (1, 3))
 class SortBuffer:
     """Rows by event time, those of column ``TIME``."""
 
-    def __init__(self, store: BlobStore, name: str, order_by: str, coded: Collection[str] = ()) -> None:
-        """Open the buffer of rows ordered by the column ``order_by``; texts of the columns ``coded`` may be codes."""
+    def __init__(self, store: BlobStore, name: str, order_by: str, coded: Collection[str], columns: pa.Schema) -> None:
+        """Open the buffer of rows with some columns, ordered by ``order_by``; texts of the columns ``coded`` may be codes."""
+        names = [name for name in columns.names if name != TIME]
+        self._columns = pa.schema([columns.field(name) for name in names])
         self._store = store
         self._order_by = order_by
         self._coded = coded
@@ -108,9 +111,8 @@ class SortBuffer:
 
     def _whole(self, kept: pa.Table) -> pa.Table:
         """Return rows as they arrived, ``TIME`` last."""
-        if TIME in kept.column_names:
-            return kept.drop_columns([TIME]).append_column(TIME, kept[TIME])
-        return kept.append_column(TIME, self._times(kept))
+        times = kept[TIME] if TIME in kept.column_names else self._times(kept)
+        return padded(kept, self._columns).append_column(TIME, times)
 
     def _times(self, rows: pa.Table) -> pa.ChunkedArray | None:
         """Return the ORDER BY column as a number, if it is one of 64 bits."""

@@ -11,13 +11,14 @@ version 2 of the index rows lay by another hash: all shards become one when it i
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import padded
 from windowpane.hidden_columns import hidden
 from windowpane.kernels.keys.key_codes import key_hashes, plain_key
 from windowpane.sizes import Size
@@ -96,6 +97,14 @@ class Tails:
     def _write_index(self) -> None:
         index = array("q", [number for each in zip(self._rows, self._waiting, self._sizes, strict=True) for number in each])
         self._store.put(f"{self._name}.i", frame(_INDEX_KIND, _INDEX_VERSION, index.tobytes()))
+
+    def widen(self, added: Container[str]) -> None:
+        """Write shards of rows without the columns ``added`` anew, with NULL in these."""
+        held = pa.schema([field for field in self._schema if field.name not in added])
+        for shard in (shard for shard, rows in enumerate(self._rows) if rows):
+            rows = table_from_blob(_SHARD_KIND, _VERSION, self._store.get(self._key(shard)), held)
+            self._write(shard, padded(rows, self._schema))
+        self._write_index()
 
     def _join(self) -> None:
         """Put the rows of all shards into one."""

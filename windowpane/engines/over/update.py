@@ -13,7 +13,7 @@ stored rows and those dropped because no row to come can reach them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,10 +124,22 @@ class _Batch:
         self._engine = engine
         self._program = engine.program
         self._store = store
-        self._header = BucketHeader.read(store, engine.program.description)
+        self._header = BucketHeader.read(store, engine.program.description, growing=engine.program.growing)
         self._pages = RowPages(store, "g")
+        if self._header.added:
+            self._widen(self._header.added)
         self._arrivals = Arrivals(engine.program)
         self._horizon: int | None = None
+
+    def _widen(self, added: Container[str]) -> None:
+        """Write pages of rows without the columns ``added`` anew, with NULL in these."""
+        form = self._engine.form
+        held = PageForm(pa.schema([field for field in form.schema if field.name not in added]), form.runs)
+        for ordinal in range(len(self._pages)):
+            page = form.padded(held.from_blob(self._pages.read(ordinal)), held.schema)
+            firsts = np.cumsum(page.counts) - page.counts
+            writer = PageWriter(form, page.columns, firsts, page.repeated)
+            self._pages.rewrite(ordinal, writer.blob(0, page.num_rows))
 
     def run(self, tables: list[pa.Table], clock: Clock) -> BucketOutput:
         before, watermark = self._header.watermark, max(self._header.watermark, clock.watermark)

@@ -26,6 +26,7 @@ from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.row.added_columns import AddedColumns
 from windowpane.engines.row.cells import CellOperator
 from windowpane.engines.row.elements import elements_of
 from windowpane.engines.row.grouped import GroupedOperator
@@ -70,9 +71,11 @@ class _Batch:
     def __init__(self, program: Program, store: BlobStore, make_state: Callable[[SortedPages], KeyedState]) -> None:
         self._program = program
         self._store = store
-        self._header = BucketHeader.read(store, program.description)
+        self._header = BucketHeader.read(store, program.description, growing={"columns": program.value_types})
         self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
         self._state = make_state(self._pages[0])
+        if self._header.added:
+            self._state.rewrite(AddedColumns(self._header.added, program.values))
         self._timers = self._timer_service()
         self._timers.restore_clocks(self._header.watermark, self._header.processing_time)
         self._collector = OutputCollector(program, self._timers)

@@ -34,4 +34,4 @@ class RowForms:
 
 
 def _frozen(row: Row, forms: Sequence[tuple[str, Form]]) -> Hashable:
-    return tuple(None if row[name] is None else form.freeze(row[name]) for name, form in forms)
+    return tuple(None if row.get(name) is None else form.freeze(row[name]) for name, form in forms)

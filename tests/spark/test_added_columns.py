@@ -1,0 +1,40 @@
+"""A column that the source has got since a checkpoint was written stops no restart; rows that were held have NULL in it."""
+
+from __future__ import annotations
+
+import pytest
+
+import windowpane as wp
+from tests.spark.helpers import Feed, run
+
+pytestmark = pytest.mark.spark
+
+
+def programs(source):
+    """Yield OVER windows, a join, a deduplication, and a function of whole rows."""
+    stream = wp.stream(source, event_time="t", watermark="0 seconds")
+    windows = stream.key_by("k").window(wp.TumblingEventTimeWindows.of("1 hour"))
+    over = wp.over(source, event_time="t", watermark="0 seconds", key=("k", "t")).partition_by("k").order_by("t")
+    yield over.select("*", before=wp.lag("v")).emit_on_window_close()
+    yield wp.join(stream, stream).on("k").within("0 seconds", "10 seconds")
+    yield stream.key_by("k").deduplicate(within="5 seconds")
+    yield windows.apply(lambda key, window, found: [{"notes": str([row.get("note") for row in found])}], schema="notes string")
+
+
+def test_programs_go_on_with_a_new_column(spark, tmp_path):
+    feed = Feed(tmp_path / "in", "k string, t timestamp, v long").add([("a", 10, 1), ("a", 20, 2)])
+    for number, result in enumerate(programs(feed.stream(spark))):
+        run(result, checkpoint=tmp_path / str(number))
+    feed.schema += ", note string"
+    feed.add([("a", 25, 3, "new")], [("a", 100_000, 4, "newest")])
+    found = [run(result, checkpoint=tmp_path / str(number)).rows() for number, result in enumerate(programs(feed.stream(spark)))]
+    assert found == [
+        [("a", 20, 2, None, 1), ("a", 25, 3, "new", 2)],
+        [
+            ("a", 100_000, 4, "newest", 100_000, 4, "newest"),
+            ("a", 20, 2, None, 25, 3, "new"),
+            ("a", 25, 3, "new", 25, 3, "new"),
+        ],
+        [("a", 100_000, 4, "newest"), ("a", 25, 3, "new")],
+        [("a", 0, 3600, "[None, None, 'new']")],
+    ]
