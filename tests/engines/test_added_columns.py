@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -60,7 +61,7 @@ def entry(number: int, **more: Any) -> dict[str, Any]:
     return {"p": "x", "t": number, "id": number, "v": 10 * number, **more}
 
 
-def over(columns: pa.Schema, mode: Emit, engine: str) -> OverProgram:
+def over(columns: pa.Schema, mode: Emit, engine: str) -> Any:
     calls = (OverCall("lag", ("v",)), OverCall("sum", ("v",), Frame.rows(preceding(2))))
     spec = OverSpec(("p",), (OrderColumn("t", nulls_first=False),), ("id",), calls)
     program = OverProgram(spec, columns, output_schema(spec, columns, ["before", "total"]), mode, time_column="t", engine=engine)
@@ -129,7 +130,7 @@ def test_joins_go_on(match: Any, engine: str, expected: list[tuple[Any, ...]], i
 
 @pytest.mark.parametrize("engine", ["deduplication", "deduplication reference"])
 def test_first_rows_go_on_and_last_rows_which_are_held_do_not(engine: str) -> None:
-    def program(columns: pa.Schema, keep: Keep = Keep.FIRST) -> DeduplicationProgram:
+    def program(columns: pa.Schema, keep: Keep = Keep.FIRST) -> Any:
         made = DeduplicationProgram(("p",), columns, tuple(columns.names), within=10, keep=keep, engine=engine)
         return described(made, described_deduplication)
 
@@ -153,7 +154,7 @@ def windows(columns: pa.Schema, function: FunctionPlan, **parts: Any) -> Program
     return compile_program(plan, types, tuple(columns.names))
 
 
-def texts_of(rows_of_window: list[dict[str, Any]]) -> dict[str, Any]:
+def texts_of(rows_of_window: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {"seen": [row.get("added", "not there") for row in rows_of_window], "n": len(rows_of_window)}
 
 
