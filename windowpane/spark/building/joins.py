@@ -30,9 +30,9 @@ from windowpane.spark.building.join_names import JoinNames, Selected
 from windowpane.spark.building.operator_input import BothSides, SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
-from windowpane.spark.internals.column_names import column_named, folding
 from windowpane.spark.internals.query_plans import metrics_names
 from windowpane.spark.queries.settings import watermark_policy
+from windowpane.spark.sources.column_names import column_named, folding
 from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.project import Projection, key_hash, quoted, refuse_compared_collations

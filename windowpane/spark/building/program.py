@@ -31,13 +31,13 @@ from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output, ToBlobs
 from windowpane.spark.building.own_exchange import each_use_its_own, reuse_no_exchange
 from windowpane.spark.internals.available_now import end_available_now_runs
-from windowpane.spark.internals.column_names import refuse_alike
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
 from windowpane.spark.internals.query_plans import with_own_counters
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.queries.settings import Buckets, choose_settings
 from windowpane.spark.queries.worker_python import check_worker_python
+from windowpane.spark.sources.column_names import refuse_alike
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.blob_state import SparkBlobStore
