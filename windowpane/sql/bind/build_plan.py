@@ -50,6 +50,12 @@ class Computed:
             self._added[expr.sql] = (self._ids.column(name, expr.type), expr)
         return self._added[expr.sql][0]
 
+    def own(self, expr: Expr) -> Column:
+        """Return a column that holds an expression and nothing else does, not the column that the expression may be."""
+        column = self._ids.column(expr.name or "own", expr.type)
+        self._added[column.id] = (column, expr)
+        return column
+
     def apply(self, node: Node) -> Node:
         """Return the node with the columns added."""
         if not self._added:

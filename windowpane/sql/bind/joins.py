@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from windowpane.errors import SqlNameError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.as_of import as_of_join, version_join
 from windowpane.sql.bind.binding import Binding
@@ -44,15 +45,16 @@ class Joins:
         if (kind == "CROSS" or method == "NATURAL") and (join.args.get("on") is not None or join.args.get("using")):
             word = method or kind
             raise self._text.syntax_error(join, f"a {word} JOIN has no ON or USING. Write JOIN without {word}.")
+        if closer and _looks_aside(join):
+            right, other = self._alone(join, closer)
+            return plan.join(node, right, "inner", (), None, self._query.ids), self._distinct(join, scope, other)
         if isinstance(join.this, exp.Lateral):
             return self._lateral(node, scope, join, _KINDS[side])
         if isinstance(join.this, exp.Unnest):
             return self._unnest(node, scope, join)
         relation, moment = self._without_version(join)
         right, other = self.apply(*self._query.relation(relation, self._tables), closer)
-        shared = set(scope.tables()) & set(other.tables()) - {""}
-        if shared:
-            raise self._text.name_error(join.this, f"table name {shared.pop()!r} stands in FROM twice. Give one an alias.")
+        self._distinct(join, scope, other)
         if method == "ASOF":
             binder = ScalarBinder(self._text, scope + other, "ASOF JOIN", self._query.now)
             return as_of_join(node, right, scope, other, join, binder, self._query.ids)
@@ -114,6 +116,31 @@ class Joins:
             )
         both = ScalarBinder(self._text, scope + other, "JOIN ON", self._query.now)
         return version_join(left, right, scope, other, join, (moment, at, times[0]), both, self._query.ids)
+
+    def _distinct(self, join: exp.Expr, scope: Scope, other: Scope) -> Scope:
+        """Return both scopes; refuse a name that both have."""
+        shared = set(scope.tables()) & set(other.tables()) - {""}
+        if shared:
+            raise self._text.name_error(join.this, f"table name {shared.pop()!r} stands in FROM twice. Give one an alias.")
+        return scope + other
+
+    def _alone(self, join: exp.Expr, closer: list[exp.Expr]) -> tuple[Node, Scope]:
+        """Return a LATERAL or UNNEST behind a comma with what is joined to it before the comma is.
+
+        Raises:
+            SqlError: it reads columns of the relations before the comma, and a RIGHT or FULL JOIN follows.
+        """
+        tree, query = join.this, self._query
+        in_parentheses = isinstance(tree, exp.Lateral) and isinstance(tree.this, exp.Subquery)
+        try:
+            node, scope = query.relation(tree.this if in_parentheses else tree, self._tables)
+        except SqlNameError:
+            raise self._text.unsupported(
+                join,
+                f"{tree.key.upper()} of columns before a comma, with a RIGHT or FULL JOIN behind it",
+                "RIGHT and FULL JOIN bind closer than the comma. Put both relations into a subquery in FROM, and join that.",
+            ) from None
+        return self.apply(node, query.aliased(scope, tree.args.get("alias")) if in_parentheses else scope, closer)
 
     def _by_arrival(self, left: Node, right: Node, both: Scope, join: exp.Expr, kind: str) -> Node:
         """Join each row with those of a table at the time when it arrives. Source of the rules: RisingWave's temporal join."""
@@ -206,7 +233,8 @@ class Joins:
 def _by_commas(joins: list[exp.Expr]) -> list[list[exp.Expr]]:
     """Return joins in the order in which they are made, each comma with the joins that bind closer than it.
 
-    What reads columns of the relations before it (LATERAL, UNNEST) is joined to all of them.
+    What reads columns of the relations before it (LATERAL, UNNEST) is joined to all of them, which gives the same rows unless a
+    RIGHT or FULL JOIN follows before the next comma.
     """
     grouped: list[list[exp.Expr]] = []
     behind_comma = False
@@ -216,7 +244,13 @@ def _by_commas(joins: list[exp.Expr]) -> list[list[exp.Expr]]:
             grouped.append([join])
         else:
             grouped[-1].append(join)
-    return [part for group in grouped for part in ([[join] for join in group] if any(map(_looks_aside, group)) else [group])]
+    return [part for group in grouped for part in ([[join] for join in group] if _may_part(group) else [group])]
+
+
+def _may_part(group: list[exp.Expr]) -> bool:
+    """Whether the joins behind a comma may be made one after the other with all that is before it, and must be."""
+    keeps_right = any(str(join.args.get("side") or "").upper() in ("RIGHT", "FULL") for join in group[1:])
+    return any(map(_looks_aside, group)) and not keeps_right
 
 
 def is_comma(join: exp.Expr) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from sqlglot import exp
 
 from windowpane.sql.bind import build_plan as plan
@@ -11,7 +14,7 @@ from windowpane.sql.bind.conditions import conjuncts
 from windowpane.sql.bind.correlation import Inner, Ties
 from windowpane.sql.bind.grouping_sets import sets_of
 from windowpane.sql.bind.joins import Joins
-from windowpane.sql.bind.scope import Column, Scope
+from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.bind.selects import Groups, SelectBinder, has_aggregates
 from windowpane.sql.bind.subqueries import Subqueries
 from windowpane.sql.embedded.macros import NOW
@@ -90,6 +93,7 @@ class SelectPlan:
         bound = self.bind()
         determined = {column.id for column in self._tied}
         limited = isinstance(bound.node, TopN) and bound.node.limit == 1 and not bound.node.with_ties
+        limited |= self.tree.args.get("from_") is None and not self.sets
         keys = tuple((outer, column) for (outer, _), column in zip(self.ties.keys, self._tied, strict=True))
         none = isinstance(bound.node, TopN) and (bound.node.limit == 0 or bound.node.offset > 0)
         of_nothing = () if none else self._of_nothing
@@ -190,31 +194,64 @@ class SelectPlan:
         parts = [*self.tree.expressions, self.tree.args.get("qualify"), self.tree.args.get("order")]
         if clause is None and having is None and not any(part is not None and has_aggregates(part) for part in parts):
             return
+        items = [] if clause is None else clause.expressions
+        if clause is not None and clause.args.get("all"):
+            raise self.text.unsupported(clause, "GROUP BY ALL", "List the columns.")
+        has_sets = any(isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in items) and not self._is_total()
+        if has_sets:
+            self._tell_apart(sets_of(items))
         inner = self._binder("an aggregate")
         groups = Groups(self.text, self.ids, inner)
         for _, value in self.ties.keys:
             groups.add_key(value, is_tie=True)
-        items = [] if clause is None else clause.expressions
         sets = [[self._group_key(part) for part in chosen] for chosen in sets_of(items)]
-        if not self._is_total() and any(isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in items):
-            groups.add_sets(sets)
+        if has_sets:
+            groups.add_sets(sets, distinct=clause is not None and clause.args.get("all") is False)
         else:
             for value in sets[0]:
                 groups.add_key(value)
         self.groups = groups
 
-    def _group_key(self, tree: exp.Expr) -> Expr:
-        binder = self._binder("GROUP BY", grouped=False)
+    def _tell_apart(self, sets: Sequence[Sequence[exp.Expr]]) -> None:
+        """Give columns of their own to what grouping sets tell apart though it has the same value in each row.
+
+        These are columns of FROM that are one column below, items of the select list that are named by number or alias and equal
+        another one, and such items that are constants. Source: PostgreSQL, where a grouping column is an item of the list.
+        """
+        own = plan.Computed(self.ids)
+        seen: set[str] = set()
+        shown: list[Visible] = []
+        for visible in self.scope.visible:
+            column = own.own(visible.column.expr) if visible.column.id in seen else visible.column
+            seen.add(visible.column.id)
+            shown.append(replace(visible, column=column.renamed(visible.column.name)))
+        self.scope = Scope(tuple(shown))
+        self.node = own.apply(self.node)
+        own, binder, taken = plan.Computed(self.ids), self._binder("GROUP BY", grouped=False), set[str]()
+        self.tree = self.tree.copy()  # the query may be bound again
+        for place in dict.fromkeys(place for chosen in sets for part in chosen for place in self._items_named(part)[:1]):
+            item = self.tree.expressions[place]
+            value = settled(binder.bind(item.unalias()))
+            if value.sql in taken or not value.columns:
+                column = own.own(value)
+                self.tree.expressions[place].replace(exp.alias_(_resolved(column), item.alias_or_name or value.name, quoted=True))
+            taken.add(value.sql)
+        self.node = own.apply(self.node)
+
+    def _items_named(self, tree: exp.Expr) -> list[int]:
+        """Return the places of the items of the select list that an item of GROUP BY names by number or alias."""
         place = output_place(tree, len(self.tree.expressions), self.text)
         if place is not None:
-            item = self.tree.expressions[place]
-            return binder.bind(item.this if isinstance(item, exp.Alias) else item)
-        if isinstance(tree, exp.Column) and not tree.args.get("table") and not self.scope.find(name_of(tree.this)):
-            aliased = [item for item in self.tree.expressions if isinstance(item, exp.Alias)]
-            found = [item.this for item in aliased if name_of(item.args["alias"]) == name_of(tree.this)]
-            if found:
-                return self._only(tree, [binder.bind(part) for part in found])
-        return binder.bind(tree)
+            return [place]
+        if not isinstance(tree, exp.Column) or tree.args.get("table") or self.scope.find(name_of(tree.this)):
+            return []
+        aliased = [(number, item) for number, item in enumerate(self.tree.expressions) if isinstance(item, exp.Alias)]
+        return [number for number, item in aliased if name_of(item.args["alias"]) == name_of(tree.this)]
+
+    def _group_key(self, tree: exp.Expr) -> Expr:
+        binder = self._binder("GROUP BY", grouped=False)
+        named = [binder.bind(self.tree.expressions[place].unalias()) for place in self._items_named(tree)]
+        return self._only(tree, named) if named else binder.bind(tree)
 
     def _items(self) -> list[tuple[str | None, exp.Expr]]:
         """Return the select list with stars written out, each with its name if it has one."""

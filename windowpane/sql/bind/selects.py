@@ -23,7 +23,8 @@ from windowpane.sql.expressions.aggregates import (
     sorted_jsonb,
 )
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, quoted, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, if_kept, quoted, settled
+from windowpane.sql.expressions.forms import is_row_of_subquery
 from windowpane.sql.expressions.operators import by_value, sortable
 from windowpane.sql.expressions.types import BIGINT, INTEGER, JSONB, is_float
 from windowpane.sql.nodes import Fold, Node, Order
@@ -94,13 +95,20 @@ class Groups:
         self._masked: list[tuple[str, Column, list[int]]] = []
         self._number = ids.column("grouping set", INTEGER)
 
-    def add_sets(self, sets: Sequence[Sequence[Expr]]) -> None:
-        """Group by each of several sets of expressions; those that are not in all of them are NULL where they are left out."""
+    def add_sets(self, sets: Sequence[Sequence[Expr]], *, distinct: bool) -> None:
+        """Group by each of several sets of expressions; those that are not in all of them are NULL where they are left out.
+
+        Args:
+            sets: the sets.
+            distinct: whether a set that is written twice counts once (``GROUP BY DISTINCT``).
+        """
         always = set(self.keys)
         for values in sets:
             for value in values:
                 self.add_key(value)
-            self.sets.append(always | {by_value(settled(value)).sql for value in values})
+            keys = always | {by_value(settled(value)).sql for value in values}
+            if not (distinct and keys in self.sets):
+                self.sets.append(keys)
         for sql, column in self.keys.items():
             having = [number for number, present in enumerate(self.sets) if sql in present]
             if len(having) < len(self.sets):
@@ -242,12 +250,18 @@ class _AggregateCall:
             return percentile(self.name, settled(binder.bind(self.arguments[0])), value)
         if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
             return AGGREGATES["count"]([])
-        arguments = [binder.bind(argument) for argument in self.arguments]
+        arguments = [self._filtered(binder.bind(argument), binder) for argument in self.arguments]
         if self.name == "count" and not arguments:
             raise MismatchError(COUNTS_ROWS)
         if self._sorts_jsonb(arguments):
             return sorted_jsonb(arguments[0])
         return AGGREGATES[self.name]([by_value(argument) for argument in arguments] if self.distinct else arguments)
+
+    def _filtered(self, argument: Expr, binder: ScalarBinder) -> Expr:
+        """Return an argument that is computed of the rows alone that FILTER keeps: of others it may fail."""
+        if self.condition is None or argument.is_column or not argument.columns:
+            return argument
+        return if_kept(binder.condition(self.condition, "FILTER"), argument)
 
     def _sorts_jsonb(self, arguments: Sequence[Expr]) -> bool:
         """Whether it lists distinct values of jsonb in an order that the query names."""
@@ -282,7 +296,7 @@ class _AggregateCall:
 
         def column(tree: exp.Expr) -> str:
             # Distinct values are sorted by themselves alone: those of jsonb by their text, where the query names no order.
-            value = settled(binder.bind(tree))
+            value = self._filtered(settled(binder.bind(tree)), binder)
             if self._sorts_jsonb([value]):
                 return computed.column(jsonb_by_value(value)).id
             return computed.column(by_value(value) if self.distinct else sortable(value)).id
@@ -336,6 +350,7 @@ class SelectBinder(ScalarBinder):
         if self.stamp is not None and isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "proctime":
             return self.stamp(tree)
         asks = isinstance(tree, exp.Subquery | exp.Exists) or (isinstance(tree, exp.In) and tree.args.get("query") is not None)
+        asks |= is_row_of_subquery(tree)
         if asks and self._scalar is not None:
             return self._scalar(tree, self)
         if self.sets is not None and isinstance(tree, exp.Anonymous) and str(tree.this).lower() in SETS:

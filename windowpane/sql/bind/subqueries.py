@@ -16,8 +16,9 @@ from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.binding import Selecting
 from windowpane.sql.bind.correlation import Inner, outputs_of
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.binder import ScalarBinder
+from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
 from windowpane.sql.expressions.expr import Expr, build, quoted
+from windowpane.sql.expressions.forms import is_row_of_subquery, row_values
 from windowpane.sql.expressions.operators import comparables, key_value
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, common
 from windowpane.sql.nodes import Fold, Node
@@ -183,16 +184,34 @@ class Subqueries:
     def _value(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
         if isinstance(tree, exp.In):
             return self._membership(tree, binder)
+        if is_row_of_subquery(tree):
+            return self._compared(tree, binder)
         inner = self._tied_by_equality(tree, _selecting(tree.this) if isinstance(tree, exp.Exists) else tree.this)
         if isinstance(tree, exp.Exists):
             return self._presence(tree, inner)
-        if len(inner.query.outputs) != 1:
-            raise self._text.type_error(tree, f"a subquery in an expression has one column, not {len(inner.query.outputs)}.")
+        return _Value(self._single(tree, inner, 1)[0], (_Beside(inner.query.node, inner.keys),))
+
+    def _compared(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
+        """Return the comparison of a row with that of a subquery; where it has none, all of its values are NULL."""
+        inner = self._tied_by_equality(tree, tree.expression.this)
+        found, comparison = exp.Tuple(), tree.copy()
+        for value in self._single(tree, inner, len(row_values(tree.this) or ())):
+            part = exp.Column(this=exp.to_identifier(value.name, quoted=True))
+            part.meta[RESOLVED] = value
+            found.append("expressions", part)
+        comparison.set("expression", found)
+        return _Value(binder.bind(comparison), (_Beside(inner.query.node, inner.keys),))
+
+    def _single(self, tree: exp.Expr, inner: Inner, count: int) -> list[Expr]:
+        """Return the values of a subquery that has so many columns, and one row at most."""
+        if len(inner.query.outputs) != count:
+            wanted = "one column" if count == 1 else f"{count} columns"
+            raise self._text.type_error(tree, f"a subquery in this expression has {wanted}, not {len(inner.query.outputs)}.")
         if not inner.is_single:
             raise self._text.unsupported(
                 tree, "a subquery in an expression that may have several rows", "Aggregate it, as in (SELECT max(x) FROM t)."
             )
-        return _Value(outputs_of(inner)[0], (_Beside(inner.query.node, inner.keys),))
+        return outputs_of(inner)
 
     def _tied_by_equality(self, tree: exp.Expr, query: exp.Expr) -> Inner:
         inner = self._inner(query)

@@ -182,6 +182,8 @@ class ScalarBinder:
     def column(self, tree: exp.Expr) -> Expr:
         """Return the column that a name means."""
         known = tree.meta.get(RESOLVED)
+        if isinstance(known, Expr):
+            return known
         if isinstance(known, Column):
             return known.expr
         table = name_of(tree.args["table"]) if tree.args.get("table") else None

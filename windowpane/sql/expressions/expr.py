@@ -234,6 +234,11 @@ def _bytes_of(sql: str) -> str:
     return f"(CASE WHEN contains({sql}, '\\') THEN windowpane_bytea_read({sql}) ELSE encode({sql}) END)"
 
 
+def if_kept(condition: Expr, value: Expr) -> Expr:
+    """Return a value where a condition holds, else NULL: it is not computed there."""
+    return build(value.type, "CASE WHEN {0} THEN {1} END", condition, value, name=value.name)
+
+
 def settled(expr: Expr) -> Expr:
     """Return an expression with a definite type: a literal that nothing decided about is text."""
     if expr.type != UNKNOWN:

@@ -77,6 +77,12 @@ def row_values(tree: exp.Expr) -> list[exp.Expr] | None:
     return list(tree.expressions) if is_row else None
 
 
+def is_row_of_subquery(tree: exp.Expr) -> bool:
+    """Whether an expression compares a row of values with the row of a subquery: ``(a, b) = (SELECT x, y ...)``."""
+    compares = isinstance(tree, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE)
+    return compares and isinstance(tree.expression, exp.Subquery) and row_values(tree.this) is not None
+
+
 def _row_of(length: int, tree: exp.Expr) -> list[exp.Expr]:
     parts = row_values(tree)
     if parts is None or len(parts) != length:

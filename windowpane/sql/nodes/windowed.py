@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.types import is_integer
 from windowpane.sql.nodes.base import Order, Unary, listed
 from windowpane.sql.windows.over_calls import OverNodeCall, over_sql
 from windowpane.windowing.assigners.base import WindowAssigner
@@ -60,7 +61,7 @@ class Over(Unary):
     label: ClassVar[str] = "Over"
 
     def sql(self, *relations: str, extra: str = "") -> str:
-        order = tuple((item.column, item.sql, item.descending) for item in self.order)
+        order = tuple((item.column, self._item(item), item.descending) for item in self.order)
         return over_sql(relations[0], self.columns, self.partition, order, self.calls, self.input.key)
 
     @property
@@ -69,6 +70,13 @@ class Over(Unary):
         order = f" order by {', '.join(item.sql for item in self.order)}" if self.order else ""
         closes = ", when closed" if self.closes else ""
         return f"{', '.join(call.text for call in self.calls)}{by}{order}{closes}"
+
+    def _item(self, item: Order) -> str:
+        """Return an item of ORDER BY; DuckDB adds distances to integers, which must not end at the edge of their type."""
+        has_distance = any(call.frame is not None and call.frame.has_distance for call in self.calls)
+        if not has_distance or not is_integer(self.input.column(item.column).type):
+            return item.sql
+        return item.sql.replace(quoted(item.column), f"CAST({quoted(item.column)} AS HUGEINT)", 1)
 
 
 @dataclass(frozen=True)

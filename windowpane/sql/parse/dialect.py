@@ -52,6 +52,11 @@ class Parser(RisingWaveParser):
         "CEIL": lambda parser: parser._parse_rounded("ceil"),
     }
 
+    UNARY_PARSERS: ClassVar[dict[Any, Any]] = RisingWaveParser.UNARY_PARSERS | {
+        TokenType.RLIKE: lambda parser: parser.expression(exp.BitwiseNot(this=parser._parse_term()))
+    }
+    """``~`` binds less closely than ``+``, as every operator of PostgreSQL that is not one of arithmetic."""
+
     ID_VAR_TOKENS: ClassVar[set[TokenType]] = {*RisingWaveParser.ID_VAR_TOKENS, TokenType.MATCH_CONDITION}
     TABLE_ALIAS_TOKENS: ClassVar[set[TokenType]] = set(RisingWaveParser.TABLE_ALIAS_TOKENS) - {TokenType.MATCH_CONDITION}
 

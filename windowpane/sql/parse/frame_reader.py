@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -59,7 +59,9 @@ def _frame(spec: exp.Expr, order_types: list[SqlType], text: Text, evaluate: Eva
             return UNBOUNDED_PRECEDING if direction == "PRECEDING" else UNBOUNDED_FOLLOWING
         if direction not in ("PRECEDING", "FOLLOWING"):
             raise text.syntax_error(value, "a bound of a frame ends with PRECEDING or FOLLOWING.")
-        offset = _range_offset(value, order_types, text, evaluate) if units is Units.RANGE else _count(value, text, evaluate)
+        is_least = (side == "start") is (direction == "FOLLOWING")
+        of_range = units is Units.RANGE
+        offset = _range_offset(value, order_types, text, evaluate, is_least) if of_range else _count(value, text, evaluate)
         return preceding(offset) if direction == "PRECEDING" else following(offset)
 
     exclude = Exclude[str(spec.args["exclude"].name).upper().replace(" ", "_")] if spec.args.get("exclude") else Exclude.NO_OTHERS
@@ -73,7 +75,10 @@ def _count(value: exp.Expr, text: Text, evaluate: Evaluate) -> int:
     return found
 
 
-def _range_offset(value: exp.Expr, order_types: list[SqlType], text: Text, evaluate: Evaluate) -> Offset:
+def _range_offset(
+    value: exp.Expr, order_types: list[SqlType], text: Text, evaluate: Evaluate, is_least: bool = False
+) -> Offset:
+    """Return a distance; ``is_least`` says that values at least so far away are meant, not those at most so far."""
     if len(order_types) != 1:
         raise text.type_error(value, f"a frame with a distance needs exactly one ORDER BY column, not {len(order_types)}.")
     kind = order_types[0]
@@ -81,9 +86,13 @@ def _range_offset(value: exp.Expr, order_types: list[SqlType], text: Text, evalu
         found = evaluate(value, INTERVAL)
     elif is_integer(kind):
         found = evaluate(value, kind)
-    elif is_exact(kind) or is_float(kind):
+    elif is_exact(kind):
+        found = evaluate(value, None)
+        found = _at_scale(found, kind.scale, is_least) if isinstance(found, Decimal) else evaluate(value, kind)
+        found = None if found is None else Decimal(found)
+    elif is_float(kind):
         found = evaluate(value, kind)
-        found = Decimal(found) if is_exact(kind) else float(found)
+        found = None if found is None else float(found)
     else:
         raise text.type_error(
             value, f"values of type {kind} have no distance. Cast the ORDER BY column to a number or a timestamp."
@@ -98,6 +107,11 @@ def _range_offset(value: exp.Expr, order_types: list[SqlType], text: Text, evalu
         )
     offset: Offset = found
     return offset
+
+
+def _at_scale(distance: Decimal, scale: int, is_least: bool) -> Decimal:
+    """Return the distance that means the same of values with so many decimal places."""
+    return distance.quantize(Decimal(1).scaleb(-scale), ROUND_CEILING if is_least else ROUND_FLOOR)
 
 
 def constant_as(bound: Expr, kind: SqlType | None) -> Expr:

@@ -49,7 +49,7 @@ _PARTS: dict[type[exp.Expr], str] = {
     exp.Distinct: "expressions on",
     exp.Except: f"this expression distinct {_QUERY}",
     exp.Fetch: "count limit_options",
-    exp.Group: "expressions",
+    exp.Group: "expressions all",
     exp.ILike: "this expression negate",
     exp.Identifier: "this quoted",
     exp.If: "this true false",
@@ -158,8 +158,6 @@ def _meaningless(node: exp.Expr, part: str) -> tuple[Any, ...]:
 
 
 def _refusal(node: exp.Expr, part: str, value: Any, text: Text) -> Exception:
-    if isinstance(node, exp.Group) and part == "all":
-        return text.unsupported(node, f"GROUP BY {'ALL' if value else 'DISTINCT'}", "List the columns.")
     first = value[0] if isinstance(value, list) and value else value
     name = part.strip("_").replace("_", " ").upper()
     construct, instead = _WORDS.get(part, (f"{name} of {node.key.upper()} in {shown(node)!r}", _INSTEAD))

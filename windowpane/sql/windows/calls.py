@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -12,16 +12,16 @@ from windowpane.sql.bind.build_plan import Computed, over
 from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, ORDERED_SETS, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, if_kept, settled
 from windowpane.sql.expressions.operators import by_value, key_value, sortable
-from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, SqlType
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, UNKNOWN, SqlType, common, is_integer
 from windowpane.sql.nodes import Node, Order
 from windowpane.sql.parse.dialect import SESSION_GAP
 from windowpane.sql.parse.frame_reader import Evaluate, read_frame
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.windows.default_frames import default_frame
 from windowpane.sql.windows.over_calls import OverNodeCall
-from windowpane.windowing.over.frames import WHOLE_PARTITION, Frame, Units
+from windowpane.windowing.over.frames import CURRENT_ROW, WHOLE_PARTITION, Exclude, Frame, Units
 
 NUMBERING = {
     "row_number": BIGINT,
@@ -142,9 +142,9 @@ class WindowCalls:
     def _bind_call(
         self, call: _Call, partition: tuple[str, ...], order: tuple[Order, ...], frame: Frame | None, binder: ScalarBinder
     ) -> Expr:
-        call.check(ordered=bool(order))
-        if frame is not None and frame.units in (Units.GROUPS, Units.RANGE) and not order and frame != WHOLE_PARTITION:
-            raise MismatchError(f"a {frame.units.value} frame needs an ORDER BY.")
+        call.check()
+        if frame is not None and not order and frame != WHOLE_PARTITION:
+            frame = _of_peers(frame)
         settled_frame = frame or default_frame(self.default_frame, ordered=bool(order))
 
         def register(node_call: OverNodeCall, name: str) -> Expr:
@@ -171,6 +171,26 @@ class WindowCalls:
 
 
 Register = Callable[[OverNodeCall, str], Expr]
+
+_TRUE = Expr("TRUE", BOOLEAN)
+"""What every row has: a call that moves it along says whether there is a row."""
+
+
+def _of_peers(frame: Frame) -> Frame:
+    """Return a frame of a window without ORDER BY, where all rows are peers, in rows.
+
+    Raises:
+        MismatchError: it counts what there is only in an order. Source: PostgreSQL, "Window Function Calls".
+    """
+    if frame.units not in (Units.RANGE, Units.GROUPS):
+        return frame
+    if frame.units is Units.GROUPS or frame.has_distance:
+        raise MismatchError(f"a {frame.units.value} frame needs an ORDER BY.")
+    if frame.exclude is Exclude.TIES:
+        return Frame.rows(CURRENT_ROW, CURRENT_ROW)
+    if frame.exclude is Exclude.GROUP:
+        return Frame(Units.ROWS, CURRENT_ROW, CURRENT_ROW, Exclude.CURRENT_ROW)
+    return replace(WHOLE_PARTITION, exclude=frame.exclude)
 
 
 class _Call:
@@ -209,7 +229,7 @@ class _Call:
                 arguments.append(argument)
         return arguments, distinct
 
-    def check(self, *, ordered: bool) -> None:
+    def check(self) -> None:
         """Refuse what the function does not take."""
         if self.name not in NUMBERING and self.name not in _PLACED and self.name not in AGGREGATES:
             raise self.text.name_error(
@@ -217,8 +237,6 @@ class _Call:
             )
         if self.name in ORDERED_SETS:
             raise MismatchError("it needs WITHIN GROUP (ORDER BY ...), and takes no OVER. Put it into a subquery with GROUP BY.")
-        if self.name in NUMBERING and not ordered:
-            raise MismatchError("it numbers rows in an order. Add ORDER BY to its window.")
         if self.treats_nulls and self.name not in _PLACED:
             raise MismatchError(f"{'IGNORE' if self.ignore_nulls else 'RESPECT'} NULLS goes with {', '.join(_PLACED)}.")
         if (self.filter is not None or self.distinct) and (self.name in NUMBERING or self.name in _PLACED):
@@ -227,7 +245,7 @@ class _Call:
     def bind(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
         """Return the expression over the columns of the calls that the function is made of."""
         if self.name in NUMBERING:
-            return self._numbering(calls, register)
+            return self._numbering(calls, binder, register)
         if self.name in _OFFSETS:
             return self._offset(calls, binder, register)
         if self.name in _VALUES:
@@ -239,53 +257,98 @@ class _Call:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise MismatchError(f"it takes {wanted} argument{'' if wanted == '1' else 's'}, not {len(self.arguments)}.")
 
-    def _constant(self, calls: WindowCalls, index: int, default: int) -> int:
+    def _constant(self, calls: WindowCalls, binder: ScalarBinder, index: int) -> int | None:
+        """Return an argument that is a whole number, 1 where there is none; ``None``: it is NULL."""
         if len(self.arguments) <= index:
-            return default
+            return 1
+        if binder.bind(self.arguments[index]).columns:
+            raise MismatchError(f"its argument {index + 1} is a constant here, not a column.")
         found: Any = calls.evaluate(self.arguments[index], None)
-        if found is None:
-            return default
-        if not isinstance(found, int) or isinstance(found, bool):
+        if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
             raise MismatchError(f"its argument {index + 1} is a whole number, not {found!r}.")
         return found
 
-    def _numbering(self, calls: WindowCalls, register: Register) -> Expr:
+    def _numbering(self, calls: WindowCalls, binder: ScalarBinder, register: Register) -> Expr:
         tiles = self.name == "ntile"
         self._count(int(tiles), int(tiles))
-        offset = self._constant(calls, 0, 1)
+        kind: SqlType = NUMBERING[self.name]
+        offset = self._constant(calls, binder, 0) if tiles else 1
+        if offset is None:
+            return self._null(kind)
         if offset < 1:
             raise MismatchError(f"it makes at least 1 bucket, not {offset}.")
         constants = (str(offset),) if tiles else ()
-        kind: SqlType = NUMBERING[self.name]
         return register(OverNodeCall(self.name, (), kind, None, self.name, constants, offset=offset), self.name)
+
+    def _null(self, kind: SqlType) -> Expr:
+        """Return the result of a call whose offset is NULL."""
+        return build(kind, f"CAST(NULL AS {kind.duckdb})", name=self.name)
 
     def _offset(self, calls: WindowCalls, binder: ScalarBinder, register: Register) -> Expr:
         self._count(1, 3)
         value = settled(binder.bind(self.arguments[0]))
-        offset, default = self._constant(calls, 1, 1), None
-        if len(self.arguments) > 2:
-            default = convert(binder.bind(self.arguments[2]), value.type)
-            if default.columns:
-                raise MismatchError("its default is a constant. Use coalesce for a column.")
+        default = binder.bind(self.arguments[2]) if len(self.arguments) > 2 else None
+        if default is not None:
+            kind = value.type if default.type == UNKNOWN else common(value.type, default.type)
+            if kind is None:
+                raise MismatchError(f"its default is of type {default.type}, the values are {value.type}. Cast one of them.")
+            value, default = convert(value, kind), convert(default, kind)
+        if len(self.arguments) > 1 and binder.bind(self.arguments[1]).columns:
+            return self._at(calls, binder, value, default, register)
+        offset = self._constant(calls, binder, 1)
+        if offset is None:
+            return self._null(value.type)
         name = self.name if offset >= 0 else _OFFSETS[1 - _OFFSETS.index(self.name)]
-        call = OverNodeCall(
-            name,
-            (calls.argument(value),),
-            value.type,
-            None,
-            name if default is None else None,
-            (str(abs(offset)),),
-            offset=abs(offset),
-            default=None if default is None else default.sql,
-            ignore_nulls=self.ignore_nulls,
+        is_column = default is not None and bool(default.columns)
+
+        def shifted(of: Expr, default: Expr | None = None) -> Expr:
+            call = OverNodeCall(
+                name,
+                (calls.argument(of),),
+                of.type,
+                None,
+                name if default is None else None,
+                (str(abs(offset)),),
+                offset=abs(offset),
+                default=None if default is None else default.sql,
+                ignore_nulls=self.ignore_nulls,
+            )
+            return register(call, self.name)
+
+        if default is None or not is_column:
+            return shifted(value, default)
+        is_there = shifted(value if self.ignore_nulls else _TRUE)
+        template = "CASE WHEN {0} IS NULL THEN {1} ELSE {2} END"
+        return build(value.type, template, is_there, default, shifted(value), name=self.name)
+
+    def _at(
+        self, calls: WindowCalls, binder: ScalarBinder, value: Expr, default: Expr | None, register: Register
+    ) -> Expr:
+        """Return the value of the row as many rows away as a column says: of the list of the partition's values."""
+        if self.ignore_nulls:
+            raise MismatchError("IGNORE NULLS goes with an offset that is a constant.")
+        offset = binder.bind(self.arguments[1])
+        if not is_integer(offset.type):
+            raise MismatchError(f"its offset is a whole number, not {offset.type}. Cast it.")
+        number = register(OverNodeCall("row_number", (), BIGINT, None, "row_number"), self.name)
+        listed = AGGREGATES["array_agg"]([value]).primitives[0]
+        arguments = tuple(calls.argument(each) for each in listed.arguments)
+        values = register(OverNodeCall(listed.function, arguments, listed.type, WHOLE_PARTITION, listed.over), self.name)
+        sign = "-" if self.name == "lag" else "+"
+        place = f"({{0}} {sign} CAST({{1}} AS BIGINT))"
+        rest = f"CAST(NULL AS {value.type.duckdb})" if default is None else "{3}"
+        template = (
+            f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {place} BETWEEN 1 AND len({{2}}) THEN {{2}}[{place}] ELSE {rest} END"
         )
-        return register(call, self.name)
+        return build(value.type, template, number, offset, values, *([] if default is None else [default]), name=self.name)
 
     def _value(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
         nth = self.name == "nth_value"
         self._count(1 + nth, 1 + nth)
         value = settled(binder.bind(self.arguments[0]))
-        offset = self._constant(calls, 1, 1)
+        offset = self._constant(calls, binder, 1)
+        if offset is None:
+            return self._null(value.type)
         if offset < 1:
             raise MismatchError(f"it counts from 1, not from {offset}.")
         constants = (str(offset),) if nth else ()
@@ -296,7 +359,7 @@ class _Call:
         return register(call, self.name)
 
     def _aggregate(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
-        arguments = [] if self._counts_rows() else [binder.bind(argument) for argument in self.arguments]
+        arguments = [] if self._counts_rows() else [self._filtered(binder.bind(each), binder) for each in self.arguments]
         if self.name == "count" and not self.arguments:
             raise MismatchError(COUNTS_ROWS)
         if self.distinct or self.name == "mode":
@@ -322,6 +385,12 @@ class _Call:
 
         result = parts.finish([column(primitive) for primitive in parts.primitives])
         return Expr(result.sql, result.type, result.columns, name=self.name)
+
+    def _filtered(self, argument: Expr, binder: ScalarBinder) -> Expr:
+        """Return an argument that is computed of the rows alone that FILTER keeps: of others it may fail."""
+        if self.filter is None or argument.is_column or not argument.columns:
+            return argument
+        return if_kept(binder.condition(self.filter, "FILTER"), argument)
 
     def _condition(self, calls: WindowCalls, binder: ScalarBinder, arguments: Sequence[Expr]) -> str | None:
         """Return the column of FILTER; ``arg_min`` and ``arg_max`` skip values that are NULL, as in RisingWave."""

@@ -154,6 +154,12 @@ class Frame:
         return cls(Units.GROUPS, start, end, exclude)
 
     @property
+    def has_distance(self) -> bool:
+        """Whether a bound lies at a distance of the order value."""
+        bounds = (self.start, self.end)
+        return self.units is Units.RANGE and any(bound.side in (Side.PRECEDING, Side.FOLLOWING) for bound in bounds)
+
+    @property
     def session_gap(self) -> Offset:
         """The gap of a SESSION frame, which has one."""
         if self.gap is None:
