@@ -197,7 +197,7 @@ def _fold(primitive: Primitive, arguments: list[str], condition: str, *, is_dist
 
 
 _LISTS = ("array_agg", "string_agg", "listagg")
-_SORTED = (*_LISTS, "first_value", "last_value")
+_SORTED = (*_LISTS, "jsonb_agg", "first_value", "last_value")
 
 
 class _AggregateCall:

@@ -263,6 +263,47 @@ def _array_agg(arguments: Sequence[Expr]) -> Parts:
     return _one(Primitive("array_agg", (value,), array_of(value.type)))
 
 
+def _jsonb_agg(arguments: Sequence[Expr]) -> Parts:
+    """A jsonb array of values, NULL ones as its ``null``."""
+    (value,) = _only(arguments)
+    if value.type != JSONB and not (is_number(value.type) or is_text(value.type) or value.type == BOOLEAN):
+        raise MismatchError(f"it takes numbers, booleans, texts and jsonb, not {value.type}. Cast the argument to text.")
+    if value.type == JSONB:
+        element = "CAST({0} AS VARCHAR)"
+    elif is_text(value.type):
+        element = "CAST(to_json({0}) AS VARCHAR)"
+    elif is_float(value.type):
+        value, element = as_text(value), "CASE WHEN {0} IN ('NaN', 'Infinity', '-Infinity') THEN '\"' || {0} || '\"' ELSE {0} END"
+    else:
+        value, element = as_text(value), "{0}"
+    texts = Primitive("array_agg", (build(VARCHAR, f"coalesce({element}, 'null')", value),), array_of(VARCHAR))
+    joined = "CAST(windowpane_jsonb('[' || array_to_string({0}, ', ') || ']') AS JSON)"
+    return Parts((texts,), lambda results: build(JSONB, joined, results[0], name="jsonb_agg"), _DISTINCT_FIRST)
+
+
+_DIVISORS = {"corr": ("regr_sxx", "regr_syy"), "regr_slope": ("regr_sxx",)}
+"""What a statistic is divided by: where that is 0 PostgreSQL has NULL, DuckDB NaN."""
+
+
+def _of_pairs(name: str) -> Binder:
+    """Statistics of pairs: the first argument is the dependent variable, as in PostgreSQL."""
+
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        values = _only(arguments, 2)
+        if not all(is_number(value.type) for value in values):
+            kinds = ", ".join(str(value.type) for value in values)
+            raise MismatchError(f"it takes two numbers, not {kinds}. Cast the arguments.")
+        kind, pair = BIGINT if name == "regr_count" else DOUBLE, tuple(convert(value, DOUBLE) for value in values)
+        divisors = [Primitive(divisor, pair, DOUBLE) for divisor in _DIVISORS.get(name, ())]
+        is_defined = " AND ".join(f"{{{number}}} <> 0" for number in range(1, len(divisors) + 1))
+        template = f"CASE WHEN {is_defined} THEN {{0}} END" if divisors else "{0}"
+        return Parts(
+            (Primitive(name, pair, kind), *divisors), lambda results: build(kind, template, *results, name=name), _DISTINCT_FIRST
+        )
+
+    return bind
+
+
 def jsonb_by_value(value: Expr) -> Expr:
     """Return a text of a jsonb that sorts as the value does, and has the value behind a tab."""
     template = "(windowpane_jsonb_rank(CAST({0} AS VARCHAR)) || chr(9) || windowpane_jsonb_key(CAST({0} AS VARCHAR)))"
@@ -347,6 +388,24 @@ AGGREGATES: dict[str, Binder] = {
     "string_agg": _string_agg,
     "listagg": _listagg,
     "array_agg": _array_agg,
+    "jsonb_agg": _jsonb_agg,
+    **{
+        name: _of_pairs(name)
+        for name in (
+            "corr",
+            "covar_pop",
+            "covar_samp",
+            "regr_avgx",
+            "regr_avgy",
+            "regr_count",
+            "regr_intercept",
+            "regr_r2",
+            "regr_slope",
+            "regr_sxx",
+            "regr_sxy",
+            "regr_syy",
+        )
+    },
     "first_value": _same("first"),
     "last_value": _same("last"),
     "any_value": _same("any_value"),

@@ -75,9 +75,7 @@ def _count(value: exp.Expr, text: Text, evaluate: Evaluate) -> int:
     return found
 
 
-def _range_offset(
-    value: exp.Expr, order_types: list[SqlType], text: Text, evaluate: Evaluate, is_least: bool = False
-) -> Offset:
+def _range_offset(value: exp.Expr, order_types: list[SqlType], text: Text, evaluate: Evaluate, is_least: bool = False) -> Offset:
     """Return a distance; ``is_least`` says that values at least so far away are meant, not those at most so far."""
     if len(order_types) != 1:
         raise text.type_error(value, f"a frame with a distance needs exactly one ORDER BY column, not {len(order_types)}.")

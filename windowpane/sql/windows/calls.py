@@ -321,9 +321,7 @@ class _Call:
         template = "CASE WHEN {0} IS NULL THEN {1} ELSE {2} END"
         return build(value.type, template, is_there, default, shifted(value), name=self.name)
 
-    def _at(
-        self, calls: WindowCalls, binder: ScalarBinder, value: Expr, default: Expr | None, register: Register
-    ) -> Expr:
+    def _at(self, calls: WindowCalls, binder: ScalarBinder, value: Expr, default: Expr | None, register: Register) -> Expr:
         """Return the value of the row as many rows away as a column says: of the list of the partition's values."""
         if self.ignore_nulls:
             raise MismatchError("IGNORE NULLS goes with an offset that is a constant.")
@@ -337,9 +335,7 @@ class _Call:
         sign = "-" if self.name == "lag" else "+"
         place = f"({{0}} {sign} CAST({{1}} AS BIGINT))"
         rest = f"CAST(NULL AS {value.type.duckdb})" if default is None else "{3}"
-        template = (
-            f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {place} BETWEEN 1 AND len({{2}}) THEN {{2}}[{place}] ELSE {rest} END"
-        )
+        template = f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {place} BETWEEN 1 AND len({{2}}) THEN {{2}}[{place}] ELSE {rest} END"
         return build(value.type, template, number, offset, values, *([] if default is None else [default]), name=self.name)
 
     def _value(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
