@@ -21,7 +21,7 @@ from windowpane.sql.catalog.entries import ROW_ID
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, quoted
 from windowpane.sql.expressions.operators import comparables
-from windowpane.sql.expressions.types import BOOLEAN, SqlType, is_instant, is_integer, is_number
+from windowpane.sql.expressions.types import BOOLEAN, INTEGER, SqlType, is_instant, is_integer, is_number
 from windowpane.sql.nodes import Filter, Node, Order, Project, Scan
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.windows.over_calls import OverNodeCall
@@ -36,6 +36,10 @@ _INSTEAD = (
     "Its condition is equalities, and one of >=, >, <=, < between a time of the left side and one of the right: "
     "ON l.k = r.k AND l.at >= r.at. What else a row must be, a subquery or WHERE says."
 )
+
+
+_ALL_MEET = Expr("1", INTEGER)
+"""The key of rows that no equality ties: a window in a view has a partition."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,7 @@ def _nearness(join: exp.Expr, binder: ScalarBinder, ours: set[str], theirs: set[
     if len(near) != 1:
         raise binder.text.unsupported(join, f"ASOF JOIN with {len(near)} inequalities", _INSTEAD)
     kind, times = near[0]
-    return _Nearness(tuple(keys), times, kind in _BACKWARD, kind in _STRICT)
+    return _Nearness(tuple(keys) or ((_ALL_MEET, _ALL_MEET),), times, kind in _BACKWARD, kind in _STRICT)
 
 
 def _inequality(

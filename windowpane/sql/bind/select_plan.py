@@ -60,6 +60,7 @@ class SelectPlan:
         self._refuse_ties_elsewhere()
         self._take_group_window()
         self._group()
+        self.windows.apart = [self._tie(value) for _, value in self.ties.keys]
         items = self._items()
         having = self.tree.args.get("having")
         over_groups = self._binder("HAVING")
@@ -99,6 +100,10 @@ class SelectPlan:
         of_nothing = () if none else self._of_nothing
         return Inner(bound, keys, self.ties.condition, limited or set(bound.node.key) <= determined, of_nothing)
 
+    def _tie(self, value: Expr) -> Expr:
+        """Return what ties rows, or groups, to the query around a subquery: windows are those of each tie."""
+        return value if self.groups is None else self.groups.keys[by_value(settled(value)).sql].expr
+
     def _refuse_ties_elsewhere(self) -> None:
         parts = [self.tree.args.get(part) for part in ("group", "having", "qualify", "order")]
         self.ties.refuse_elsewhere([*self.tree.expressions, *(part for part in parts if part is not None)], self.scope)
@@ -114,10 +119,8 @@ class SelectPlan:
             raise self.text.unsupported(
                 self.tree, "an aggregate, DISTINCT or LIMIT in a subquery tied by anything but =", instead
             )
-        if tied and self.windows.places:
-            raise self.text.unsupported(
-                self.tree, "OVER in a subquery tied to the query around it", "Put it into FROM and join it."
-            )
+        if self.ties.condition is not None and self.windows.places:
+            raise self.text.unsupported(self.tree, "OVER in a subquery tied by anything but =", "Compare columns of both with =.")
         if self.groups is None or not self._is_total():
             return
         if self.tree.args.get("having") is None:

@@ -20,7 +20,6 @@ from windowpane.sql.parse.statements import CreateView
 from windowpane.windowing.over.frames import Side, Units
 
 _ONE_PARTITION = "Write PARTITION BY 1::int if one partition of all rows is meant, or filter row_number() to a Top-N."
-_ONE_KEY = "Compare a column of one side with = to one of the other; if all rows are to meet, give both a column that is 1."
 _KEYLESS = (
     "Every row of one would meet every row of the other, and all are kept. Compare a column of one with = to one of the other; "
     "aggregate one to a single row, or bound it by LIMIT; or, if one has few rows for good, declare its table or view "
@@ -129,8 +128,6 @@ def _names_of(join: Join) -> list[str]:
 def _check_window(node: Over, query: QueryBinder, statement: CreateView, text: Text) -> None:
     place = query.window_places.get(node.columns[-1].id, statement.query)
     if not node.partition and not _is_whole(node):
-        if node.columns[-1].id not in query.window_places:  # no window of the query's text, but that of an ASOF JOIN
-            raise text.unsupported(place, "ASOF JOIN without an equality in a materialized view", _ONE_KEY)
         raise text.unsupported(place, "OVER without PARTITION BY in a materialized view", _ONE_PARTITION)
     sessions = any(call.frame is not None and call.frame.units is Units.SESSION for call in node.calls)
     if sessions and not node.closes:

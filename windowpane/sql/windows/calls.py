@@ -47,6 +47,7 @@ class WindowCalls:
         default_frame: the parameter.
         named: the WINDOW clause.
         by_default: the columns of calls in an order whose window names no frame, with the parameter.
+        apart: what every window is partitioned by, too: the ties of a subquery to the query around it.
     """
 
     text: Text
@@ -54,6 +55,7 @@ class WindowCalls:
     evaluate: Evaluate
     default_frame: str
     by_default: dict[str, str] = field(default_factory=dict)
+    apart: Sequence[Expr] = ()
     named: dict[str, exp.Window] = field(default_factory=dict)
     computed: Computed = field(init=False)
     places: dict[str, exp.Expr] = field(default_factory=dict)
@@ -77,7 +79,8 @@ class WindowCalls:
     def bind(self, tree: exp.Window, binder: ScalarBinder) -> Expr:
         """Return the column of a call, whose arguments ``binder`` understands."""
         window = self._resolved(tree)
-        keys = [key_value(settled(binder.bind(item))) for item in window.args.get("partition_by") or ()]
+        bound = [*self.apart, *(binder.bind(item) for item in window.args.get("partition_by") or ())]
+        keys = [key_value(settled(key)) for key in bound]
         partition = tuple(dict.fromkeys(self.computed.column(key).id for key in keys))
         order = self._order(window, binder)
         call = _Call(tree, self.text)

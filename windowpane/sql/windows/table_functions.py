@@ -222,7 +222,7 @@ class TableFunctions:
         size = self._micros(call, lengths, "size")
         smaller = _LEADING[call.name][0]
         step = self._micros(call, lengths, smaller)
-        if size % step:
+        if size % step and call.name == "cumulate":
             message = f"the size is a multiple of the {smaller}, but {format_micros(size)} is none of {format_micros(step)}."
             raise self._text.type_error(call.tree, f"{call.name}: {message}")
         offset = (length(lengths["offset"]) or 0) if "offset" in lengths else 0

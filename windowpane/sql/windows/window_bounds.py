@@ -42,8 +42,9 @@ def fixed_bounds(name: str, size: int, step: int, offset: int) -> WindowBounds:
         return WindowBounds(base, f"({base} + {size})", "TRUE", 1, base, f"({base} + {size})")
     if name == "hop":
         start = f"({base} - windowpane_n * {step})" if size > step else base
-        first = f"({base} - {size - step})"
-        return WindowBounds(start, f"({start} + {size})", "TRUE", size // step, first, f"({first} + {size})")
+        first = f"({floor_sql(f'{{t}} - {size}', str(step), str(offset))} + {step})"
+        condition = f"{{t}} < {start} + {size}" if size % step else "TRUE"
+        return WindowBounds(start, f"({start} + {size})", condition, -(-size // step), first, f"({first} + {size})")
     end = f"({base} + (windowpane_n + 1) * {step})" if size > step else f"({base} + {size})"
     next_step = f"({floor_sql('{t}', str(step), str(offset))} + {step})"
     return WindowBounds(base, end, f"{{t}} < {end}", size // step, base, next_step)
