@@ -81,22 +81,23 @@ $(BENCH_STAMP): $(STAMP)
 PROGRAMS ?= 2000
 
 fuzz: setup  ## Run random programs on the reference and on the engine the planner chooses: make fuzz PROGRAMS=2000
-	@$(PY) -m windowpane.testing.fuzz --programs $(PROGRAMS)
-	@$(PY) -m windowpane.testing.fuzz --over --engine columnar --programs $(PROGRAMS)
-	@$(PY) -m windowpane.testing.fuzz --functions --programs $(PROGRAMS)
-	@$(PY) -m windowpane.testing.fuzz --rolling --programs $(PROGRAMS)
+	@$(PY) -m verify.fuzz windows --programs $(PROGRAMS)
+	@$(PY) -m verify.fuzz functions --programs $(PROGRAMS)
+	@$(PY) -m verify.fuzz over --engine columnar --programs $(PROGRAMS)
+	@$(PY) -m verify.fuzz rolling --programs $(PROGRAMS)
+	@$(PY) -m verify.fuzz joins --programs $(PROGRAMS)
 
 conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
-	@$(PY) -m windowpane.testing.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
-	@$(PY) -m windowpane.testing.conformance --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
-	@$(PY) -m windowpane.testing.conformance --engine local $(CONFORMANCE)/risingwave
-	@$(PY) -m windowpane.testing.conformance --engine columnar $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
-	@$(PY) -m windowpane.testing.conformance --engine columnar --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
-	@$(PY) -m windowpane.testing.conformance --batch steps --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
-	@$(PY) -m windowpane.testing.conformance --engine columnar --batch steps --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m verify.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m verify.conformance --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m verify.conformance --engine local $(CONFORMANCE)/risingwave
+	@$(PY) -m verify.conformance --engine columnar $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m verify.conformance --engine columnar --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m verify.conformance --batch steps --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m verify.conformance --engine columnar --batch steps --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
 
 conformance-spark: setup  ## Replay 100 conformance vectors through Structured Streaming
-	@$(WITH_JAVA) $(PY) -m windowpane.testing.conformance --engine spark --limit 100 $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(WITH_JAVA) $(PY) -m verify.conformance --engine spark --limit 100 $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
 
 test-spark-versions:  ## Run the Spark tests on Spark 4.0 to 4.3 (downloads each)
 	@$(WITH_JAVA) scripts/test_spark_versions.sh

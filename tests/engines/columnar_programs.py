@@ -8,6 +8,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import windowpane as wp
+from verify.fuzz.windowed_programs import LATE, random_fixed_assigner
+from verify.fuzz.windowed_streams import SmallBatch as Batch
+from verify.fuzz.windowed_streams import small_stream
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import Program, Upstream
@@ -20,9 +23,6 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_programs import LATE, random_fixed_assigner
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
-from windowpane.testing.fuzz.windowed_streams import small_stream
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64()), ("w", pa.int32()), ("u", pa.uint64())])

@@ -7,12 +7,12 @@ import pyarrow as pa
 
 import windowpane as wp
 from tests.engines.columnar_programs import columnar_engine, program_of, table_of
+from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.protocol import Clock
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.hidden_columns import TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MIN

@@ -12,6 +12,10 @@ import pytest
 
 import windowpane as wp
 from tests.examples import seeds
+from verify.fuzz.columns import PLAIN
+from verify.fuzz.comparison import difference
+from verify.fuzz.windowed_programs import LATE, TIMESTAMP
+from verify.fuzz.windowed_streams import random_rows
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import ArrowResultError, InvalidSpecError, UserFunctionError
@@ -20,10 +24,6 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.columns import PLAIN
-from windowpane.testing.fuzz.comparison import difference
-from windowpane.testing.fuzz.windowed_programs import LATE, TIMESTAMP
-from windowpane.testing.fuzz.windowed_streams import random_rows
 from windowpane.windowing.arrow.functions import ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 

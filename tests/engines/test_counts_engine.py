@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import windowpane as wp
 from tests.engines.columnar_programs import KEPT, Pair, batches, evictors, fixed_assigners, lateness, program_of, table_of
 from tests.examples import examples
+from verify.fuzz.windowed_programs import LATE
+from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.panes.counts import CountsEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
@@ -20,8 +22,6 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_programs import LATE
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.windowing.spec import count_window
 
 counting = st.builds(

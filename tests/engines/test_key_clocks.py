@@ -12,14 +12,14 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from verify.fuzz.functions import late_of, program_of, random_spec, results_of, run_batch
+from verify.fuzz.windowed_programs import time_unit
+from verify.fuzz.windowed_streams import SmallBatch as Batch
+from verify.fuzz.windowed_streams import small_stream
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
 from windowpane.errors import WindowpaneError
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.functions import late_of, program_of, random_spec, results_of, run_batch
-from windowpane.testing.fuzz.windowed_programs import time_unit
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
-from windowpane.testing.fuzz.windowed_streams import small_stream
 from windowpane.windowing.assigners import EventTimeSessionWindows, TumblingEventTimeWindows, WindowStagger
 from windowpane.windowing.functions import WindowFunctionSpec
 from windowpane.windowing.spec import WindowSpec

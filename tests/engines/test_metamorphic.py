@@ -11,22 +11,22 @@ import pytest
 
 import windowpane as wp
 from tests.examples import seeds
-from windowpane.engines.program import Program
-from windowpane.engines.protocol import Clock
-from windowpane.hidden_columns import POSITION, TIME
-from windowpane.kernels.aggregates import ORDERED
-from windowpane.planning.engines import make_engine
-from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.columns import COLUMNS
-from windowpane.testing.fuzz.comparison import difference
-from windowpane.testing.fuzz.windowed_programs import (
+from verify.fuzz.columns import COLUMNS
+from verify.fuzz.comparison import difference
+from verify.fuzz.windowed_programs import (
     LATE,
     program_of,
     random_aggregates,
     random_assigner,
     random_trigger,
 )
-from windowpane.testing.fuzz.windowed_streams import random_rows
+from verify.fuzz.windowed_streams import random_rows
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import POSITION, TIME
+from windowpane.kernels.aggregates import ORDERED
+from windowpane.planning.engines import make_engine
+from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 import windowpane as wp
+from verify.fuzz.windowed_programs import program_of
+from verify.fuzz.windowed_streams import random_rows
 from windowpane.engines.protocol import Clock
 from windowpane.errors import ChangedPlanError
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_programs import program_of
-from windowpane.testing.fuzz.windowed_streams import random_rows
 
 GLOBAL = wp.GlobalWindows.create()
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.engines.columnar_programs import columnar_engine
 from tests.examples import seeds
+from verify.fuzz import over
 from windowpane.engines.over.page_form import FEW_ROWS, PageForm, PageWriter
 from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
@@ -26,7 +27,6 @@ from windowpane.state.compact.texts import MANY_TEXTS
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import BLOCK_PAGES, RowPages
 from windowpane.state.tables import table_to_blob
-from windowpane.testing.fuzz import over
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import (

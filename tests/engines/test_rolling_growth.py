@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
+from verify.fuzz.rolling_runs import COLUMNS, table_of
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.engine import DENSE_KEYS, PAGE_KEYS, RollingEngine
@@ -17,7 +18,6 @@ from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import ChangedPlanError
 from windowpane.planning.description import columns_text
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.rolling_runs import COLUMNS, table_of
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.aggregates import Aggregate, approx_count_distinct, avg, count, max, min, sum
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec

@@ -8,14 +8,7 @@ import pytest
 
 import windowpane as wp
 from tests.engines import columnar_programs
-from windowpane.engines.protocol import Clock
-from windowpane.engines.row.cells import CellOperator
-from windowpane.engines.row.engine import FEWEST_ROWS, RowEngine
-from windowpane.engines.row.runs import RunOperator
-from windowpane.engines.row.sessions import SessionOperator
-from windowpane.errors import MissingTimestampError, TimestampOverflowError, UserFunctionError
-from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.functions import (
+from verify.fuzz.functions import (
     OwnEvictor,
     OwnTrigger,
     differences,
@@ -25,9 +18,16 @@ from windowpane.testing.fuzz.functions import (
     results_of,
     run_batch,
 )
-from windowpane.testing.fuzz.windowed_programs import time_unit
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
-from windowpane.testing.fuzz.windowed_streams import small_stream
+from verify.fuzz.windowed_programs import time_unit
+from verify.fuzz.windowed_streams import SmallBatch as Batch
+from verify.fuzz.windowed_streams import small_stream
+from windowpane.engines.protocol import Clock
+from windowpane.engines.row.cells import CellOperator
+from windowpane.engines.row.engine import FEWEST_ROWS, RowEngine
+from windowpane.engines.row.runs import RunOperator
+from windowpane.engines.row.sessions import SessionOperator
+from windowpane.errors import MissingTimestampError, TimestampOverflowError, UserFunctionError
+from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.assigners import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from windowpane.windowing.functions import AggregateFunction, WindowFunctionSpec

@@ -11,6 +11,10 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from verify.fuzz.functions import differences, late_of, program_of, random_spec, results_of, run_batch, table_of
+from verify.fuzz.windowed_programs import time_unit
+from verify.fuzz.windowed_streams import SmallBatch as Batch
+from verify.fuzz.windowed_streams import small_stream
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.engine import RowEngine
@@ -24,10 +28,6 @@ from windowpane.errors import (
 from windowpane.hidden_columns import FIRING_WATERMARK
 from windowpane.state.codec import frame
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.functions import differences, late_of, program_of, random_spec, results_of, run_batch, table_of
-from windowpane.testing.fuzz.windowed_programs import time_unit
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
-from windowpane.testing.fuzz.windowed_streams import small_stream
 from windowpane.windowing.assigners import EventTimeSessionWindows, TumblingEventTimeWindows
 from windowpane.windowing.functions import WindowFunctionSpec
 from windowpane.windowing.spec import WindowSpec

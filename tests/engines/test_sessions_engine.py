@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 import windowpane as wp
 from tests.engines.columnar_programs import AGGREGATES, TIMESTAMP, batches, small
 from tests.examples import examples
+from verify.fuzz.windowed_programs import LATE
+from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
@@ -37,8 +39,6 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_programs import LATE
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX
 

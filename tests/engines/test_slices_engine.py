@@ -23,6 +23,7 @@ from tests.engines.columnar_programs import (
     table_of,
 )
 from tests.examples import examples
+from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.engine import RowEngine
@@ -31,7 +32,6 @@ from windowpane.errors import MissingTimestampError, TimestampOverflowError
 from windowpane.hidden_columns import SLICE, TIME
 from windowpane.planning.engines import combiner_refusal
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.windowing.times import MAX
 
 purges = st.booleans()

@@ -24,6 +24,7 @@ from tests.engines.columnar_programs import (
     small,
     table_of,
 )
+from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
@@ -31,7 +32,6 @@ from windowpane.engines.protocol import Clock
 from windowpane.engines.row.engine import RowEngine
 from windowpane.planning.engines import combiner_refusal
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.windowing.times import MAX
 
 kinds = st.sampled_from(["end", "event time", "processing time", "never"])

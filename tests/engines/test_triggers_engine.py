@@ -23,6 +23,8 @@ from tests.engines.columnar_programs import (
     table_of,
 )
 from tests.examples import examples
+from verify.fuzz.windowed_programs import random_clock_tree, random_composable_panes, random_timeout, random_tree
+from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.panes.store import SHARD_ROWS
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
@@ -32,8 +34,6 @@ from windowpane.engines.triggers.standings import FIRES, IS_DROPPED, IS_LAST, PU
 from windowpane.errors import AggregateOverflowError, EndlessTimerError, InvalidSpecError, UserFunctionError
 from windowpane.planning.engines import combiner_of, combiner_refusal, make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_programs import random_clock_tree, random_composable_panes, random_timeout, random_tree
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.pane_settings import PaneSettings
 from windowpane.windowing.times import MAX, MIN

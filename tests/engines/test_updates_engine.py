@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 import windowpane as wp
 from tests.engines.columnar_programs import KEPT, Pair, batches, fixed_assigners, lateness, program_of, table_of
 from tests.examples import examples
+from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.panes.updates import UpdatesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.planning.engines import combiner_of, make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.windowing.pane_settings import PaneSettings
 
 assigners = st.one_of(st.just(wp.GlobalWindows.create()), fixed_assigners)

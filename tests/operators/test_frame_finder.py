@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from verify.fuzz.over_parts.inputs import ORDER_TYPES
+from verify.fuzz.over_parts.windows import random_frame
 from windowpane.operators.over.frame_finder import AffectedRange, Positions, find_affected
 from windowpane.operators.over.row_order import Position, RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
-from windowpane.testing.fuzz.over_parts.inputs import ORDER_TYPES
-from windowpane.testing.fuzz.over_parts.windows import random_frame
 from windowpane.windowing.changes import Row
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import CURRENT_ROW, RUNNING_ROWS, UNBOUNDED_FOLLOWING, Frame, following, preceding

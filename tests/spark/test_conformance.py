@@ -9,11 +9,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tests.conformance_path import ABSENT, find_conformance_root
-from windowpane.testing.conformance.engines.by_name import ENGINES
-from windowpane.testing.conformance.engines.spark_engine import patiently
-from windowpane.testing.conformance.reading.vectors import read_cases
-from windowpane.testing.conformance.replay.verdicts import Difference, Options, Verdict
-from windowpane.testing.conformance.runner import replay_case
+from verify.conformance.engines.by_name import ENGINES
+from verify.conformance.engines.spark_engine import patiently
+from verify.conformance.reading.vectors import read_cases
+from verify.conformance.replay.verdicts import Difference, Options, Verdict
+from verify.conformance.runner import replay_case
 
 ROOT = find_conformance_root()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from verify.slt.runner import Kind, run_file
 from windowpane.sql import Session
-from windowpane.testing.slt.runner import Kind, run_file
 
 FILES = sorted((Path(__file__).parent / "slt").glob("*.slt"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance_path import ABSENT, find_conformance_root
-from windowpane.testing.conformance.runner import replay_paths
+from verify.conformance.runner import replay_paths
 
 
 def sql_files() -> list[Path]:

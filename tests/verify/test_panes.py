@@ -1,0 +1,46 @@
+"""Vectors of composable triggers and panes within reach, plain and with a restart after every step: none differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance_path import ABSENT, find_conformance_root
+from tests.verify.test_vectors import RESTARTS, replay
+from verify.conformance.reading.vectors import find_files, read_cases
+from verify.conformance.replay.verdicts import Options
+from verify.conformance.runner import replay_paths
+
+BUNDLES = "Beam asked the trigger once a bundle, windowpane once a row"
+
+
+def beam_files() -> list[Path]:
+    root = find_conformance_root()
+    return find_files([root / "beam"]) if root is not None and (root / "beam").is_dir() else []
+
+
+@RESTARTS
+@pytest.mark.parametrize("file", beam_files(), ids=lambda file: file.stem)
+def test_no_transcript_differs(file: Path, restart: bool) -> None:
+    passed, failed, skipped = replay(file, restart)
+    assert failed == []
+    assert set(skipped) <= {BUNDLES}
+    assert passed == len(list(read_cases(file))) - skipped.total()
+
+
+PLAIN, RESTARTED = Options(), Options(restart=True, batches_steps=True)
+
+
+@pytest.mark.parametrize("options", [pytest.param(PLAIN, marks=pytest.mark.slow), RESTARTED], ids=str)
+@pytest.mark.parametrize("file", beam_files(), ids=lambda file: file.stem)
+def test_no_transcript_differs_on_columns(file: Path, options: Options) -> None:
+    verdicts = list(replay_paths([file], "columnar", options))
+    assert [(case.id, verdict.differences) for case, verdict in verdicts if verdict.failed] == []
+    left = [case for case, verdict in verdicts if verdict.skipped is not None and case.kind == "trigger_transcript"]
+    assert all(verdict.skipped == BUNDLES for case, verdict in verdicts if case in left)
+
+
+def test_the_transcripts_are_all_there(conformance_root: Path) -> None:
+    assert sum(len(list(read_cases(file))) for file in beam_files()) >= 870, ABSENT
+    assert conformance_root.is_dir()

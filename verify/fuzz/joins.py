@@ -1,0 +1,331 @@
+"""Kind ``joins``: joins of two streams, batch by batch, and DuckDB's join of the rows that were taken.
+
+A join runs on the engine that planning chooses and on the reference, which must agree after every batch.
+One whose rows are emitted at once, and corrected, must end with the rows that it gives when each is
+emitted once. All results together must be those of DuckDB for the rows that were taken: interval joins, and joins of windows that
+DuckDB can compute; as-of joins where no version was late. The engine is made anew from bytes before every batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from verify.fuzz.outcome import Outcome, raised
+from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.join.program import LATE, JoinProgram, JoinSide, passed_name
+from windowpane.engines.join.sides import tagged
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START
+from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.planning.engines import make_engine, with_engine
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.sizes import drawn_sizes
+from windowpane.windowing.assigners import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.expressions import SIDES, Constant, Operation, Side, SideName
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch
+from windowpane.windowing.times import MAX, MIN
+
+_REFERENCE = "join reference"
+_COLUMNS = pa.schema([("k", pa.string()), ("n", pa.int64()), ("id", pa.int64()), ("v", pa.int64()), ("until", pa.int64())])
+_AS_OF_COLUMNS = _COLUMNS.append(pa.field(CHANGE_TYPE, pa.string()))
+_IDS = (passed_name("left", "id"), passed_name("right", "id"), WINDOW_START, WINDOW_END)
+
+Result = tuple[Any, ...]
+
+
+def run(seed: int) -> Outcome:
+    """Return what became of the program of a seed."""
+    drawn = Random(seed)
+    program = random_program(drawn)
+    steps = [*_random_steps(drawn, program), _Step(MAX, {"left": [], "right": []})]
+    kind = f"{program.how} on update" if program.updates else program.how
+    text = f"{program.match} {kind}, lateness {program.allowed_lateness}, condition {program.condition!r}, {steps!r}"
+    try:
+        with drawn_sizes(seed):
+            return Outcome(seed, text, program.engine, list(_differences(program, steps)))
+    except Exception as error:
+        return Outcome(seed, text, program.engine, [raised(error)])
+
+
+@dataclass
+class _Step:
+    """A batch: its watermark, and the rows of each side, ``None`` for what a column does not hold."""
+
+    watermark: int
+    rows: dict[Side, list[dict[str, Any]]]
+
+
+def random_program(drawn: Random) -> JoinProgram:
+    """Return the program of a seed."""
+    match = _random_match(drawn)
+    is_as_of = isinstance(match, AsOfMatch | ArrivalMatch)
+    how: Any = drawn.choice(("left", "inner") if is_as_of else ("inner", "left", "right", "full", "semi", "anti"))
+    keys = drawn.choice([("k",), ("n",), ("k", "n")])
+    right_columns = _AS_OF_COLUMNS if is_as_of and drawn.random() < 0.6 else _COLUMNS
+    condition = None
+    if drawn.random() < 0.3:
+        condition = Operation(drawn.choice(["<", ">=", "=="]), (SideName("left", "v"), SideName("right", "v")))
+        if drawn.random() < 0.3:
+            condition = Operation("|", (condition, Operation(">", (SideName("left", "n"), Constant(1)))))
+    program = JoinProgram(
+        match,
+        how,
+        JoinSide(keys, _COLUMNS, ("id",), has_late_output=True),
+        JoinSide(keys, right_columns, ("id",), has_late_output=True),
+        condition=condition,
+        null_safe=drawn.random() < 0.3,
+        allowed_lateness=0 if isinstance(match, ArrivalMatch) else drawn.choice([0, 0, 3, 10]),
+        time_of=drawn.choice(["max", "left", "right"]),
+        window_bound=pa.int64(),
+        updates=isinstance(match, AsOfMatch) and drawn.random() < 0.4,
+    )
+    return with_engine(program)
+
+
+def _random_match(drawn: Random) -> Match:
+    kind = drawn.choice(["interval", "as of", "window", "arrival"])
+    if kind == "arrival":
+        return ArrivalMatch()
+    if kind == "interval":
+        lower = drawn.randint(-8, 4)
+        if drawn.random() < 0.2:
+            return IntervalMatch(lower, drawn.choice([0, -1]), "until")
+        return IntervalMatch(lower, drawn.randint(lower, lower + 9))
+    if kind == "as of":
+        direction: Any = drawn.choice(["backward", "backward", "forward", "nearest"])
+        tolerance = drawn.randint(0, 8) if direction != "backward" or drawn.random() < 0.4 else None
+        return AsOfMatch(direction, tolerance, drawn.random() < 0.7, drawn.choice([None, None, 15]))
+    size = drawn.choice([2, 6, 12])
+    return WindowMatch(
+        drawn.choice(
+            [
+                TumblingEventTimeWindows.of(size),
+                SlidingEventTimeWindows.of(size, size // 2),
+                EventTimeSessionWindows.with_gap(size),
+            ]
+        )
+    )
+
+
+def _random_steps(drawn: Random, program: JoinProgram) -> Iterator[_Step]:
+    number, now, watermark = 0, drawn.choice([-40, 0, 1000]), MIN
+    has_nulls = drawn.random() < 0.4
+    for _ in range(drawn.randint(1, 7)):
+        if drawn.random() < 0.6:
+            watermark = max(watermark, now - drawn.randint(0, 8))
+        rows: dict[Side, list[dict[str, Any]]] = {"left": [], "right": []}
+        for side in SIDES:
+            for _ in range(drawn.choice([0, 1, 3, 8])):
+                time = now + drawn.randint(-12, 6)
+                row = {
+                    "k": None if has_nulls and drawn.random() < 0.15 else drawn.choice("abc"),
+                    "n": None if has_nulls and drawn.random() < 0.15 else drawn.randint(1, 2),
+                    "id": number,
+                    "v": drawn.choice([None, 1, 2, 3]),
+                    "until": drawn.choice([None, time + drawn.randint(-4, 9)]),
+                    TIME: time,
+                }
+                if CHANGE_TYPE in program.sides[side].columns.names:
+                    row[CHANGE_TYPE] = drawn.choice([INSERT, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, DELETE])
+                rows[side].append(row)
+                number += 1
+        yield _Step(watermark, rows)
+        now += drawn.randint(0, 9)
+
+
+# Running.
+
+
+@dataclass
+class _Run:
+    """A program on its state, and its results."""
+
+    program: JoinProgram
+    store: MemoryBlobStore = field(default_factory=MemoryBlobStore)
+    results: Counter[Result] = field(default_factory=Counter)
+    late: Counter[Result] = field(default_factory=Counter)
+    held: tuple[int, int] = (0, 0)
+
+    def step(self, step: _Step) -> tuple[Counter[Result], Counter[Result]]:
+        """Run a batch and return the results, net, and the late rows."""
+        tables = [_table(self.program, side, rows) for side, rows in step.rows.items() if rows]
+        restored = MemoryBlobStore()
+        restored.restore(self.store.snapshot())
+        self.store = restored
+        results, late = Counter[Result](), Counter[Result]()
+        output: Any = make_engine(self.program).run(restored, tables, Clock(step.watermark, 0))
+        self.held = output.counters.held_left, output.counters.held_right
+        for number, table in output.tables:
+            for row in table.to_pylist():
+                if number == MAIN:
+                    result = (*(row.get(name) for name in _IDS), row[TIME])
+                    results[result] += 1 if row.get(CHANGE_TYPE, INSERT) in APPEARING else -1
+                else:
+                    missed = tuple((each["start"], each["end"]) for each in row.get(WINDOWS_MISSED) or ())
+                    late[number, row["id"], missed, row.get(DROPPED, True)] += 1
+        self.results.update(results)
+        self.late.update(late)
+        return results, late
+
+
+def _table(program: JoinProgram, side: Side, rows: list[dict[str, Any]]) -> pa.Table:
+    schema = pa.schema([*program.sides[side].columns, pa.field(TIME, pa.int64())])
+    table = pa.Table.from_pylist(rows, schema)
+    table = table.append_column(PARTITION, pa.array([0] * len(rows), pa.int32()))
+    return tagged(table.append_column(POSITION, pa.array(range(len(rows)), pa.int64())), side)
+
+
+def _differences(program: JoinProgram, steps: list[_Step]) -> Iterator[str]:
+    running = _Run(program)
+    reference = _Run(with_engine(program, _REFERENCE))
+    for number, step in enumerate(steps):
+        got = running.step(step)
+        wanted = reference.step(step)
+        for what, one, other in zip(("results", "late rows"), got, wanted, strict=True):
+            if _net(one) != _net(other):
+                yield f"step {number}, {what}: {_net(one)}, the reference has {_net(other)}"
+        if _counts_alike(program.match) and running.held != reference.held:
+            yield f"step {number}: {running.held} rows are held, by the reference {reference.held}"
+        if any(count < 0 for count in running.results.values()):
+            yield f"step {number}: rows were taken back that had not been emitted"
+    if program.updates:
+        closing = _Run(with_engine(replace(program, updates=False), _REFERENCE))
+        for step in steps:
+            closing.step(step)
+        if _net(closing.results) != _net(running.results):
+            yield f"in all: {_net(running.results)}, each row once gives {_net(closing.results)}"
+    answer = _answer(program, steps, running.late)
+    if answer is not None and _net(answer) != (found := _net(_cut(running))):
+        yield f"in all: {found}, DuckDB has {_net(answer)}"
+
+
+def _counts_alike(match: Match) -> bool:
+    """Whether a row is held once on every engine, and no longer than it is needed."""
+    return isinstance(match, WindowMatch) and not isinstance(match.assigner, SlidingEventTimeWindows)
+
+
+def _cut(running: _Run) -> Counter[Result]:
+    cut = Counter[Result]()
+    for row, count in running.results.items():
+        cut[row[:4]] += count
+    return cut
+
+
+def _net(rows: Counter[Result]) -> dict[Result, int]:
+    return {row: count for row, count in sorted(rows.items(), key=str) if count}
+
+
+# DuckDB's answer.
+
+
+def _answer(program: JoinProgram, steps: list[_Step], late: Counter[Result]) -> Counter[Result] | None:
+    """Return the join of the rows that were taken, ``None`` where DuckDB has no answer."""
+    match = program.match
+    if isinstance(match, WindowMatch) and isinstance(match.assigner, EventTimeSessionWindows):
+        return None
+    is_amended = any(number == LATE["right"] for number, *_ in late)
+    if isinstance(match, AsOfMatch) and (is_amended or match.retain is not None):
+        return None
+    dropped = {(number, row) for number, row, _, is_dropped in late if is_dropped}
+    missed = {(number, row, bounds) for number, row, windows, _ in late for bounds in windows}
+    with duckdb.connect() as connection:
+        for side in SIDES:
+            batches = [{"batch": number, **row} for number, step in enumerate(steps) for row in step.rows[side]]
+            rows = [row for row in batches if (LATE[side], row["id"]) not in dropped]
+            rows = [{CHANGE_TYPE: INSERT, WINDOW_START: None, WINDOW_END: None, **row} for row in rows]
+            if isinstance(match, WindowMatch):
+                rows = [
+                    {**row, WINDOW_START: window.start, WINDOW_END: window.end}  # type: ignore[attr-defined]
+                    for row in rows
+                    for window in match.assigner.assign_windows(row, row[TIME], None)  # type: ignore[arg-type]
+                    if (LATE[side], row["id"], (window.start, window.end)) not in missed  # type: ignore[attr-defined]
+                ]
+            schema = pa.schema(
+                [
+                    *_AS_OF_COLUMNS,
+                    *(pa.field(name, pa.int64()) for name in (TIME, WINDOW_START, WINDOW_END)),
+                    pa.field("number", pa.int64()),
+                    pa.field("batch", pa.int64()),
+                ]
+            )
+            numbered = [{**row, "number": number} for number, row in enumerate(rows)]
+            connection.register(side, pa.Table.from_pylist(numbered, schema))
+        return Counter(connection.execute(_sql(program)).fetchall())
+
+
+def _sql(program: JoinProgram) -> str:
+    equal = "IS NOT DISTINCT FROM" if program.null_safe else "="
+    keys = [f"l.{name} {equal} r.{name}" for name in program.left.keys]
+    condition = ["true"] if program.condition is None else [_text(program.condition)]
+    match = program.match
+    if isinstance(match, AsOfMatch):
+        return _as_of_sql(match, program.how, keys, condition)
+    if isinstance(match, ArrivalMatch):
+        return _arrival_sql(program.how, keys, condition)
+    if isinstance(match, IntervalMatch):
+        upper = f"l.{match.upper_column or TIME} + {match.upper}"
+        on = [f"r.{TIME} >= l.{TIME} + {match.lower}", f"r.{TIME} <= {upper}"]
+        bounds = "NULL, NULL"
+    else:
+        on = [f"l.{name} = r.{name}" for name in (WINDOW_START, WINDOW_END)]
+        bounds = ", ".join(f"coalesce(l.{name}, r.{name})" for name in (WINDOW_START, WINDOW_END))
+    all_of = " AND ".join([*keys, *on, *condition])
+    if program.how in ("semi", "anti"):
+        negated = "NOT " if program.how == "anti" else ""
+        own = "NULL, NULL" if isinstance(match, IntervalMatch) else f"l.{WINDOW_START}, l.{WINDOW_END}"
+        return f'SELECT l.id, NULL, {own} FROM "left" l WHERE {negated}EXISTS (FROM "right" r WHERE {all_of})'
+    return f'SELECT l.id, r.id, {bounds} FROM "left" l {program.how} JOIN "right" r ON {all_of}'
+
+
+def _as_of_sql(match: AsOfMatch, how: str, keys: list[str], condition: list[str]) -> str:
+    distance = f"abs(r.{TIME} - l.{TIME})"
+    times = {
+        "backward": [f"r.{TIME} <= l.{TIME}"],
+        "forward": [f"r.{TIME} >= l.{TIME}"],
+        "nearest": [],
+    }[match.direction]
+    times += [] if match.allow_exact else [f"r.{TIME} <> l.{TIME}"]
+    tolerance = "true" if match.tolerance is None else f"{distance} <= {match.tolerance}"
+    # The version of a time is the last to come; of two that are as near, the earlier one.
+    versions = f"""(SELECT * FROM "right" WHERE {CHANGE_TYPE} <> '{UPDATE_PREIMAGE}'
+        QUALIFY row_number() OVER (PARTITION BY k, n, {TIME} ORDER BY number DESC) = 1)"""
+    by = ", ".join(each.split()[0].removeprefix("l.") for each in keys)
+    versions = versions.replace("k, n", by)
+    joined = f"""SELECT l.id AS lid, r.id AS rid, r.{CHANGE_TYPE} AS word, {tolerance} AS near, {" AND ".join(condition)} AS holds
+        FROM "left" l LEFT JOIN {versions} r ON {" AND ".join([*keys, *times])}
+        QUALIFY row_number() OVER (PARTITION BY l.id ORDER BY {distance}, r.{TIME}) = 1"""
+    matched = f"CASE WHEN near AND holds AND word <> '{DELETE}' THEN rid END"
+    outer = "" if how == "left" else f"WHERE {matched} IS NOT NULL"
+    return f"SELECT lid, {matched}, NULL, NULL FROM ({joined}) {outer}"
+
+
+def _arrival_sql(how: str, keys: list[str], condition: list[str]) -> str:
+    """Return the query of the last right row until the batch of each left row."""
+    joined = f"""SELECT l.id AS lid, r.id AS rid, r.{CHANGE_TYPE} AS word, {" AND ".join(condition)} AS holds
+        FROM "left" l LEFT JOIN "right" r
+        ON {" AND ".join(keys)} AND r.batch <= l.batch AND r.{CHANGE_TYPE} <> '{UPDATE_PREIMAGE}'
+        QUALIFY row_number() OVER (PARTITION BY l.id ORDER BY r.number DESC NULLS LAST) = 1"""
+    matched = f"CASE WHEN holds AND word <> '{DELETE}' THEN rid END"
+    outer = "" if how == "left" else f"WHERE {matched} IS NOT NULL"
+    return f"SELECT lid, {matched}, NULL, NULL FROM ({joined}) {outer}"
+
+
+def _text(condition: Any) -> str:
+    if isinstance(condition, SideName):
+        return f"{condition.side[0]}.{condition.name}"
+    if isinstance(condition, Constant):
+        return str(condition.value)
+    left, right = (_text(part) for part in condition.parts)
+    return f"({left} {({'==': '=', '|': 'OR'}).get(condition.operator, condition.operator)} {right})"
