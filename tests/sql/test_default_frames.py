@@ -103,7 +103,7 @@ def test_explain_names_the_default(session: Session) -> None:
 
 
 def test_another_word_is_refused(session: Session) -> None:
-    with pytest.raises(SqlTypeError, match="'groups' is no frame"):
+    with pytest.raises(SqlTypeError, match="'groups' is not known"):
         session.run("SET default_frame = 'groups'")
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from windowpane.errors import MistakeError, SqlNameError, SqlTypeError, UnexpectedError, UnsupportedSqlError, WindowpaneError
 from windowpane.guidance import Guided
 from windowpane.sql.bind.bound_query import BoundQuery
+from windowpane.sql.bind.late_rows import LATE_ROWS, OPEN_WINDOWS, WATERMARK
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.definitions import STRICT_MODE, Definitions
@@ -60,6 +61,11 @@ from windowpane.sql.windows.default_frames import DEFAULT_FRAME, RANGE, ROWS, ex
 
 T = TypeVar("T")
 
+_CHOICES = {
+    DEFAULT_FRAME: {ROWS: "RisingWave", RANGE: "PostgreSQL and Flink"},
+    LATE_ROWS: {WATERMARK: "RisingWave", OPEN_WINDOWS: "Flink and Arroyo"},
+}
+"""The values that a parameter can have, and who has them."""
 MOST_BYTES = "max_result_size"
 """The parameter for the largest result of a query that is returned as one table."""
 
@@ -118,6 +124,7 @@ class Session(Guided):
             "timezone": zone.UTC,
             STRICT_MODE: "false",
             DEFAULT_FRAME: ROWS,
+            LATE_ROWS: WATERMARK,
             MOST_BYTES: "1GB",
         }
         self._bad_values = BadValues(self._storage)
@@ -428,9 +435,10 @@ class Session(Guided):
         if statement.name == MOST_BYTES and read_size(statement.value) is None:
             message = f"{MOST_BYTES} = {statement.value!r} is no size. Write bytes, with a unit or without: '512MB', '4GB', or 0."
             raise SqlTypeError(message, statement.place.line, statement.place.column)
-        if statement.name == DEFAULT_FRAME and statement.value.lower() not in (ROWS, RANGE):
-            ways = f"'{ROWS}', as in RisingWave, or '{RANGE}', as in PostgreSQL"
-            message = f"{DEFAULT_FRAME} = {statement.value!r} is no frame. Write {ways}."
+        ways = _CHOICES.get(statement.name, {})
+        if ways and statement.value.lower() not in ways:
+            known = " or ".join(f"'{way}', as in {where}" for way, where in ways.items())
+            message = f"{statement.name} = {statement.value!r} is not known. Write {known}."
             raise SqlTypeError(message, statement.place.line, statement.place.column)
         self._parameters[statement.name] = statement.value if statement.name == "timezone" else statement.value.lower()
         return Result("SET_VARIABLE")

@@ -13,6 +13,7 @@ from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.bound_query import BoundQuery, Tables, open_literals, output_place
 from windowpane.sql.bind.correlation import Inner
 from windowpane.sql.bind.joins import Joins, is_comma
+from windowpane.sql.bind.late_rows import STAMP, on_time
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.bind.select_plan import SelectPlan
 from windowpane.sql.bind.selects import SelectBinder
@@ -263,7 +264,7 @@ class QueryBinder:
     def _scan(self, found: Relation) -> tuple[Node, Scope]:
         columns = {stored.name: self.ids.column(stored.name, stored.type) for stored in found.columns}
         watermarks = {columns[name].id: watermark for name, watermark in found.watermarks.items()}
-        node = Scan(
+        node: Node = Scan(
             tuple(columns.values()),
             tuple(columns[name].id for name in found.key),
             found.append_only,
@@ -274,6 +275,8 @@ class QueryBinder:
             small=found.small,
             keyed=found.kind != "materialized view",
         )
+        if STAMP in columns:
+            node = on_time(node, next(iter(watermarks)), columns[STAMP])
         self.arrival_times.update(columns[name].id for name in found.arrival)
         visible = tuple(Visible(found.name, columns[stored.name]) for stored in found.visible)
         return node, Scope(visible)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from windowpane.errors import MistakeError, SqlError, SqlNameError, UnsupportedSqlError
+from windowpane.sql.bind.late_rows import LATE_ROWS, WATERMARK
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog import made_by, views
 from windowpane.sql.catalog.entries import Catalog, IndexInfo, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
@@ -34,7 +35,7 @@ from windowpane.sql.windows.emit_on_close import emit_on_close
 _INDEX_NOTICE = "An index has no effect here: views keep what their own operators need, and queries read whole columns."
 STRICT_MODE = "streaming_expr_strict_mode"
 """The parameter that makes an expression that fails an error of its view; it is for views that are made while it is set."""
-_USUAL = {DEFAULT_FRAME: ROWS}
+_USUAL = {DEFAULT_FRAME: ROWS, LATE_ROWS: WATERMARK}
 """The parameters that a definition keeps as they were when it was made, and their values where nothing is kept."""
 
 
@@ -160,7 +161,7 @@ class Definitions:
             bound = self.binder(text).bind(statement.query)
             columns = columns or tuple(StoredColumn(column.name, as_declared(column.type)) for column in bound.outputs)
         self._runner.check_source(statement.options, statement.place)
-        info = table_info(statement, columns, text)
+        info = table_info(statement, columns, text, self._setting(LATE_ROWS))
         if is_new:
             tables.create(self._storage, info)
             self._runner.create_table(info)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from windowpane.errors import MistakeError
+from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.catalog.relations import PlainView, Relation
 from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
 from windowpane.sql.expressions.expr import Expr, quoted
@@ -84,6 +85,11 @@ class TableInfo:
     def has_row_id(self) -> bool:
         """Whether its rows are identified by a hidden number."""
         return self.relation.key == (ROW_ID,)
+
+    @property
+    def keeps_late_rows(self) -> bool:
+        """Whether rows below its watermark are kept, for queries to judge."""
+        return STAMP in self.relation.types
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from windowpane.sql.bind.late_rows import OPEN_WINDOWS, STAMP
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo, TableWatermark
 from windowpane.sql.catalog.relations import Relation, StoredColumn
@@ -33,8 +34,8 @@ def declared_columns(statement: CreateTable, text: Text) -> tuple[StoredColumn, 
     return tuple(columns)
 
 
-def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: Text) -> TableInfo:
-    """Return the table that a statement describes.
+def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: Text, late_rows: str) -> TableInfo:
+    """Return the table that a statement describes; ``late_rows`` is the parameter.
 
     Raises:
         SqlError: its key, watermark, defaults or generated columns name something that does not exist.
@@ -48,6 +49,8 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
     hidden = () if statement.primary_key else (StoredColumn(ROW_ID, BIGINT, hidden=True),)
     scope = Scope(tuple(Visible(statement.name, Column(column.name, column.name, column.type)) for column in columns))
     watermark = _watermark(statement, columns, scope, text)
+    if watermark is not None and late_rows == OPEN_WINDOWS and statement.append_only and not statement.primary_key:
+        hidden = (*hidden, StoredColumn(STAMP, watermark.type, hidden=True))
     relation = Relation(
         statement.name,
         "source" if statement.is_source else "table",

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
 from windowpane.sql.bind.bound_query import BoundQuery, open_literals
+from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.bind.selects import SelectBinder
@@ -286,12 +287,19 @@ class TableWriter:
                 )
 
     def _on_time(self, rows: str, info: TableInfo) -> str:
-        """Return the rows that are not late, and count the others; the chunk then advances the watermark, late rows included."""
+        """Return the rows that are taken, and count the late ones; the chunk then advances the watermark, by late rows, too.
+
+        Late rows are not taken, unless the table keeps them for queries to judge.
+        """
         if info.watermark is None:
             return rows
         column, name = quoted(info.watermark.column), info.relation.name
         held = self._clock.get(name)
-        kept = rows if held is None else self._storage.temporary(f"SELECT * FROM {rows} WHERE {column} >= {held}")
+        if info.keeps_late_rows:
+            stamp = f"CAST({held or 'NULL'} AS {info.watermark.type.duckdb}) AS {quoted(STAMP)}"
+            kept = self._storage.temporary(f"SELECT *, {stamp} FROM {rows}")
+        else:
+            kept = rows if held is None else self._storage.temporary(f"SELECT * FROM {rows} WHERE {column} >= {held}")
         highest = f"max({info.watermark.sql})"
         reached = highest if held is None else f"greatest({highest}, {held})"
         late = "0" if held is None else f"count(*) - count(*) FILTER (WHERE {column} >= {held})"
@@ -308,6 +316,7 @@ class TableWriter:
             number = f"{last} + windowpane_n AS {quoted(ROW_ID)}"
             count = int(self._storage.value(f"SELECT coalesce(max(windowpane_n), 0) FROM {rows}"))
             self._storage.waiting.number(relation.name, count)
+            names = f"{names}, {quoted(STAMP)}" if info.keeps_late_rows else names
             self.delta = Inserts(f"(SELECT {names}, {number}, 1 AS {weight} FROM {rows})")
             columns = [column.name for column in relation.columns]
             apply_to(self._storage, relation.storage, self.delta, columns, relation.key)

@@ -70,6 +70,14 @@ class Filter(Unary):
 
 
 @dataclass(frozen=True)
+class OnTime(Filter):
+    """The rows of a table that were not late: not below the watermark before them, which is in the column ``stamp``."""
+
+    stamp: str = field(kw_only=True)
+    label: ClassVar[str] = "OnTime"
+
+
+@dataclass(frozen=True)
 class Project(Unary):
     """Expressions, one for each column."""
 

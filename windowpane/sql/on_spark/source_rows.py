@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from windowpane.errors import MistakeError, SqlRunError
 from windowpane.hidden_columns import PARTITION
+from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
@@ -202,16 +203,18 @@ class SourceRows:
         arrived = without_zone(arrived, times).append_column(ROW_ID, pa.array(ids))
         storage, held = task_storage(), self.table.watermark
         with storage.reading(arrived) as name:
-            source = self._read(arrived, name)
+            micros = begin.reached.get(self.name)
+            limit = None if held is None or micros is None else self.watermark(micros)
+            source = self._read(arrived, name, limit)
             self._check(storage, source)
             if held is None:
                 return Taken(self._made(arrived, made, source), None, None, 0, arrived.num_rows)
-            column, micros = quoted(held.column), begin.reached.get(self.name)
-            limit = None if micros is None else self.watermark(micros)
+            column = quoted(held.column)
             late = "0" if limit is None else f"count(*) - count(*) FILTER (WHERE {column} >= {limit})"
             seen = f"SELECT max(epoch_us({held.sql})), max(epoch_us({column})), {late} FROM {source}"
             ((reached, latest, number),) = storage.run(seen)
-            kept = f"(SELECT * FROM {source} WHERE {column} >= {limit})" if number else source
+            drops = number and not self.table.keeps_late_rows
+            kept = f"(SELECT * FROM {source} WHERE {column} >= {limit})" if drops else source
             return Taken(self._made(arrived, made, kept), reached, latest, int(number), arrived.num_rows)
 
     def _made(self, arrived: pa.Table, made: Made, source: str) -> pa.Table:
@@ -228,11 +231,13 @@ class SourceRows:
             rows = rows.append_column(name, arrived[column])
         return rows
 
-    def _read(self, arrived: pa.Table, name: str) -> str:
-        """Return the rows with the types of the source, and its generated columns, as SQL."""
+    def _read(self, arrived: pa.Table, name: str, watermark: str | None) -> str:
+        """Return the rows with the types of the source, its generated columns, and the watermark before them, as SQL."""
         types: dict[str, SqlType] = {column.name: column.type for column in self.table.relation.columns}
         given = [column for column in given_columns(self.table) if column in arrived.column_names]
         items = [f"{read_sql(each, arrived.schema.field(each).type, types[each].duckdb)} AS {quoted(each)}" for each in given]
+        if self.table.keeps_late_rows:
+            items.append(f"CAST({watermark or 'NULL'} AS {types[STAMP].duckdb}) AS {quoted(STAMP)}")
         rows = f"SELECT {', '.join([*items, quoted(ROW_ID)])} FROM {name}"
         if not self.table.generated:
             return f"({rows})"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from windowpane.errors import SqlNameError
 from windowpane.sql.parse.positions import Place
 
-_RESERVED = re.compile(r"_row_id|_key_\d+|_change_type|windowpane_.*", re.IGNORECASE)
+_RESERVED = re.compile(r"_row_id|_watermark|_key_\d+|_change_type|windowpane_.*", re.IGNORECASE)
 """Hidden columns of tables, views and changelogs."""
 _SYSTEM = ("ctid", "tableoid", "xmin", "cmin", "xmax", "cmax")
 """Columns that every table of PostgreSQL has."""

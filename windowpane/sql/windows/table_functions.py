@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from windowpane.errors import InvalidSpecError
 from windowpane.sql.bind.build_plan import Computed
+from windowpane.sql.bind.late_rows import in_open_windows, with_late_rows
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, rising, settled
@@ -185,14 +186,17 @@ class TableFunctions:
         micros, condition = micros_sql(stamp), made.condition
         if call.name != "tumble":
             condition += f" AND {time.sql} IS NOT NULL"
+        moment = micros_sql("{w}" if kind == time.type else "CAST({w} AS TIMESTAMP)")
+        firsts = [instant_sql(first.replace("{t}", moment), kind) for first in (made.first_start, made.first_end)]
+        mark = node.watermarks.get(time.column) if time.is_column else None
+        late = with_late_rows(node, time.column, firsts[0]) if mark is not None and kind == time.type else None
+        node = node if late is None else late[0]
         watermarks = dict(node.watermarks)
-        if time.is_column and time.column in node.watermarks:
-            moment = micros_sql("{w}" if kind == time.type else "CAST({w} AS TIMESTAMP)")
-            for bound, first in zip(bounds, (made.first_start, made.first_end), strict=True):
-                watermarks[bound.id] = node.watermarks[time.column].through(instant_sql(first.replace("{t}", moment), kind))
+        if mark is not None:
+            watermarks.update((bound.id, mark.through(first)) for bound, first in zip(bounds, firsts, strict=True))
         key = node.key if call.name == "tumble" else (*node.key, bounds[0].id, bounds[1].id)
         shown = [f"{name} {value}" for name, value in lengths.items()]
-        return TimeWindows(
+        windows = TimeWindows(
             (*node.columns, *bounds),
             key,
             node.append_only,
@@ -207,6 +211,9 @@ class TableFunctions:
             time=time.column if time.is_column else None,
             assigner=calendar or self._assigner(call, lengths),
         )
+        if late is None:
+            return windows
+        return in_open_windows(windows, {bound.id: first for bound, first in zip(bounds, firsts, strict=True)}, late[1])
 
     def _assigner(self, call: TableCall, lengths: Mapping[str, Interval]) -> WindowAssigner:
         """Return windows of fixed lengths as the window engines know them."""
@@ -268,9 +275,12 @@ class TableFunctions:
             raise self._text.type_error(call.lengths["gap"], f"the gap of a session is greater than zero, not {gap}.")
         computed = Computed(self._ids)
         partition = tuple(computed.column(key_value(settled(key))).id for key in keys)
-        stamp = convert(time, bounds[0].type)
-        moment = computed.column(stamp, "time")
-        node = computed.apply(node)
+        moment = computed.column(convert(time, bounds[0].type), "time")
+        lower = f"{{w}} - {interval_sql(gap)}"
+        late = with_late_rows(node, time.column, lower) if time.is_column and moment.id == time.column else None
+        node = computed.apply(node if late is None else late[0])
+        if late is not None:
+            node = in_open_windows(node, {moment.id: f"({lower})"}, late[1])
         key = (*node.key, *(name for name in partition if name not in node.key))
         watermarks = {name: node.watermarks[name] for name in partition if name in node.watermarks}
         if moment.id in node.watermarks:

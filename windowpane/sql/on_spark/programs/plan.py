@@ -148,6 +148,8 @@ def watermark_delay(scan: Scan, held: Watermark | None, tables: Mapping[str, Tab
     if table is None or "connector" not in table.options:
         raise NotStreamed(f"{scan.relation!r} is no source with a connector")
     relation, watermark = table.relation, table.watermark
+    if table.keeps_late_rows:
+        raise NotStreamed(f"{scan.relation!r} was made with late_rows = 'open_windows'")
     if relation.kind != "source":
         raise NotStreamed(f"{scan.relation!r} is a table, whose rows are stored; those of a CREATE SOURCE are not")
     if not table.has_row_id or NOW in " ".join(table.generated.values()):

@@ -1,0 +1,81 @@
+"""Rows below the watermark of their table: ``late_rows`` says who judges them.
+
+By ``'watermark'``, RisingWave's rule, the table drops them. By ``'open_windows'``, that of Flink and Arroyo, a table that is
+APPEND ONLY and has no primary key keeps every row, and in the hidden column ``STAMP`` the watermark before the row's chunk. A
+query takes the rows that were not below it, and where it makes windows, those whose window was open then. So what is late
+depends on the chunks alone and never on a flush, and a view holds what its query returns, whenever it was made.
+
+State is freed behind the watermark of a column, so no column has one that a row which is taken can be below. Below TUMBLE, HOP
+and CUMULATE it is the start of the first window that is open; below SESSION it is a gap lower, since a row whose own session is
+open may extend another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from windowpane.sql.bind.build_plan import keep
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.types import BOOLEAN
+from windowpane.sql.nodes import Filter, Node, OnTime, Project, Watermark
+
+LATE_ROWS = "late_rows"
+"""The parameter; a table keeps the value it was made with."""
+WATERMARK, OPEN_WINDOWS = "watermark", "open_windows"
+STAMP = "_watermark"
+"""The hidden column with the watermark before the chunk of a row."""
+_OF_THE_TABLE = "{w}"
+
+
+def on_time(node: Node, column: str, stamp: Column) -> OnTime:
+    """Return the rows of a table that were not below its watermark."""
+    condition = _not_below({column: _OF_THE_TABLE}, stamp)
+    return OnTime(node.columns, node.key, node.append_only, node.watermarks, input=node, condition=condition, stamp=stamp.id)
+
+
+def with_late_rows(node: Node, time: str, lower: str) -> tuple[Node, Column] | None:
+    """Return rows with the late ones among them, and their stamp; ``None`` if nothing but their table judges them.
+
+    Args:
+        node: the rows that windows are made of.
+        time: the column they are made by.
+        lower: what no row that is taken is below, as SQL over ``{w}``, the watermark.
+    """
+    mark = node.watermarks.get(time)
+    is_own = mark is not None and [sql for _, sql in mark.parts] == [_OF_THE_TABLE]
+    return _lifted(node, lower) if is_own else None
+
+
+def _lifted(node: Node, lower: str) -> tuple[Node, Column] | None:
+    if isinstance(node, OnTime):
+        return replace(node.input, watermarks=_lowered(node, lower)), node.input.column(node.stamp)
+    if not isinstance(node, Filter | Project):
+        return None
+    found = _lifted(node.input, lower)
+    if found is None:
+        return None
+    source, stamp = found
+    if isinstance(node, Filter):
+        return keep(source, node.condition), stamp
+    items, columns = (*node.items, quoted(stamp.id)), (*node.columns, stamp)
+    return replace(node, input=source, columns=columns, items=items, watermarks=_lowered(node, lower)), stamp
+
+
+def _lowered(node: Node, lower: str) -> dict[str, Watermark]:
+    def changed(mark: Watermark) -> Watermark:
+        return replace(mark, parts=tuple((name, sql.replace(_OF_THE_TABLE, f"({lower})")) for name, sql in mark.parts))
+
+    return {column: changed(mark) for column, mark in node.watermarks.items()}
+
+
+def in_open_windows(node: Node, limits: Mapping[str, str], stamp: Column) -> Node:
+    """Return the rows that were not below limits, by column and as SQL over ``{w}``, when their chunk came."""
+    return keep(node, _not_below(limits, stamp))
+
+
+def _not_below(limits: Mapping[str, str], stamp: Column) -> Expr:
+    at = {column: sql.replace(_OF_THE_TABLE, quoted(stamp.id)) for column, sql in limits.items()}
+    not_below = " AND ".join(f"{quoted(column)} >= {limit}" for column, limit in at.items())
+    return Expr(f"({quoted(stamp.id)} IS NULL OR ({not_below}))", BOOLEAN, frozenset({stamp.id, *limits}))
