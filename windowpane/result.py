@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import InvalidSpecError, SparkGoneError
 from windowpane.guidance import Guided
 from windowpane.planning.sinks import Sink
 from windowpane.windowing.tags import OutputTag
@@ -76,6 +76,7 @@ class Runnable(Guided):
             InvalidSpecError: a sink without a name; the DataFrame is static: write ``df`` instead; a trigger that is none of
                 Spark's.
             RunningCheckpointError: a query with this checkpoint runs already.
+            SparkGoneError: the JVM of the session was killed, or has ended.
             EndedStreamError: ``flush_at_end`` has ended the stream of this checkpoint.
 
         Example:
@@ -87,7 +88,8 @@ class Runnable(Guided):
             raise InvalidSpecError(
                 f"start({unnamed[0]!r}): a sink is given by the name of its output, start(main={unnamed[0]!r})."
             )
-        query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name, flush_at_end)
+        with SparkGoneError.instead():
+            query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name, flush_at_end)
         return query
 
     def explain(self) -> str:

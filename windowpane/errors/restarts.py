@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from windowpane.errors.base import WindowpaneError
+
+_CLIENT = "py4j"
+"""The package by which Python speaks to the JVM; here nothing may import it."""
 
 
 class ChangedPlanError(WindowpaneError):
@@ -94,3 +101,37 @@ class UnreadableStateError(WindowpaneError):
 
 class PageLimitError(WindowpaneError, ValueError):
     """A page limit of SortedPages is below one row or one byte."""
+
+
+class SparkGoneError(WindowpaneError, ConnectionError):
+    """The JVM of a Spark session does not answer any more: it was killed, or it ran out of memory."""
+
+    def __init__(self) -> None:
+        """Say what is left, and the way out."""
+        super().__init__(
+            "the JVM of this Spark session does not answer: it was killed, or it ran out of memory (then its log says so, and "
+            "spark.driver.memory helps). What was committed is kept, by the checkpoint of a query and by the store of a SQL "
+            "session. Close SQL sessions, call SparkSession.getActiveSession().stop() or begin a new process, make a new Spark "
+            "session, and start again with the same checkpoint, or the same store."
+        )
+
+    @classmethod
+    def explains(cls, error: BaseException) -> bool:
+        """Whether an error, or one that led to it, is that nobody answers at the other end."""
+        earlier = error.__cause__ or error.__context__
+        if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+            frames = traceback.walk_tb(error.__traceback__)
+            if any(str(frame.f_globals.get("__name__")).split(".")[0] == _CLIENT for frame, _ in frames):
+                return True
+        return earlier is not None and cls.explains(earlier)
+
+    @classmethod
+    @contextmanager
+    def instead(cls) -> Iterator[None]:
+        """Raise this error in place of those of the connection."""
+        try:
+            yield
+        except Exception as error:
+            if cls.explains(error):
+                raise cls() from error
+            raise

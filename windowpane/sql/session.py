@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,7 +12,15 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from windowpane.errors import MistakeError, SqlNameError, SqlTypeError, UnexpectedError, UnsupportedSqlError, WindowpaneError
+from windowpane.errors import (
+    MistakeError,
+    SparkGoneError,
+    SqlNameError,
+    SqlTypeError,
+    UnexpectedError,
+    UnsupportedSqlError,
+    WindowpaneError,
+)
 from windowpane.guidance import Guided
 from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.late_rows import LATE_ROWS, OPEN_WINDOWS, WATERMARK
@@ -23,7 +31,7 @@ from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, query_o
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.embedded import tables
 from windowpane.sql.embedded.postgres_views import ViewTables
-from windowpane.sql.embedded.state_file import opened
+from windowpane.sql.embedded.state_file import Server, opened
 from windowpane.sql.expressions.expr import MismatchError, quoted
 from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
 from windowpane.sql.failures.bad_values import BadValues
@@ -113,8 +121,16 @@ class Session(Guided):
         """Open the store, with the tables and views that are in it."""
         if isinstance(spark, str):
             spark, store = None, spark
-        self._storage, server = opened(store, state)
         self._now = clock
+        self._storage, server = opened(store, state)
+        try:
+            with SparkGoneError.instead():
+                self._take_up(spark, f"Session(store={store!r})", server)
+        except BaseException:
+            self._storage.close()
+            raise
+
+    def _take_up(self, spark: Any, statement: str, server: Server | None) -> None:
         view_tables = None if server is None else ViewTables(self._storage, server)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
@@ -132,11 +148,12 @@ class Session(Guided):
         self._runner = self._chosen_runner(spark, deliveries)
         self._definitions = Definitions(self._storage, self._catalog, self._clock, self._runner, deliveries, self._parameters)
         try:
-            with _reported(f"Session(store={store!r})"):
+            with _reported(statement):
                 self._definitions.open()
                 self._runner.open()
         except BaseException:
-            self.close()
+            with suppress(Exception):  # what could not be opened may not close either
+                self._runner.close()
             raise
 
     def _chosen_runner(self, spark: Any, deliveries: Deliveries) -> ViewRunner:
@@ -149,8 +166,10 @@ class Session(Guided):
 
     def close(self) -> None:
         """Stop the queries of views, if there are any, and close the store."""
-        self._runner.close()
-        self._storage.close()
+        try:
+            self._runner.close()
+        finally:
+            self._storage.close()
 
     def __enter__(self) -> Session:
         """Return the session itself."""
@@ -462,6 +481,8 @@ def _reported(statement: str, place: Place | None = None) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, WindowpaneError) and not isinstance(error, MistakeError):
             raise
+        if SparkGoneError.explains(error):
+            raise SparkGoneError from error
         raise UnexpectedError(statement, error) from error
 
 

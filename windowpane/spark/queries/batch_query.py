@@ -29,7 +29,7 @@ from windowpane.errors import SqlRunError, WindowpaneError
 from windowpane.spark.internals.session import mark_jobs, mark_of_job, parallelism
 from windowpane.spark.queries.checkpoints import only
 from windowpane.spark.queries.reasons import SPARK_ERRORS, raised, reason
-from windowpane.spark.queries.starting import STARTS, warn, was_too_slow
+from windowpane.spark.queries.starting import warn, was_too_slow
 
 Take = Callable[[Any, int], None]
 
@@ -41,6 +41,8 @@ FILES = "file binary"
 
 _GIVEN_UP = "the batch was given up: another run of it has begun."
 """The error of a run that another one has replaced: a query that a killed client left on a server may run for a moment more."""
+_MOST_REPLACED = 2
+"""How often that may happen to one wait for a query."""
 
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
@@ -176,23 +178,24 @@ class BatchQuery:
         Raises:
             SqlRunError: a task of the query failed; what ``take`` raises is raised unchanged.
         """
-        for further in reversed(range(STARTS)):
+        replaced = 0
+        while True:
             try:
                 if is_endless:
                     self._catch_up()
                 else:
                     self._query.processAllAvailable()
+                return
             except StreamingQueryException as error:
                 self._query = self._idle = None
                 failure, self._failure = self._failure, None
                 is_given_up = _GIVEN_UP in str(error)
-                if failure is not None or not further or not (is_given_up or was_too_slow(error)):
+                replaced += is_given_up
+                if failure is not None or replaced > _MOST_REPLACED or not (is_given_up or was_too_slow(error)):
                     raise failure or _raised_elsewhere(error) or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
                 if not is_given_up:
                     warn()
                 self.start()
-            else:
-                break
 
     def _catch_up(self) -> None:
         """Wait for a moment without new rows, or until batches that began from now on have all rows of now.

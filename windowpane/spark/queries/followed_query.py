@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from windowpane.errors import MistakeError, SqlRunError
+from windowpane.errors import SqlRunError
 from windowpane.spark.queries.batch_query import BatchQuery, Take
 from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
-from windowpane.spark.queries.starting import STARTS, warn, was_too_slow
+from windowpane.spark.queries.starting import warn, was_too_slow
 
 _FOLLOWING = 0.2
 """Seconds from one look for batches that were written elsewhere to the next."""
@@ -108,14 +108,13 @@ class FollowedQuery(BatchQuery):
         Raises:
             SqlRunError: the server does not start it.
         """
-        for further in reversed(range(STARTS)):
+        while True:
             try:
                 return super()._started()
             except SPARK_ERRORS as error:
-                if not further or not was_too_slow(error):
+                if not was_too_slow(error):
                     raise SqlRunError(f"{self._name} does not start: {reason(error)}") from error
                 warn()
-        raise MistakeError("the last start returns, or raises")
 
     def _batch_function(self) -> Take:
         return self._take

@@ -22,7 +22,7 @@ from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.queries.checkpoints import exists, query_id, refuse_a_second_query
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
-from windowpane.spark.queries.starting import started
+from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
@@ -60,6 +60,7 @@ def start(
             "no checkpoint was given, so this query cannot be restarted: its state is deleted when it ends. Say "
             "start(checkpoint='...') to keep it."
         )
+    warn_of_leaking_sockets(built.source.dataframe.sparkSession)
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     query_id = QueryId(location)
     batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))

@@ -2,26 +2,30 @@
 
 To plan a stateful operator written in Python, Spark starts a Python process beside the driver and gives it ten seconds to connect
 back; no setting changes that. A machine under load may need longer the first time, when nothing is in its caches. Nothing has
-been computed or written by then, so the query is started again.
+been computed or written by then, so the query is started again, as often as it takes: each time it is said.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from windowpane.errors import MistakeError
 from windowpane.spark.internals.session import is_classic
-
-STARTS = 3
-"""How often a query is started at most."""
 
 _PATIENCE = 120.0
 """Seconds until a query that does nothing visible is left to itself."""
 _STEP = 0.05
 _TOO_SLOW = ("Python worker failed to connect back", "waiting for the Python worker to connect back")
+
+_MENDED = {(4, 0): None, (4, 1): 4, (4, 2): 1}
+"""Lines of Spark that leak a socket for each task and batch of a stateful operator in Python (SPARK-58932).
+
+Beside each is its first release that does not; no release of 4.0 has been mended.
+"""
 
 
 def started(start: Callable[[], Any], spark: Any) -> Any:
@@ -29,12 +33,11 @@ def started(start: Callable[[], Any], spark: Any) -> Any:
 
     Returns once the query's first batch is planned, or while it waits for data. An error of any other kind stays in the query.
     """
-    for further in reversed(range(STARTS)):
+    while True:
         query = start()
-        if not (further and is_classic(spark) and _was_too_slow(query, spark)):
+        if not (is_classic(spark) and _was_too_slow(query, spark)):
             return query
         warn()
-    raise MistakeError("the last start returns")
 
 
 def was_too_slow(error: object) -> bool:
@@ -46,7 +49,7 @@ def warn() -> None:
     """Say that a query is started again."""
     logging.getLogger(__name__).warning(
         "Spark gave the driver's Python worker ten seconds to connect back, which it did not manage: the machine is busy. "
-        "Nothing of the batch was computed yet; the query is started again."
+        "Nothing of the batch was computed yet; the query is started again, until it succeeds or you interrupt it."
     )
 
 
@@ -65,3 +68,26 @@ def _is_under_way(query: Any, spark: Any) -> bool:
     if query.lastProgress is not None or str(query.status["message"]).startswith("Waiting"):
         return True
     return bool(spark.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId)))
+
+
+def warn_of_leaking_sockets(spark: Any) -> None:
+    """Say once that the version of Spark leaks sockets, if it does."""
+    _warn(str(spark.version))
+
+
+def leaks_sockets(version: str) -> bool:
+    """Whether a version of Spark, ``"4.1.3"``, leaks sockets."""
+    major, minor, patch = ([int(number) for number in re.findall(r"\d+", version)] + [0, 0, 0])[:3]
+    mended = _MENDED.get((major, minor), 0)
+    return mended is None or patch < mended
+
+
+@cache
+def _warn(version: str) -> None:
+    if leaks_sockets(version):
+        logging.getLogger(__name__).warning(
+            "Spark %s leaks a socket for each task of each batch (SPARK-58932): a query that runs for hours ends with "
+            "BindException when the machine has no ports left. Spark 4.1.4, 4.2.1 and 4.3.0 do not; until then restart queries "
+            "now and then.",
+            version,
+        )

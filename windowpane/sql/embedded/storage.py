@@ -70,6 +70,11 @@ _SHARING = "common_subexpressions"
 """The optimizer that computes an expression once that a query has twice."""
 
 
+_REGISTERED = "already exists"
+"""Words of DuckDB where the database has a function: connections of a process to one file share it."""
+_OPEN_HERE = "a session of this process has it open. Close that one first, or use it: one session at a time writes a store."
+
+
 class Storage:
     """A DuckDB connection with windowpane's schemas."""
 
@@ -85,10 +90,16 @@ class Storage:
         self._connection = open_file(path)
         # A connection that is still open when Python ends keeps the functions of numerics alive, which DuckDB complains of.
         weakref.finalize(self, self._connection.close)
-        register_numerics(self._connection)
-        for statement in (*_SET_UP, *MACROS):
-            self._connection.execute(statement)
-        register_scalars(self._connection)
+        try:
+            register_numerics(self._connection)
+            for statement in (*_SET_UP, *MACROS):
+                self._connection.execute(statement)
+            register_scalars(self._connection)
+        except BaseException as error:
+            self._connection.close()
+            if isinstance(error, duckdb.CatalogException) and _REGISTERED in str(error):
+                raise StoreError(path, _OPEN_HERE) from None
+            raise
         self._macros = Macros(self._connection)
         self._streams: weakref.WeakSet[Generator[pa.Table]] = weakref.WeakSet()
         self._is_closed = False

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from windowpane.errors import MistakeError, StoreError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
 from windowpane.sizes import Size
+from windowpane.spark.queries.starting import warn_of_leaking_sockets
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
@@ -80,6 +81,7 @@ class SparkRunner:
             UnsupportedStoreError: tables were filled by a session without Spark.
             ChangedPlanError: a view would be planned in another way than the state in its checkpoint.
         """
+        warn_of_leaking_sockets(self._spark)
         tables = with_connector(self._catalog.tables())
         self._refuse_tables_filled_elsewhere(tables)
         self._connect.check_store(self._storage, self._catalog, filter(self._is_stored, tables))
