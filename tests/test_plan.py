@@ -192,6 +192,13 @@ def test_explain_says_which_triggers_drop_rows_with_their_window(trigger, loses)
     assert harness.state_entries() == []
 
 
+@pytest.mark.parametrize("accumulation", ["retracting", "accumulating", "discarding"])
+def test_months_that_late_rows_correct_do_not_need_the_row_engine(accumulation):
+    months = wp.CalendarWindows.of("1 month", "Europe/Berlin")
+    billed = plan(assigner=months, panes=PaneSettings(accumulation, shows_info=True), allowed_lateness=3 * 86_400_000_000)
+    assert compile_program(billed, TYPES, ()).engine == "triggers"
+
+
 def test_windows_of_the_clock_and_co_grouped_ones_lose_rows_likewise(caplog):
     by_clock = wp.TumblingProcessingTimeWindows.of(10)
     assert unfired_text(wp.CountTrigger.of(3), by_clock)

@@ -286,7 +286,7 @@ class WindowedStream(Configured, Guided):
 
         ``pane_index`` (bigint, from 0), ``pane_nonspeculative_index`` (bigint, -1 for early panes), ``pane_timing`` (``EARLY``,
         ``ON_TIME``, ``LATE``), ``pane_is_first`` and ``pane_is_last`` (booleans; with Flink's triggers no pane is known to be the
-        last). Columnar engines run it with composable triggers and ``EachBatch``, the row engine with others; see ``explain``.
+        last). Built-in aggregates run on columnar engines with it, too.
 
         Source: Apache Beam's ``PaneInfo``.
 

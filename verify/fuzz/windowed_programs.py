@@ -364,6 +364,8 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
     elif chance < 0.56 and not isinstance(assigner, assigners.MergingWindowAssigner):
         by_rows = triggers.DeltaTrigger.of(apart.randint(0, 4), Distance())
         trigger, evictor = random_timeout(apart, by_rows) if apart.random() < 0.5 else by_rows, None
+    elif chance > 0.9 and not isinstance(flink, triggers.NeverTrigger | triggers.PurgingTrigger):
+        evictor, panes = None, random_panes(apart)
     lateness, late_tag = _random_lateness(draw, assigner), draw.choice([None, LATE])
     program = program_of(
         assigner,

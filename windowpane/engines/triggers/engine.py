@@ -71,8 +71,6 @@ def refusal(program: Program) -> str | None:
         return f"{type(reader).__name__} is no trigger of windowpane's"
     if isinstance(spec.assigner, GlobalWindows) and _waits_for_end(spec.trigger):
         return f"{type(spec.firing_trigger).__name__} on global windows is refused when a row comes"
-    if spec.coalesces_refinements and spec.allowed_lateness and not is_session:
-        return "late rows of a batch fire together"
     if spec.evictor is not None:
         return "an evictor needs every row"
     if isinstance(program.arrow, ArrowWindowFunction):

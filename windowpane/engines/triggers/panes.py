@@ -160,10 +160,12 @@ class TriggeredPanes(TriggeredBatch):
             bits, standings = self._answers(by_pane, before.standings, ends)
         else:
             bits, standings = self._answers_row_by_row(elements, by_pane, before.standings, ends)
+        if self.program.spec.coalesces_refinements:
+            bits = _held_back(by_pane, bits)
         self._report_finished(elements, rows, by_pane.order[bits & IS_DROPPED > 0])
         cut = self._cut(touched, before, by_pane, bits)
         fired = np.flatnonzero(cut.bits & FIRES > 0)
-        fired = fired[np.argsort(cut.elements[fired])]
+        fired = fired[np.argsort(self._order_of_firing(by_pane, cut, fired), kind="stable")]
         lasts = run_ends(cut.panes)
         lasts = lasts[cut.bits[lasts] & PURGES == 0]
         ranges = Ranges(np.append(cut.begins[fired], cut.begins[lasts]), np.append(fired, lasts))
@@ -225,6 +227,13 @@ class TriggeredPanes(TriggeredBatch):
             windows = [self._windows.window(end) for end in ends.tolist()]
             self.missed.finish(rows, elements.numbers[at], windows)
 
+    def _order_of_firing(self, by_pane: Grouped, cut: _Cut, fired: Integers) -> Integers:
+        """Return the elements by which firings are in order: where they are held back, the first of each pane."""
+        if not self.program.spec.coalesces_refinements or not len(fired):
+            return cut.elements[fired]
+        begins = np.unique(run_starts(by_pane.groups))
+        return by_pane.order[begins][np.searchsorted(by_pane.groups[begins], cut.panes[fired])]
+
     def _cut(self, touched: TouchedPanes, before: Panes, by_pane: Grouped, bits: Integers) -> _Cut:
         is_taken = bits & IS_DROPPED == 0
         order, panes, bits = by_pane.order[is_taken], by_pane.groups[is_taken], bits[is_taken]
@@ -280,6 +289,14 @@ class TriggeredPanes(TriggeredBatch):
         return self.output(
             self._state.filled, self._state.rows.byte_size, not self._state.rows.segments(), self._state.due.next_processing_time
         )
+
+
+def _held_back(by_pane: Grouped, bits: Integers) -> Integers:
+    """Return what happens at each element, where of the firings of late elements of a pane only the last is made."""
+    lasts = run_ends(by_pane.groups)
+    held_back = bits & ~(FIRES | PURGES)
+    held_back[lasts] = bits[lasts]
+    return held_back
 
 
 def _purged_before(bits: Integers, panes: Integers) -> Mask:
