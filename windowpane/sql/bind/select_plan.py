@@ -198,7 +198,7 @@ class SelectPlan:
         if clause is None and having is None and not any(part is not None and has_aggregates(part) for part in parts):
             return
         items = [] if clause is None else clause.expressions
-        if clause is not None and clause.args.get("all"):
+        if clause is not None and clause.args.get("all") and not items:
             raise self.text.unsupported(clause, "GROUP BY ALL", "List the columns.")
         has_sets = any(isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in items) and not self._is_total()
         if has_sets:

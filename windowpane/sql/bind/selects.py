@@ -17,12 +17,13 @@ from windowpane.sql.expressions.aggregates import (
     Parts,
     Primitive,
     approx_percentile,
+    as_jsonb,
     distinct_arguments,
     jsonb_by_value,
     percentile,
     sorted_jsonb,
 )
-from windowpane.sql.expressions.binder import ScalarBinder
+from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, if_kept, quoted, settled
 from windowpane.sql.expressions.forms import is_row_of_subquery
 from windowpane.sql.expressions.operators import by_value, sortable
@@ -196,8 +197,9 @@ def _fold(primitive: Primitive, arguments: list[str], condition: str, *, is_dist
     return None
 
 
-_LISTS = ("array_agg", "string_agg", "listagg")
-_SORTED = (*_LISTS, "jsonb_agg", "first_value", "last_value")
+_ARRAYS = ("array_agg", "jsonb_agg")
+_LISTS = (*_ARRAYS, "string_agg", "listagg")
+_SORTED = (*_LISTS, "first_value", "last_value")
 
 
 class _AggregateCall:
@@ -254,7 +256,8 @@ class _AggregateCall:
         if self.name == "count" and not arguments:
             raise MismatchError(COUNTS_ROWS)
         if self._sorts_jsonb(arguments):
-            return sorted_jsonb(arguments[0])
+            listed = sorted_jsonb(arguments[0])
+            return as_jsonb(listed) if self.name == "jsonb_agg" else listed
         return AGGREGATES[self.name]([by_value(argument) for argument in arguments] if self.distinct else arguments)
 
     def _filtered(self, argument: Expr, binder: ScalarBinder) -> Expr:
@@ -265,7 +268,7 @@ class _AggregateCall:
 
     def _sorts_jsonb(self, arguments: Sequence[Expr]) -> bool:
         """Whether it lists distinct values of jsonb in an order that the query names."""
-        return self.distinct and bool(self.order) and self.name == "array_agg" and [each.type for each in arguments] == [JSONB]
+        return self.distinct and bool(self.order) and self.name in _ARRAYS and [each.type for each in arguments] == [JSONB]
 
     def _sorted_by(self) -> exp.Expr | None:
         """Return what a call sorts by though the query does not name it: so its result does not depend on the order of its rows.
@@ -286,7 +289,7 @@ class _AggregateCall:
             if settled(binder.bind(item.this)).sql not in arguments:
                 instead = "It may be by an argument of the call; take the rows of SELECT DISTINCT in a subquery."
                 raise self.text.unsupported(item, "ORDER BY in a call with DISTINCT by what is no argument of it", instead)
-            if settled(binder.bind(item.this)).type == JSONB and self.name in _SORTED and self.name != "array_agg":
+            if settled(binder.bind(item.this)).type == JSONB and self.name in _SORTED and self.name not in _ARRAYS:
                 instead = "Take the rows of SELECT DISTINCT in a subquery."
                 raise self.text.unsupported(item, "ORDER BY jsonb in a call with DISTINCT", instead)
         return self.order if self.name in _SORTED else []
@@ -349,6 +352,8 @@ class SelectBinder(ScalarBinder):
             return self._windows.bind(tree, inner)
         if self.stamp is not None and isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "proctime":
             return self.stamp(tree)
+        if isinstance(tree.meta.get(RESOLVED), Expr):
+            return self.column(tree)
         asks = isinstance(tree, exp.Subquery | exp.Exists) or (isinstance(tree, exp.In) and tree.args.get("query") is not None)
         asks |= is_row_of_subquery(tree)
         if asks and self._scalar is not None:

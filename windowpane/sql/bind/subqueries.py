@@ -206,7 +206,7 @@ class Subqueries:
         """Return the values of a subquery that has so many columns, and one row at most."""
         if len(inner.query.outputs) != count:
             wanted = "one column" if count == 1 else f"{count} columns"
-            raise self._text.type_error(tree, f"a subquery in this expression has {wanted}, not {len(inner.query.outputs)}.")
+            raise self._text.type_error(tree, f"the subquery of this expression needs {wanted}, not {len(inner.query.outputs)}.")
         if not inner.is_single:
             raise self._text.unsupported(
                 tree, "a subquery in an expression that may have several rows", "Aggregate it, as in (SELECT max(x) FROM t)."

@@ -14,6 +14,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, settled
+from windowpane.sql.expressions.jsonb import to_jsonb
 from windowpane.sql.expressions.operators import is_of_jsonb
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -87,6 +88,12 @@ class Parts:
 
 
 Binder = Callable[[Sequence[Expr]], Parts]
+
+
+_OF_PAIRS = ("count", "avgx", "avgy", "sxx", "syy", "sxy")
+_SXX = "windowpane_pair_sum({sxx}, {avgx} * 0)"
+_SYY = "windowpane_pair_sum({syy}, {avgy} * 0)"
+_SXY = "windowpane_pair_sum({sxy}, {avgx} * 0 + {avgy} * 0)"
 
 
 def _one(primitive: Primitive) -> Parts:
@@ -264,42 +271,32 @@ def _array_agg(arguments: Sequence[Expr]) -> Parts:
 
 
 def _jsonb_agg(arguments: Sequence[Expr]) -> Parts:
-    """A jsonb array of values, NULL ones as its ``null``."""
-    (value,) = _only(arguments)
-    if value.type != JSONB and not (is_number(value.type) or is_text(value.type) or value.type == BOOLEAN):
-        raise MismatchError(f"it takes numbers, booleans, texts and jsonb, not {value.type}. Cast the argument to text.")
-    if value.type == JSONB:
-        element = "CAST({0} AS VARCHAR)"
-    elif is_text(value.type):
-        element = "CAST(to_json({0}) AS VARCHAR)"
-    elif is_float(value.type):
-        value, element = as_text(value), "CASE WHEN {0} IN ('NaN', 'Infinity', '-Infinity') THEN '\"' || {0} || '\"' ELSE {0} END"
-    else:
-        value, element = as_text(value), "{0}"
-    texts = Primitive("array_agg", (build(VARCHAR, f"coalesce({element}, 'null')", value),), array_of(VARCHAR))
-    joined = "CAST(windowpane_jsonb('[' || array_to_string({0}, ', ') || ']') AS JSON)"
-    return Parts((texts,), lambda results: build(JSONB, joined, results[0], name="jsonb_agg"), _DISTINCT_FIRST)
+    return as_jsonb(_array_agg(arguments))
 
 
-_DIVISORS = {"corr": ("regr_sxx", "regr_syy"), "regr_slope": ("regr_sxx",)}
-"""What a statistic is divided by: where that is 0 PostgreSQL has NULL, DuckDB NaN."""
+def as_jsonb(listed: Parts) -> Parts:
+    """Return ``array_agg`` as ``jsonb_agg``: NULL is its ``null``."""
+    return Parts(listed.primitives, lambda results: to_jsonb(listed.finish(results)))
 
 
-def _of_pairs(name: str) -> Binder:
-    """Statistics of pairs: the first argument is the dependent variable, as in PostgreSQL."""
+def _pair(template: str, kind: SqlType = DOUBLE) -> Binder:
+    """Return an aggregate of pairs of a dependent and an independent number; pairs with a NULL do not count.
+
+    Args:
+        template: SQL of the result over DuckDB's ``regr_sxx``, ``regr_count``, ..., each named by what stands behind ``regr_``.
+        kind: its type.
+    """
+    parts = [part for part in _OF_PAIRS if f"{{{part}}}" in template]
+    placed = template.format(**{part: f"{{{place}}}" for place, part in enumerate(parts)})
 
     def bind(arguments: Sequence[Expr]) -> Parts:
-        values = _only(arguments, 2)
-        if not all(is_number(value.type) for value in values):
-            kinds = ", ".join(str(value.type) for value in values)
-            raise MismatchError(f"it takes two numbers, not {kinds}. Cast the arguments.")
-        kind, pair = BIGINT if name == "regr_count" else DOUBLE, tuple(convert(value, DOUBLE) for value in values)
-        divisors = [Primitive(divisor, pair, DOUBLE) for divisor in _DIVISORS.get(name, ())]
-        is_defined = " AND ".join(f"{{{number}}} <> 0" for number in range(1, len(divisors) + 1))
-        template = f"CASE WHEN {is_defined} THEN {{0}} END" if divisors else "{0}"
-        return Parts(
-            (Primitive(name, pair, kind), *divisors), lambda results: build(kind, template, *results, name=name), _DISTINCT_FIRST
-        )
+        _only(arguments, 2)
+        for each in arguments:
+            if each.type != UNKNOWN and not is_number(each.type):
+                raise MismatchError(f"it takes two numbers, not {each.type}. Cast the argument.")
+        pair = tuple(convert(each, DOUBLE) for each in arguments)
+        primitives = tuple(Primitive(f"regr_{part}", pair, BIGINT if part == "count" else DOUBLE) for part in parts)
+        return Parts(primitives, lambda results: build(kind, placed, *results))
 
     return bind
 
@@ -389,23 +386,18 @@ AGGREGATES: dict[str, Binder] = {
     "listagg": _listagg,
     "array_agg": _array_agg,
     "jsonb_agg": _jsonb_agg,
-    **{
-        name: _of_pairs(name)
-        for name in (
-            "corr",
-            "covar_pop",
-            "covar_samp",
-            "regr_avgx",
-            "regr_avgy",
-            "regr_count",
-            "regr_intercept",
-            "regr_r2",
-            "regr_slope",
-            "regr_sxx",
-            "regr_sxy",
-            "regr_syy",
-        )
-    },
+    "corr": _pair(f"(CASE WHEN {_SXX} <> 0 AND {_SYY} <> 0 THEN {_SXY} / sqrt({_SXX} * {_SYY}) END)"),
+    "covar_pop": _pair(f"(CASE WHEN {{count}} > 0 THEN {_SXY} / {{count}} END)"),
+    "covar_samp": _pair(f"(CASE WHEN {{count}} > 1 THEN {_SXY} / ({{count}} - 1) END)"),
+    "regr_avgx": _pair("{avgx}"),
+    "regr_avgy": _pair("{avgy}"),
+    "regr_count": _pair("{count}", BIGINT),
+    "regr_intercept": _pair(f"(CASE WHEN {_SXX} <> 0 THEN {{avgy}} - {{avgx}} * {_SXY} / {_SXX} END)"),
+    "regr_r2": _pair(f"(CASE WHEN {_SXX} = 0 THEN NULL WHEN {_SYY} = 0 THEN 1 ELSE {_SXY} * {_SXY} / ({_SXX} * {_SYY}) END)"),
+    "regr_slope": _pair(f"(CASE WHEN {_SXX} <> 0 THEN {_SXY} / {_SXX} END)"),
+    "regr_sxx": _pair(_SXX),
+    "regr_sxy": _pair(_SXY),
+    "regr_syy": _pair(_SYY),
     "first_value": _same("first"),
     "last_value": _same("last"),
     "any_value": _same("any_value"),

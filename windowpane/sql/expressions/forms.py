@@ -86,7 +86,8 @@ def is_row_of_subquery(tree: exp.Expr) -> bool:
 def _row_of(length: int, tree: exp.Expr) -> list[exp.Expr]:
     parts = row_values(tree)
     if parts is None or len(parts) != length:
-        raise MismatchError(f"a row of {length} values is compared with rows of {length} values.")
+        given = "what is no row" if parts is None else f"a row of {len(parts)}"
+        raise MismatchError(f"a row of {length} values is compared with {given}. Write as many values on both sides.")
     return parts
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from windowpane.sql.expressions.array_functions import ARRAY_FUNCTIONS
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, text_literal
+from windowpane.sql.expressions.jsonb import to_jsonb
 from windowpane.sql.expressions.operators import arithmetic, compare, is_of_jsonb, power, same_type
 from windowpane.sql.expressions.types import DATE, DOUBLE, INTERVAL, JSONB, UNKNOWN, VARCHAR, is_exact, is_number, numeric
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
@@ -119,6 +120,11 @@ def _type_name(arguments: Sequence[Expr]) -> Expr:
     return Expr(text_literal(str(arguments[0].type)), VARCHAR)
 
 
+def _to_jsonb(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 1)
+    return to_jsonb(arguments[0])
+
+
 def _as_date(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 1, 1)
     return cast(arguments[0], DATE)
@@ -146,6 +152,7 @@ FUNCTIONS: dict[str, Builder] = {
     "nullif": _nullif,
     "pg_typeof": _type_name,
     "date": _as_date,
+    "to_jsonb": _to_jsonb,
     **TEXT_FUNCTIONS,
     **PATTERN_FUNCTIONS,
     **TIME_FUNCTIONS,

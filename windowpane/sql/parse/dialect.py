@@ -99,9 +99,15 @@ class Parser(RisingWaveParser):
         return self._parse_wrapped_id_vars()
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
-        """Keep the text of an interval whole: sqlglot takes its first unit, and drops a clock behind it."""
+        """Keep the text of an interval whole: sqlglot takes its first unit, and drops a clock behind it.
+
+        PRECEDING and FOLLOWING are no units: ``RANGE INTERVAL '90' PRECEDING`` has seconds.
+        """
         written = this.name if this and this.is_string else ""
         interval = super()._parse_interval_span(this, parse_function_unit)
+        if str(interval.args.get("unit") or "").upper() in ("PRECEDING", "FOLLOWING"):
+            self._retreat(self._index - 1)
+            interval.set("unit", None)
         if exp.INTERVAL_STRING_RE.search(written):
             interval.set("this", exp.Literal.string(written))
             interval.set("unit", None)

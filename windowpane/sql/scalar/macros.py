@@ -303,6 +303,8 @@ MACROS = (
         "CASE x WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity' WHEN 'nan' THEN 'NaN' WHEN '-nan' THEN 'NaN' ELSE "
         "regexp_replace(regexp_replace(x, '\\.0$', ''), '^(-?)(\\d)\\.?(\\d*)e-05$', '\\10.0000\\2\\3') END",
     ),
+    # --- sums of pairs of numbers: those that are not finite make NaN, of one pair, too
+    _macro("pair_sum(s, nothing)", f"CASE WHEN isinf(s) THEN CAST({_OVERFLOW} AS DOUBLE) ELSE s + nothing END"),
     # --- arrays
     _macro("nth_least(a, q)", "list_sort(a)[CAST(floor((len(a) - 1) * q) AS BIGINT) + 1]"),
     _macro("item(a, n)", "CASE WHEN n > 0 THEN a[n] END"),

@@ -258,8 +258,6 @@ class TableFunctions:
                 windows = CalendarWindows.of(size, slide=lengths[smaller], **options)
         except InvalidSpecError as error:
             raise self._text.type_error(call.tree, f"{call.name}: {str(error).removeprefix('CalendarWindows: ')}") from None
-        if windows.slide > 1 and not windows.step and windows.size % windows.slide:
-            raise self._text.type_error(call.tree, f"{call.name}: the size is a multiple of the {smaller}.")
         return windows
 
     def _constant(self, tree: exp.Expr, name: str) -> str:

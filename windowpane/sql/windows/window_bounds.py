@@ -62,9 +62,24 @@ def calendar_bounds(windows: CalendarWindows) -> WindowBounds:
     if size == 1:
         start, end = _at(windows, "0", 1), _at(windows, "1", 1)
         return WindowBounds(start, end, "TRUE", 1, start, end)
+    if windows.slide > 1:
+        return _sliding(windows)
     start, end = _at(windows, "CAST(-windowpane_n AS BIGINT)", 1), _at(windows, f"CAST({size} - windowpane_n AS BIGINT)", 1)
     condition = f"{_at(windows, f'CAST({size - 1} - windowpane_n AS BIGINT)', 1)} < {end}"
     return WindowBounds(start, end, condition, size, _at(windows, str(1 - size), 1), _at(windows, "1", 1))
+
+
+def _sliding(windows: CalendarWindows) -> WindowBounds:
+    """Return the bounds of windows that slide by several periods: of the earliest ones, fewer periods may be left."""
+    size, slide = windows.size, windows.slide
+    count = -(-size // slide)
+    start, end = (_at(windows, f"CAST({further} - windowpane_n * {slide} AS BIGINT)", slide) for further in (0, size))
+    firsts = (slide * (1 - count), slide * (2 - count))
+    early, late = ([_at(windows, str(first + further), slide) for further in (0, size)] for first in firsts)
+    first_start, first_end = (
+        f"(CASE WHEN {{t}} < {early[1]} THEN {one} ELSE {other} END)" for one, other in zip(early, late, strict=True)
+    )
+    return WindowBounds(start, end, f"{{t}} < {end}", count, first_start, first_end)
 
 
 def _within_periods(windows: CalendarWindows) -> WindowBounds:
