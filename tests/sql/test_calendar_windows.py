@@ -201,6 +201,22 @@ def test_months_of_local_times_need_no_zone(session: Session) -> None:
     assert session.query(grouped).rows() == [("2024-02-01 00:00:00", 1)]
 
 
+def test_a_hop_of_three_months_every_two() -> None:
+    """Windows begin in January, March, May, ... of 1970 and on; values by hand."""
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE m (id int, at timestamp, WATERMARK FOR at AS at) APPEND ONLY")
+        call = "HOP(m, at, INTERVAL '2 months', INTERVAL '3 months')"
+        session.run(f"CREATE MATERIALIZED VIEW v AS SELECT id, window_start::date::text, window_end::date::text FROM {call}")
+        closed = f"SELECT window_start::date::text AS s, count(*) AS n FROM {call} GROUP BY window_start, window_end"
+        session.run(f"CREATE MATERIALIZED VIEW c AS {closed} EMIT ON WINDOW CLOSE")
+        session.run("INSERT INTO m VALUES (1, '2024-02-10'), (2, '2024-03-10'); FLUSH")
+        once, twice = (1, "2024-01-01", "2024-04-01"), [(2, "2024-01-01", "2024-04-01"), (2, "2024-03-01", "2024-06-01")]
+        assert session.query("SELECT * FROM v ORDER BY 1, 2").rows() == [once, *twice]
+        assert session.query("SELECT * FROM c").rows() == []
+        session.run("INSERT INTO m VALUES (3, '2024-04-01'); FLUSH")
+        assert session.query("SELECT * FROM c").rows() == [("2024-01-01", 2)]
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -209,7 +225,7 @@ def test_months_of_local_times_need_no_zone(session: Session) -> None:
         ("TUMBLE(t, at, INTERVAL '1 hour', timezone => 'UTC')", "for hours take"),
         ("TUMBLE(t, at, INTERVAL '1 month', INTERVAL '1 day')", "no offset: say origin"),
         ("TUMBLE(t, at, INTERVAL '1 month', timezone => 'UTC', first_day => 'sunday')", "for sizes of whole weeks"),
-        ("HOP(t, at, INTERVAL '2 months', INTERVAL '3 months')", "the size is a multiple of the slide"),
+        ("CUMULATE(t, at, INTERVAL '2 months', INTERVAL '3 months')", "must be a multiple of the step"),
         ("TUMBLE(t, at, INTERVAL '1 day', timezone => 7)", "timezone is a text"),
         ("TUMBLE(l, at, INTERVAL '1 month', timezone => 'UTC')", "is a local time already"),
     ],

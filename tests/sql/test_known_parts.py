@@ -103,7 +103,6 @@ def session():
         ("SELECT b'101'", "b'101'\" is not supported"),
         ("SELECT a FROM t WHERE a = ?", "Write the value itself"),
         ("SELECT sum(a) OVER (ORDER BY at SESSION WITH GAP b'1') FROM t", "b'1'\" is not supported"),
-        ("SELECT a FROM t GROUP BY ALL a", "GROUP BY ALL"),
     ],
 )
 def test_a_part_or_a_node_that_nobody_reads_is_refused_with_its_text(session: Session, query: str, refused: str) -> None:

@@ -181,6 +181,7 @@ def test_a_top_n_comes_out_once_when_its_window_closes(session: Session) -> None
 @pytest.mark.parametrize(
     ("query", "error", "words"),
     [
+        ("SELECT * FROM cumulate(t, at, INTERVAL '7 minutes', INTERVAL '10 minutes')", SqlTypeError, "multiple of the step"),
         ("SELECT * FROM tumble(t, at, INTERVAL '0')", SqlTypeError, "greater than zero"),
         ("SELECT * FROM tumble(t, at, INTERVAL '1 month 1 day')", SqlTypeError, "Mixtures have no calendar"),
         ("SELECT * FROM tumble(t, id, INTERVAL '1 hour')", SqlTypeError, "not by integer"),
