@@ -38,7 +38,7 @@ class Runnable(Guided):
         return main
 
     def get_side_output(self, tag: OutputTag | str) -> DataFrame:
-        """Return a side output as a DataFrame.
+        """Return a side output as a DataFrame; of windows over results also one of an earlier operator.
 
         Raises:
             UndeclaredSideOutputError: it is not declared.
@@ -66,7 +66,8 @@ class Runnable(Guided):
             flush_at_end: with ``availableNow``: when all rows are taken, close the windows that are still open, and end the
                 stream. ``start`` then returns when that is done, and refuses to start from this checkpoint again.
             sinks: by output name (``main``, or the name of a side output): a path, a sink spec, or a callable
-                ``(DataFrame, batch_id)``. A batch repeated after a crash reaches a sink again with the same batch id.
+                ``(DataFrame, batch_id)``. A batch repeated after a crash reaches a sink again with the same batch id. Of windows
+                over results, the side outputs of each operator can be written; where two have one name, by ``operator.name``.
 
         Returns:
             The ``StreamingQuery``.

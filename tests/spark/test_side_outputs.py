@@ -12,6 +12,7 @@ from pyspark.errors import StreamingQueryException
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, plain, rows, run, table
 from windowpane.errors import InvalidSpecError, RunningCheckpointError, UndeclaredSideOutputError
+from windowpane.planning.sinks import folder_columns
 
 pytestmark = pytest.mark.spark
 
@@ -144,9 +145,13 @@ def test_start_refuses_static_input_and_what_is_no_sink(spark: Any, tmp_path: Pa
         result(spark, tmp_path).start(main=7)  # type: ignore[arg-type]
 
 
-def test_columns_that_the_folders_of_files_hide_are_refused(spark: Any, tmp_path: Path) -> None:
-    rows_of = Feed(tmp_path / "in", "Batch string, t timestamp, v long").add([("a", 1, 1)]).stream(spark)
-    windows = wp.stream(rows_of, "t", watermark="0 seconds").key_by("Batch").window(wp.TumblingEventTimeWindows.of("10 seconds"))
-    for sink in (f"{tmp_path}/main", wp.Files(f"{tmp_path}/main")):
-        with pytest.raises(InvalidSpecError, match="output 'main' has a column 'Batch', and so have the folders"):
-            windows.aggregate(n=wp.count()).start(main=sink)
+@pytest.mark.parametrize(
+    ("columns", "folders"),
+    [
+        (["k", "v"], ("query", "batch")),
+        (["Batch", "v"], ("query_2", "batch_2")),
+        (["query", "batch_2", "v"], ("query_3", "batch_3")),
+    ],
+)
+def test_folders_of_files_hide_no_column(columns: list[str], folders: tuple[str, str]) -> None:
+    assert folder_columns(columns) == folders

@@ -6,7 +6,7 @@ after a crash, so a sink must be idempotent by batch id; those here are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,7 +22,8 @@ class Files:
         format: ``"parquet"``, ``"json"``, ``"csv"``, ``"orc"``, ...
         options: of the writer.
 
-    Read them back with ``spark.read.parquet(path)``; the folders show as the columns ``query`` and ``batch``.
+    Read them back with ``spark.read.parquet(path)``; the folders show as the columns ``query`` and ``batch``, or ``query_2`` and
+    ``batch_2`` where rows have a column of such a name.
 
     Example:
         >>> result.start(main=Files("out/hourly"), late=Files("out/late", format="json"), checkpoint="ckpt")
@@ -31,6 +32,13 @@ class Files:
     path: str
     format: str = "parquet"
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+def folder_columns(columns: Iterable[str]) -> tuple[str, str]:
+    """Return the columns that the folders of ``Files`` are when these are read: names that no column of the rows has."""
+    taken = {name.lower() for name in columns}
+    numbered = ((f"query{suffix}", f"batch{suffix}") for suffix in ("", *(f"_{number}" for number in range(2, len(taken) + 3))))
+    return next(pair for pair in numbered if taken.isdisjoint(pair))
 
 
 @dataclass(frozen=True)

@@ -300,7 +300,7 @@ class JoinOutput(Output):
         system = [name for name in self.arrow.names if self.with_system and name.startswith(PREFIX)]
         names = [name for name in self.arrow.names if self.with_system or not name.startswith(PREFIX)]
         read = self.read(rows, wire, names)
-        return read.select(*[self._column(name, made) for name, made in self.selected], *system)
+        return read.select(*[self._column(name, made) for name, made in self.selected], *system, *self.passed)
 
     def _column(self, name: str, expression: Expression) -> Any:
         column = column_of(expression)

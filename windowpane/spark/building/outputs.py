@@ -19,7 +19,7 @@ from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.between_operators import NextOperatorRows
 from windowpane.spark.stages.decode import Decoder
 from windowpane.spark.stages.project import quoted
-from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
+from windowpane.spark.stages.wire import Wire
 
 ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
 
@@ -60,7 +60,7 @@ class Output:
         arrow: names and types of its columns as the operator emits them.
         spark: the same as Spark has them.
         with_system: whether rows keep the columns that a window downstream needs.
-        with_reports: whether rows that report the watermark come along, in ``PASSED``.
+        passing: the numbers of other rows whose blobs come along, in ``PASSED``: of side outputs, and ``WATERMARK_ROW``.
         own_watermark: the watermark as text where the operator makes it itself, ``None`` where Spark passes it on.
     """
 
@@ -69,7 +69,7 @@ class Output:
     arrow: pa.Schema
     spark: T.StructType
     with_system: bool = False
-    with_reports: bool = False
+    passing: tuple[int, ...] = ()
     own_watermark: str | None = None
 
     def of(self, rows: Any, wire: Wire) -> Any:
@@ -80,8 +80,12 @@ class Output:
             return read
         passed = {PASSED_ON: END_OF_WINDOW} if self.own_watermark is None else {OWN_WATERMARK: self.own_watermark}
         marked = F.col(WINDOW_END).alias(WINDOW_END, metadata=passed)
-        passed_on = [F.col(PASSED)] if self.with_reports else []
-        return read.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in names], *passed_on)
+        return read.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in names], *self.passed)
+
+    @property
+    def passed(self) -> list[Any]:
+        """The Column of what comes along, if anything does."""
+        return [F.col(PASSED)] if self.passing else []
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -101,19 +105,19 @@ class Output:
 
     def read(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
         """Return columns of this output: as they travelled, or from its blobs."""
-        if self.with_reports:
-            return self._with_reports(rows, wire, names)
+        if self.passing:
+            return self._with_passed(rows, wire, names)
         tagged = rows.filter(F.col("output") == self.number)
         if self.number == MAIN and wire.main is not None:
             return tagged.select(*wire.main_columns(names))
         arrow = pa.schema([self.arrow.field(name) for name in names])
         return tagged.select("blob").mapInArrow(Decoder(arrow).__call__, T.StructType([self.spark[name] for name in names]))
 
-    def _with_reports(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
-        tagged = rows.filter(F.col("output").isin(self.number, WATERMARK_ROW))
+    def _with_passed(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
+        tagged = rows.filter(F.col("output").isin(self.number, *self.passing))
         if wire.main is not None:
-            report = F.when(F.col("output") == WATERMARK_ROW, F.col("blob")).alias(PASSED)
-            return tagged.select(*wire.main_columns(names), report)
+            passed = F.when(F.col("output") != self.number, F.col("blob")).alias(PASSED)
+            return tagged.select(*wire.main_columns(names), passed)
         arrow = pa.schema([self.arrow.field(name) for name in names])
         carried = T.StructType([*(self.spark[name] for name in names), T.StructField(PASSED, T.BinaryType(), True)])
         return tagged.select("output", "blob").mapInArrow(NextOperatorRows(arrow).__call__, carried)

@@ -20,7 +20,8 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import MAIN, WINDOW_END, Program
 from windowpane.engines.protocol import Engine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
-from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
+from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownOutputError
+from windowpane.guidance import instead_of_argument
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
 from windowpane.planning.joins import JoinPlan
@@ -153,9 +154,12 @@ class BuiltProgram:
         return self.time_mode == "ProcessingTime" or any(each.waits_for_the_clock for each in earlier if each is not None)
 
     def explain(self) -> str:
-        """Return the plan as text: which engines run it, and why."""
+        """Return the plan as text: which engines run it, and why; those of the programs before it first."""
         watermark = self.source.watermark_text if len(self.sources) == 1 else ""
-        return self.explained(self._buckets.text) + watermark
+        text = self.explained(self._buckets.text) + watermark
+        if self.source.upstream is None:
+            return text
+        return f"{self.source.upstream.explain()}\nthen, as {self.name}: {text}"
 
     @property
     def _buckets(self) -> Buckets:
@@ -174,7 +178,11 @@ class BuiltProgram:
             rows = run_on_buckets(
                 operator.reads.encoded(rows),
                 partial(engine_of(operator.program), operator.program),
-                dataclasses.replace(wire if number == len(self.operators) else Wire(), counters=self.counters),
+                dataclasses.replace(
+                    wire if number == len(self.operators) else Wire(),
+                    counters=self.counters,
+                    numbered_from=self.source.numbered_from,
+                ),
                 time_mode=self.time_mode if self.is_streaming else None,
                 buckets=None if self.is_streaming else self._buckets.chosen,
                 delay=self._source_delay + operator.behind,
@@ -198,11 +206,37 @@ class BuiltProgram:
         wire = wire_of(main.arrow, main.spark)
         return (self.rows(wire) if wire.main is not None else self.blobs), wire
 
+    @cached_property
+    def side_outputs(self) -> dict[str, Output]:
+        """The side outputs of this program and those before it, by the name of their program and their own."""
+        earlier = {} if self.source.upstream is None else self.source.upstream.side_outputs
+        return {**earlier, **{f"{self.name}.{name}": output for name, output in self.outputs.items() if name != "main"}}
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs that a query of this program writes: with that of their program where two have one name."""
+        names = [output.name for output in self.side_outputs.values()]
+        sides = self.side_outputs.items()
+        return ["main", *(output.name if names.count(output.name) == 1 else full for full, output in sides)]
+
+    def written(self, name: str) -> Output:
+        """Return the output of this program, or of one before it, that a sink of its query is given to.
+
+        Raises:
+            UnknownOutputError: there is none, or several.
+        """
+        found = [output for full, output in self.side_outputs.items() if name in (full, output.name)]
+        if name != "main" and len(found) != 1:
+            raise UnknownOutputError(name, self.output_names, instead_of_argument(name))
+        return self.outputs["main"] if name == "main" else found[0]
+
     def named(self, name: str) -> Output:
-        """Return output ``name``; refuse a name nobody declared."""
-        if name not in self.outputs:
-            raise UndeclaredSideOutputError(name, [other for other in self.outputs if other != "main"])
-        return self.outputs[name]
+        """Return output ``name`` of this program, or the one of a program before it; refuse a name nobody declared."""
+        if name in self.outputs:
+            return self.outputs[name]
+        if name in self.output_names or name in self.side_outputs:
+            return self.written(name)
+        raise UndeclaredSideOutputError(name, self.output_names[1:])
 
     def output(self, name: str) -> Any:
         """Return a DataFrame of output ``name``."""
@@ -239,7 +273,9 @@ class BuiltProgram:
                 "have. Use a watermark of the whole stream, or write the first results to a table and read that as a stream."
             )
         has_reports = self.source.stream_watermark is not None or self.source.follows_watermark
-        output = dataclasses.replace(self.outputs["main"], with_system=True, with_reports=has_reports)
+        reports = [WATERMARK_ROW] if has_reports else []
+        sides = [output.number for output in self.side_outputs.values()] if self.is_streaming else []
+        output = dataclasses.replace(self.outputs["main"], with_system=True, passing=(*reports, *sides))
         return Source(output.of(*self._wired), name=name, upstream=self)
 
 

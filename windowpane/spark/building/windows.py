@@ -246,7 +246,7 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.Struct
             own_watermark=None if source.own_watermark is None else repr(source.own_watermark),
         )
     }
-    for number, side in enumerate(program.side_outputs, start=MAIN + 1):
+    for number, side in enumerate(program.side_outputs, start=source.numbered_from + 1):
         columns = spark_schema(side.schema, rows if side.is_late else None)
         outputs[side.tag.name] = Output(side.tag.name, number, side.schema, columns)
     return outputs

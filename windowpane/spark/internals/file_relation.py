@@ -8,7 +8,7 @@ it computes columns or conditions that only it knows; that is answered by the re
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -18,10 +18,13 @@ from pyspark.sql import types as T
 
 from windowpane.spark.internals.file_conditions import UnknownConditionError, condition_of
 from windowpane.spark.internals.plan_trees import FILTERED, SELECTED, Steps, column_of, number_of, tree_of
+from windowpane.spark.internals.query_plans import connect_nodes
 from windowpane.spark.internals.session import is_classic
 from windowpane.windowing.expressions import Expression, Operation
 
 _RELATION = "StreamingRelation"
+_CUT = {"maxfilespertrigger", "maxbytespertrigger"}
+"""Options that say how much of the files one batch takes."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,33 @@ def file_relation(dataframe: Any, steps: Steps | None = None) -> FileRelation | 
         return _relation(dataframe, steps or Steps.of(dataframe._jdf.queryExecution().analyzed()))
     except (Py4JError, AttributeError, TypeError, KeyError, ValueError, RecursionError):
         return None
+
+
+def cut_folders(dataframe: Any) -> Iterator[str]:
+    """Yield the folders, or patterns, that a stream reads a number of files or bytes of at once; none where that is not known."""
+    if not getattr(dataframe, "isStreaming", False):
+        return
+    try:
+        classic = is_classic(dataframe.sparkSession)
+        found = _read_by_spark(dataframe._jdf.queryExecution().analyzed()) if classic else _read_on_connect(dataframe._plan)
+        for options, paths in found:
+            if _CUT & options.keys():
+                yield from (*paths, *([options["path"]] if "path" in options else []))
+    except (Py4JError, AttributeError, TypeError):
+        return
+
+
+def _read_by_spark(plan: Any) -> Iterator[tuple[dict[str, str], list[str]]]:
+    leaves = plan.collectLeaves()
+    for leaf in (leaves.apply(place) for place in range(leaves.size())):
+        if leaf.nodeName() == _RELATION:
+            yield _dictionary(leaf.dataSource().options()), []
+
+
+def _read_on_connect(plan: Any) -> Iterator[tuple[dict[str, str], list[str]]]:
+    for node in connect_nodes(plan):
+        if type(node).__name__ == "DataSource":
+            yield {name.lower(): value for name, value in node._options.items()}, list(node._paths or [])
 
 
 def _relation(dataframe: Any, steps: Steps) -> FileRelation | LeftToSpark | None:

@@ -52,7 +52,7 @@ def metrics_names(dataframe: Any) -> set[str]:
     try:
         if hasattr(dataframe, "_jdf"):
             return set(_OBSERVED.findall(dataframe._jdf.queryExecution().analyzed().toString()))
-        return {str(each._observation) for each in _nodes(dataframe._plan) if type(each).__name__ == "CollectMetrics"}
+        return {str(each._observation) for each in connect_nodes(dataframe._plan) if type(each).__name__ == "CollectMetrics"}
     except (AttributeError, TypeError, Py4JError):
         return set()
 
@@ -155,7 +155,7 @@ def _has_watermark(plan: Tree) -> bool:
     return plan.kind == _WATERMARK_NODE or any(_has_watermark(each) for each in plan.children)
 
 
-def _nodes(plan: Any) -> list[Any]:
+def connect_nodes(plan: Any) -> list[Any]:
     """Return a plan of Spark Connect and those below it."""
     found, waiting = [], [plan]
     while waiting:

@@ -28,6 +28,15 @@ def exists(spark: Any, folder: str) -> bool:
         return False
 
 
+def holds_batches(spark: Any, path: str) -> bool:
+    """Whether ``Files`` wrote to a folder, or to one that a pattern matches."""
+    batches = f"{path}/query*=*/batch*=*"
+    try:
+        return bool(spark.read.text([batches, batches]).schema)  # of one path that does not exist Spark logs a stack trace
+    except PySparkException:
+        return False
+
+
 def query_id(spark: Any, checkpoint: str) -> str:
     """Return the id of the query that owns a checkpoint; it stays the same over restarts."""
     return str(json.loads(spark.read.text(f"{only(checkpoint)}/metadata").first()[0])["id"])

@@ -6,6 +6,7 @@ by one bucket, so those of one batch are in one task's files, in the order in wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
-_QUERY, _BATCH = "query", "batch"
+_BATCH = re.compile(r"batch(_\d+)?")
+"""The last column of what ``Files`` wrote."""
 _LATEST = "latest"
 
 
@@ -28,15 +30,17 @@ def read_latest(spark: Any, path: str, key: Sequence[str]) -> Any:
         UnknownColumnError: results have no such key.
     """
     found = spark.read.parquet(path)
-    if _BATCH not in found.columns:
+    batch = found.columns[-1]
+    if not _BATCH.fullmatch(batch):
         raise InvalidSpecError(f"{path!r} has no folders of batches: wp.Files writes them, in start(main=...).")
-    queries = [row[0] for row in found.select(_QUERY).distinct().limit(2).collect()] if _QUERY in found.columns else []
+    query = f"query{batch.removeprefix('batch')}"
+    queries = [row[0] for row in found.select(query).distinct().limit(2).collect()] if query in found.columns else []
     if len(queries) > 1:
         raise InvalidSpecError(
             f"two queries wrote to {path!r}, {' and '.join(sorted(queries))}, and which of their batches came later is not "
             "known: read one of them, path + '/query=...', or give each checkpoint a folder of its own."
         )
-    names = [name for name in found.columns if name not in (_QUERY, _BATCH)]
+    names = [name for name in found.columns if name not in (query, batch)]
     for name in key:
         if name not in names:
             raise UnknownColumnError(name, "key of read_latest", names)
@@ -45,7 +49,7 @@ def read_latest(spark: Any, path: str, key: Sequence[str]) -> Any:
         raise InvalidSpecError(f"{path!r} has no windows: name the columns that a result replaces another by, with key=.")
     if CHANGE_TYPE in names:
         found = found.filter(F.col(CHANGE_TYPE) != UPDATE_PREIMAGE)
-    place = F.struct(F.col(_BATCH).cast("long"), "_metadata.file_name", "_metadata.row_index")
+    place = F.struct(F.col(batch).cast("long"), "_metadata.file_name", "_metadata.row_index")
     row = F.struct(*[F.col(quoted(name)) for name in names])
     grouped = found.groupBy(*[F.col(quoted(name)).alias(f"by_{n}") for n, name in enumerate((*key, *windows))])
     latest = grouped.agg(F.max_by(row, place).alias(_LATEST)).select(f"{_LATEST}.*")

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from windowpane.errors import InvalidSpecError, UnknownOutputError
-from windowpane.guidance import instead_of_argument
-from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Sink, SinkFunction
+from windowpane.errors import InvalidSpecError
+from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Sink, SinkFunction, folder_columns
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
@@ -26,8 +25,6 @@ from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
-FOLDERS = ("query", "batch")
-"""The columns that the folders of ``Files`` are when these are read."""
 _TRIGGERS = {"processingTime", "availableNow", "once", "continuous", "realTime"}
 """The arguments of ``DataStreamWriter.trigger``."""
 
@@ -45,12 +42,7 @@ def start(
         raise InvalidSpecError("start runs a stream, and this DataFrame is static: write result.df instead.")
     if not sinks:
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
-    for name in sinks:
-        if name not in built.outputs:
-            raise UnknownOutputError(name, list(built.outputs), instead_of_argument(name))
-    outputs = [built.named(name) for name in sinks]
-    for output in outputs:
-        _check_columns(output, sinks[output.name])
+    outputs = {name: built.written(name) for name in sinks}
     _check_trigger(trigger)
     _check_idleness(built, trigger or {})
     if flush_at_end:
@@ -63,7 +55,7 @@ def start(
     warn_of_leaking_sockets(built.source.dataframe.sparkSession)
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     query_id = QueryId(location)
-    batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
+    batches = BatchWriter(tuple((output, _function(sinks[name], query_id)) for name, output in outputs.items()))
     blobs, spark = built.blobs, built.source.dataframe.sparkSession
     if checkpoint is not None:
         refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
@@ -100,18 +92,6 @@ def start_writing(
     if trigger:
         writer = writer.trigger(**trigger)
     return started(writer.start, rows.sparkSession)
-
-
-def _check_columns(output: Output, sink: Sink) -> None:
-    """Refuse columns that are hidden by the folders of ``Files`` when these are read: Spark takes the value of the folder."""
-    if not isinstance(sink, str | Files):
-        return
-    if hidden := sorted(name for name in output.column_names if name.lower() in FOLDERS):
-        raise InvalidSpecError(
-            f"output {output.name!r} has a column {hidden[0]!r}, and so have the folders that Files writes, query=.../batch=...: "
-            "whoever reads them back gets the number of the batch, not your value. Rename the column, or give a function that "
-            "writes it elsewhere."
-        )
 
 
 def _check_trigger(trigger: Any) -> None:
@@ -211,7 +191,8 @@ class FilesWriter:
         return exists(dataframe.sparkSession, self._folder(dataframe, batch_id))
 
     def _folder(self, dataframe: Any, batch_id: int) -> str:
-        return f"{self.sink.path}/query={self.query.read(dataframe)}/batch={batch_id}"
+        query, batch = folder_columns(dataframe.columns)
+        return f"{self.sink.path}/{query}={self.query.read(dataframe)}/{batch}={batch_id}"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ or a column of theirs is marked by metadata as one that the earlier operator pas
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -22,8 +23,9 @@ from windowpane.errors import InvalidSpecError, MistakeError, UnknownColumnError
 from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import hidden
 from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, waits_for_watermark
-from windowpane.spark.internals.file_relation import LeftToSpark
+from windowpane.spark.internals.file_relation import LeftToSpark, cut_folders
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
+from windowpane.spark.queries.checkpoints import holds_batches
 from windowpane.spark.queries.settings import is_local, watermark_policy
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.spark.sources.column_names import column_named
@@ -69,6 +71,13 @@ class EarlierWindow(Protocol):
     @property
     def waits_for_the_clock(self) -> bool:
         """Whether it or one before it has processing-time timers."""
+
+    @property
+    def side_outputs(self) -> Mapping[str, Any]:
+        """The side outputs of it and those before it, by the name of their program and their own."""
+
+    def explain(self) -> str:
+        """Return it and those before it as text."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,7 @@ class Source:
         if hasattr(source.dataframe, "columns"):
             source = dataclasses.replace(source, name=_free_name(source))
             source.rows  # noqa: B018 (it is checked)
+            _warn_of_cut_batches(source.dataframe)
         return source
 
     def require(self, columns: Iterable[Any], role: str) -> tuple[Any, ...]:
@@ -231,6 +241,11 @@ class Source:
         """Whether the watermark is that of the operator before, which does not have Spark's."""
         before = None if self.upstream is None else self.upstream.source
         return before is not None and (before.stream_watermark is not None or before.follows_watermark)
+
+    @property
+    def numbered_from(self) -> int:
+        """The largest number of an output of the programs before."""
+        return 0 if self.upstream is None else max((each.number for each in self.upstream.side_outputs.values()), default=0)
 
     @property
     def event_type(self) -> T.DataType | None:
@@ -410,6 +425,19 @@ def _spelled_columns(dataframe: Any, strategy: Watermarks) -> Watermarks:
     if (punctuation, source) == (strategy.punctuation, strategy.source):
         return strategy
     return dataclasses.replace(strategy, punctuation=punctuation, source=source)
+
+
+def _warn_of_cut_batches(dataframe: Any) -> None:
+    """Warn where batches that another query wrote may be read in pieces: rows of one whose time is behind would be late."""
+    for folder in cut_folders(dataframe):
+        if holds_batches(dataframe.sparkSession, folder):
+            logging.getLogger(__name__).warning(
+                "%s holds batches of another query, which may be several files each, and this stream takes a number of files or "
+                "bytes at once: a batch is read in pieces, and rows of later pieces may be late. Leave maxFilesPerTrigger and "
+                "maxBytesPerTrigger out, or put both into one query: result.key_by(...) continues with windows over results, and "
+                "start(...) writes the late rows of each.",
+                folder,
+            )
 
 
 def _free_name(source: Source) -> str:

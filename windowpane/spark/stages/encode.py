@@ -96,10 +96,11 @@ class Encoder:
         reports: list[Moves] = []
         position, pending, whole, folding, decided_by = 0, _Pending(), _Pending(), None, 0
         for batch in batches:
-            rows = self._prepared(pa.Table.from_batches([batch]), partition, position, mark)
+            rows, passed = _without_passed(pa.Table.from_batches([batch]), reports)
+            if passed:
+                yield _sent([ids[0]] * len(passed), passed)
+            rows = self._prepared(rows, partition, position, mark)
             position += batch.num_rows
-            if self.follows_watermark:
-                rows = _without_reports(rows, reports)
             if folding is None and rows.num_rows:
                 folding, decided_by = self._folding(rows, combiner), rows.num_rows
             if combiner is not None and bound is not None:
@@ -166,10 +167,6 @@ class Encoder:
         if rows is None or not rows.num_rows:
             return
         rows = rows if folding is Folding.TOGETHER else spelled(rows)
-        if PASSED in rows.column_names:
-            passed = rows[PASSED].drop_null().combine_chunks()
-            yield _sent([ids[0]] * len(passed), passed)
-            rows = rows.filter(pc.is_null(rows[PASSED])).drop_columns([PASSED])
         parts = self._folded(rows, len(ids)) if folding is Folding.TOGETHER else self._parts(rows, len(ids))
         yield _sent([ids[number] for number, _ in parts], [pack(part) for _, part in parts])
 
@@ -197,15 +194,18 @@ class Encoder:
         return [(number, body.slice(int(ends[number] - counts[number]), int(counts[number]))) for number in present]
 
 
-def _without_reports(rows: pa.Table, reports: list[Moves]) -> pa.Table:
-    """Return rows without those that report a watermark, which are added to ``reports``."""
-    kept = np.ones(rows.num_rows, np.bool_)
-    for number in np.flatnonzero(pc.is_valid(rows[PASSED]).to_numpy()).tolist():
-        watermark = reported(unpack(rows[PASSED][number].as_py()))
-        if watermark is not None:
+def _without_passed(rows: pa.Table, reports: list[Moves]) -> tuple[pa.Table, list[bytes]]:
+    """Return rows of the operator itself, and the blobs that are passed on; reports of a watermark are added to ``reports``."""
+    if PASSED not in rows.column_names:
+        return rows, []
+    passed = []
+    for blob in rows[PASSED].drop_null().to_pylist():
+        watermark = reported(unpack(blob))
+        if watermark is None:
+            passed.append(blob)
+        else:
             reports.append(watermark)
-            kept[number] = False
-    return rows.filter(pa.array(kept))
+    return rows.filter(pc.is_null(rows[PASSED])).drop_columns([PASSED]), passed
 
 
 def _sent(buckets: Sequence[int], blobs: Sequence[bytes] | pa.Array) -> pa.RecordBatch:

@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput
 from windowpane.errors import MistakeError
+from windowpane.spark.stages.between_operators import marked
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.windowing.times import MIN
@@ -69,11 +70,14 @@ class Wire:
         main: the columns of the main output that travel as columns; ``None`` where all outputs travel as blobs.
         counters: the names of the counters.
         main_blobs: makes the blobs of the main output of what an engine emitted; ``None`` where it travels as it is.
+        numbered_from: what the numbers of its other outputs are raised by, so that those of programs of a chain differ; each of
+            their tables says its number then. ``None`` where nothing passes them on.
     """
 
     main: pa.Schema | None = None
     counters: tuple[str, ...] = COUNTERS
     main_blobs: Callable[[pa.Table], Iterable[bytes]] | None = None
+    numbered_from: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -104,7 +108,7 @@ class Wire:
         """
         waiting: list[pa.Table] = []
         size = 0
-        for number, piece in _cut(output.tables):
+        for number, piece in _cut(map(self._numbered, output.tables)):
             if waiting and size + piece.nbytes > LARGEST_BLOB:  # a piece alone is not copied
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
@@ -112,6 +116,12 @@ class Wire:
             size += piece.nbytes
         counted = (COUNTER_ROW, _counted(output, self.counters, own_watermark).encode())
         yield pa.concat_tables([*waiting, self._blob_rows([*self.packed(passed), counted])]).combine_chunks()
+
+    def _numbered(self, emitted: tuple[int, pa.Table]) -> tuple[int, pa.Table]:
+        number, table = emitted
+        if number <= MAIN or self.numbered_from is None:
+            return emitted
+        return number + self.numbered_from, marked(table, number + self.numbered_from)
 
     def _is_plain(self, number: int) -> bool:
         return self.main is not None and number == MAIN
