@@ -175,6 +175,7 @@ SLOW = (
     "tests/spark/test_used_twice.py::test_each_use_of_a_result_in_one_query_has_the_rows_of_the_use_alone[over_on_close]",
     "tests/spark/test_used_twice.py::test_each_use_of_a_result_in_one_query_has_the_rows_of_the_use_alone[rolling]",
     "tests/spark/test_used_twice.py::test_each_use_of_a_result_in_one_query_has_the_rows_of_the_use_alone[sessions]",
+    "tests/spark/test_used_twice.py::test_each_use_of_a_random_program_has_the_rows_of_the_use_alone",
     "tests/spark/test_watermarks.py::test_a_fast_source_makes_no_slow_one_late[python",
     "tests/spark/test_watermarks.py::test_a_fast_source_makes_no_slow_one_late[spark",
     "tests/spark/test_watermarks.py::test_a_query_that_is_behind_takes_what_has_queued_up",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ TWENTY = wp.TumblingEventTimeWindows.of("20 seconds")
 LARGE = wp.OutputTag("large", "v long")
 
 
-def noted(key: Any, context: wp.ProcessContext, sums: list[Any]) -> Any:
+def noted(key: Any, context: wp.ProcessContext, sums: Sequence[Any]) -> Any:
     """Return the sum of sums, large ones to a side output, too."""
     total = sum(row["v"] for row in sums)
     if total > 8:

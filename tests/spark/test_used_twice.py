@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 
 import windowpane as wp
+from tests.examples import seeds
 from tests.spark.helpers import EVENTS, Feed, rows
 
 pytestmark = pytest.mark.spark
@@ -86,6 +88,34 @@ def test_each_use_of_a_result_in_one_query_has_the_rows_of_the_use_alone(spark: 
     assert alone
     twice = df.withColumn("use", F.lit(1)).union(df.withColumn("use", F.lit(2)))
     assert collected(twice, tmp_path / "twice") == both(alone)
+
+
+def drawn(random: Random, stream: Any) -> Any:
+    """Return the results of a random program: windows of some kind, perhaps late rows, perhaps windows over them."""
+    seconds = f"{random.randint(5, 90)} seconds"
+    assigner = random.choice([wp.TumblingEventTimeWindows.of(seconds), wp.EventTimeSessionWindows.with_gap(seconds)])
+    keyed = wp.stream(stream, "t", f"{random.randint(0, 60)} seconds").key_by("k").window(assigner)
+    result = keyed.allowed_lateness(f"{random.choice([0, 30])} seconds").aggregate(s=wp.sum("v"), n=wp.count())
+    for _ in range(random.randint(0, 2)):
+        size = wp.TumblingEventTimeWindows.of(f"{random.randint(60, 200)} seconds")
+        by_key = "k" in result.df.columns and random.random() < 0.5
+        windowed = result.key_by("k").window(size) if by_key else result.window_all(size)
+        result = windowed.aggregate(s=wp.sum("s"), n=wp.sum("n"))
+    return result.df
+
+
+@pytest.mark.parametrize("seed", seeds(4))
+def test_each_use_of_a_random_program_has_the_rows_of_the_use_alone(spark: Any, tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    batches = [
+        [(random.choice("abc"), at + random.randint(-90, 60), random.randint(1, 9)) for _ in range(random.randint(1, 12))]
+        for at in range(0, 240, 60)
+    ]
+    df = drawn(random, Feed(tmp_path / "in", EVENTS).add(*batches, [("a", 7200, 1)]).stream(spark))
+    uses = [df.where(f"n % 2 = {half}").withColumn("use", F.lit(half)) for half in (0, 1)] + [df.withColumn("use", F.lit(2))]
+    alone = collected(df, tmp_path / "alone")
+    expected = sorted([(*row, use) for row in alone for use in (row[df.columns.index("n")] % 2, 2)], key=repr)
+    assert collected(uses[0].union(uses[1]).union(uses[2]), tmp_path / "thrice") == expected
 
 
 def test_main_and_late_rows_of_one_result_are_whole_in_one_query(spark: Any, tmp_path: Path) -> None:
