@@ -13,13 +13,14 @@ SPEED ?= 20
 CONFORMANCE := $${WINDOWPANE_CONFORMANCE:-../shared/conformance}
 # Dozens of processes import the same modules, which are compiled once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
+LOWEST_ON_SPARK := tests/spark/test_api.py tests/spark/test_side_outputs.py -m "not slow"
 # A recipe line that starts a JVM, or may, begins with this.
 WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint form types docs release pytest-on-spark pytest-in-process demo live bench fuzz conformance conformance-spark test-spark-versions format clean
+.PHONY: help setup test test-all lint form types docs release pytest-on-spark pytest-in-process demo live bench fuzz conformance conformance-spark test-spark-versions test-lowest format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +102,14 @@ conformance-spark: setup  ## Replay 100 conformance vectors through Structured S
 
 test-spark-versions:  ## Run the Spark tests on Spark 4.0 to 4.3 (downloads each)
 	@$(WITH_JAVA) scripts/test_spark_versions.sh
+
+# The lowest numpy has no wheel for Python 3.13.
+test-lowest:  ## Run the tests with the lowest version of every package that pyproject.toml allows
+	@PYTHON="$${PYTHON:-python3.11}" scripts/venv.sh .venvs/lowest
+	@.venvs/lowest/bin/python scripts/lowest_versions.py docs,bench > .venvs/lowest/constraints.txt
+	@.venvs/lowest/bin/python -m pip install --quiet -c .venvs/lowest/constraints.txt --editable ".[spark,sql,postgres,redis,demo,dev]"
+	@$(WITH_JAVA) nice .venvs/lowest/bin/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark and not slow" --ignore tests/docs
+	@$(WITH_JAVA) .venvs/lowest/bin/python -m pytest -q $(LOWEST_ON_SPARK)
 
 format: setup  ## Format the code and apply the linter's safe fixes
 	$(PY) -m ruff check --fix .
