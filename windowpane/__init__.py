@@ -27,6 +27,7 @@ from windowpane.guidance import unknown_name
 from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, WindowJoin
 from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
 from windowpane.over import OverResult, OverSelection, OverStream, over
+from windowpane.query_progress import Progress, progress
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
@@ -114,6 +115,7 @@ __all__ = [
     "OverStream",
     "ProcessContext",
     "ProcessWindowFunction",
+    "Progress",
     "Result",
     "RichFunction",
     "RollingFeatures",
@@ -147,6 +149,7 @@ __all__ = [
     "ntile",
     "over",
     "percent_rank",
+    "progress",
     "rank",
     "read_in_arrow",
     "right",

@@ -51,7 +51,7 @@ def over(
         heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
         rows_default: take RisingWave's default frame with ORDER BY, ``ROWS UNBOUNDED PRECEDING``, instead of that of SQL and
             Spark, ``RANGE UNBOUNDED PRECEDING``, in which peers share a value.
-        name: name of the counters among the ``observedMetrics`` of the query's progress.
+        name: name of the operator in ``wp.progress(query).operators``.
 
     Returns:
         A stream to call ``partition_by``, ``order_by`` and ``select`` on.

@@ -45,7 +45,7 @@ def rolling(
         watermark: how far behind the largest event time seen a row may still arrive, as ``withWatermark`` takes it, or a
             strategy: ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already, and for a static one.
         heartbeat: name of a boolean column; rows where it is true move the watermark and count in no window.
-        name: name of the counters among the ``observedMetrics`` of the query's progress.
+        name: name of the operator in ``wp.progress(query).operators``.
 
     Returns:
         A stream to call ``by`` on.

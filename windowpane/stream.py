@@ -61,9 +61,9 @@ def stream(
             as a window that it belongs to is open; it is late for windows that were cleaned up. Joins and ``deduplicate`` have
             their own rule: every row behind the watermark, less ``allowed_lateness``, is late.
         heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
-        name: name of the counters (``late_elements``, ``late_dropped``, ``firings``, ``merges``, ``open_windows``,
-            ``state_bytes``) among the ``observedMetrics`` of the query's progress. Operators of one query without a name are
-            numbered: ``windowpane``, ``windowpane_2``.
+        name: name of the operator in ``wp.progress(query).operators``, which has its counters (``late_elements``,
+            ``late_dropped``, ``firings``, ``merges``, ``open_windows``, ``state_bytes``). Operators of one query without a name
+            are numbered: ``windowpane``, ``windowpane_2``.
 
     Returns:
         A stream to call ``key_by`` or ``window_all`` on.

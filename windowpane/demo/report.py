@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+import windowpane as wp
 from windowpane.demo import program
 from windowpane.demo.flights import Replay
 from windowpane.demo.results import MIN_FLIGHTS, Summary
 
 _POLL_SECONDS = 0.5
-_COUNTERS = "windowpane"
 _EPOCH = "1970-01-01"  # what Spark reports while there is no watermark
 
 
@@ -67,7 +67,7 @@ def _show(progress: Progress, task: Any, batches: Any, replay: Replay, describe:
     read = [batch for batch in batches if batch["numInputRows"]]
     if not read:
         return
-    counters = [batch["observedMetrics"][_COUNTERS].asDict() for batch in batches if _COUNTERS in batch["observedMetrics"]]
+    counters = [dict(counted) for counted in map(wp.progress, batches) if counted]
     flights = min(sum(batch["numInputRows"] for batch in read), replay.flights)
     progress.update(task, completed=len(read), description=_watermark(read[-1]) + describe(counters, flights))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
@@ -56,6 +56,8 @@ class JoinCounters(Counters):
         held_left: left rows in state at the end of the batch.
         held_right: the same of the right side.
     """
+
+    gauges: ClassVar[tuple[str, ...]] = (*Counters.gauges, "held_left", "held_right")
 
     left_late: int = 0
     right_late: int = 0

@@ -112,6 +112,16 @@ class BuiltProgram:
         return self.source.name
 
     @property
+    def counted(self) -> dict[str, tuple[str, ...]]:
+        """The names of the counters of each operator, those of earlier programs of the query first."""
+        earlier = (source.upstream.counted for source in self.sources if source.upstream is not None)
+        mine = {self._counted_as(number): self.counters for number in range(1, len(self.operators) + 1)}
+        return {name: counters for found in (*earlier, mine) for name, counters in found.items()}
+
+    def _counted_as(self, number: int) -> str:
+        return self.name if number == 1 else f"{self.name}_{number}"
+
+    @property
     def is_streaming(self) -> bool:
         """Whether the input is a stream."""
         return self.source.is_streaming
@@ -186,7 +196,7 @@ class BuiltProgram:
                 time_mode=self.time_mode if self.is_streaming else None,
                 buckets=None if self.is_streaming else self._buckets.chosen,
                 delay=self._source_delay + operator.behind,
-                counted_as=self.name if number == 1 else f"{self.name}_{number}",
+                counted_as=self._counted_as(number),
                 own_watermark=self.source.stream_watermark if number == 1 else None,
                 follows_watermark=self.source.follows_watermark or (number > 1 and self.source.stream_watermark is not None),
                 history=operator.history,

@@ -19,6 +19,7 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.queries.checkpoints import exists, query_id, refuse_a_second_query
+from windowpane.spark.queries.counted import note_operators
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
@@ -60,6 +61,7 @@ def start(
     if checkpoint is not None:
         refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
     query = start_writing(blobs, batches, location, trigger, query_name)
+    note_operators(query, built.counted)
     if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
     if flush_at_end:

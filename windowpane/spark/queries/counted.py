@@ -1,0 +1,110 @@
+"""Counted: the counters of operators out of the progress of a query.
+
+Spark has the metrics of a batch in its progress; that of a trigger without a batch has none. Spark Connect sends the metrics of a
+batch with their schema.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+from windowpane.engines.join.program import JOIN_COUNTERS, JoinCounters
+from windowpane.engines.rolling.program import ROLLING_COUNTERS, RollingCounters
+from windowpane.spark.stages.wire import COUNTERS
+
+_KINDS = (COUNTERS, JOIN_COUNTERS, ROLLING_COUNTERS)
+_SIZES = {*JoinCounters.gauges, *RollingCounters.gauges, "watermark", "watermark_held_by"}
+"""What is so at the end of a batch, and is not added up."""
+
+_STARTED: dict[str, Mapping[str, tuple[str, ...]]] = {}
+"""By the id of a run: the counters of each operator, where no plan can be read (Connect)."""
+_SEEN: dict[str, tuple[int, dict[str, dict[str, Any]]]] = {}
+"""By the id of a run: the last batch that was read, and the counters up to it."""
+_LOCK = threading.Lock()
+
+
+def note_operators(query: Any, operators: Mapping[str, tuple[str, ...]]) -> None:
+    """Remember the counters of the operators of a query that is started here."""
+    _STARTED[str(query.runId)] = operators
+
+
+def counted(query: Any) -> dict[str, dict[str, Any]]:
+    """Return the counters of each operator of a query, or of one batch, see ``windowpane.progress``."""
+    if not hasattr(query, "recentProgress"):
+        return _of_batch(query)
+    run = str(query.runId)
+    with _LOCK:
+        last, found = _SEEN.get(run, (-1, _at_first(query)))
+        batches = [(batch["batchId"], _of_batch(batch)) for batch in query.recentProgress]
+        batches = [(number, counters) for number, counters in batches if counters] or _last_executed(query)
+        for number, counters in batches:
+            if number > last:
+                last, found = number, _added(found, counters)
+        _SEEN[run] = (last, found)
+    return {name: dict(counters) for name, counters in found.items()}
+
+
+def _added(found: Mapping[str, Mapping[str, Any]], batch: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    total = {name: dict(counters) for name, counters in found.items()}
+    for name, counters in batch.items():
+        held = total.setdefault(name, {})
+        for counter, value in counters.items():
+            held[counter] = value if counter in _SIZES else held.get(counter, 0) + value
+    return total
+
+
+def _of_batch(batch: Any) -> dict[str, dict[str, Any]]:
+    metrics = {name: _fields(row) for name, row in batch["observedMetrics"].items()}
+    return {name: fields for name, fields in metrics.items() if _is_ours(fields)}
+
+
+def _fields(row: Any) -> dict[str, Any]:
+    """Return the metrics of a row of classic Spark's, or of Spark Connect's, which has the schema and the values."""
+    fields: dict[str, Any] = row.asDict()
+    if fields.keys() == {"schema", "values"}:
+        names = [column["name"] for column in fields["schema"]["fields"]]
+        return dict(zip(names, fields["values"], strict=True))
+    return fields
+
+
+def _is_ours(names: Iterable[str]) -> bool:
+    return any(set(kind) <= set(names) for kind in _KINDS)
+
+
+def _last_executed(query: Any) -> list[tuple[int, dict[str, dict[str, Any]]]]:
+    """Return the last batch of a query, whose progress Spark no longer has; none where the execution cannot be read (Connect)."""
+    try:
+        batch = query._jsq.streamingQuery().lastExecution()
+        metrics = batch.observedMetrics()
+        rows = {name: metrics.get(name).get() for name in _in_plan(query) if metrics.contains(name)}
+        found = {name: {each: row.getAs(each) for each in row.schema().fieldNames()} for name, row in rows.items()}
+        return [(int(batch.currentBatchId()), found)] if found else []
+    except (AttributeError, TypeError, Py4JError):
+        return []
+
+
+def _at_first(query: Any) -> dict[str, dict[str, Any]]:
+    """Return the counters of operators that have counted nothing."""
+    operators = _STARTED.get(str(query.runId)) or _in_plan(query)
+    return {name: dict.fromkeys(counters, 0) for name, counters in operators.items()}
+
+
+def _in_plan(query: Any) -> dict[str, tuple[str, ...]]:
+    """Return the counters of the operators in the plan of a query; none where it cannot be read."""
+    try:
+        plans = [query._jsq.streamingQuery().analyzedPlan()]
+        found = {}
+        while plans:
+            plan = plans.pop()
+            children = plan.children()
+            plans.extend(children.apply(place) for place in range(children.size()))
+            if plan.nodeName() == "CollectMetrics":
+                metrics = plan.metrics()
+                found[str(plan.name())] = tuple(str(metrics.apply(place).name()) for place in range(metrics.size()))
+    except (AttributeError, TypeError, Py4JError):
+        return {}
+    return {name: names for name, names in found.items() if _is_ours(names)}
