@@ -189,3 +189,22 @@ def test_the_prompt_in_a_terminal(prompt: pexpect.spawn, tmp_path: Path) -> None
     prompt.sendline("quit")
     prompt.expect(pexpect.EOF)
     assert "AS answer;" in (tmp_path / "history").read_text()
+
+
+_WIDE = "SELECT " + ", ".join(f"'value {number}' AS a_long_name_{number}" for number in range(11))
+
+
+def test_a_file_gets_every_column_of_a_wide_result() -> None:
+    lines = run_here("sql", "-", stdin=_WIDE).stdout.splitlines()
+    assert lines[0].split() == [f"a_long_name_{number}" for number in range(11)]
+    assert all(f"value {number}" in lines[2] for number in range(11))
+
+
+def test_results_are_printed_as_csv() -> None:
+    script = "SELECT 1 AS n, NULL AS m, '' AS e, 'a,\"b' AS \"x y\"; CREATE TABLE t (k int); SELECT k FROM t"
+    assert run_here("sql", "-", "--format", "csv", stdin=script).stdout == 'n,m,e,x y\n1,,"","a,""b"\nk\n'
+
+
+def test_format_json_is_json() -> None:
+    said = [run_here("sql", "-", *option, stdin="SELECT 1 AS n").stdout for option in (("--format", "json"), ("--json",))]
+    assert [json.loads(each)["rows"] for each in said] == [[["1"]]] * 2

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import logging
 import sys
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from windowpane import __version__
-from windowpane.errors import InvalidDurationError, MissingExtraError, MistakeError, SqlError, WindowpaneError
+from windowpane.errors import InvalidDurationError, MissingExtraError, SqlError, WindowpaneError
 from windowpane.windowing.times import to_micros
+
+if TYPE_CHECKING:
+    from windowpane.sql import Session
 
 app = typer.Typer(
     name="windowpane",
@@ -53,7 +57,18 @@ State = Annotated[
         "--state", help="With a PostgreSQL store, the DuckDB file beside it; DATABASE.state.duckdb if not given.", metavar="PATH"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for each statement.")]
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+Shape = Annotated[Format, typer.Option("--format", help="How results are printed; json is one object for each statement.")]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 
 
 @app.command()
@@ -63,6 +78,7 @@ def sql(
     ] = None,
     store: Store = ":memory:",
     state: State = None,
+    shape: Shape = Format.TABLE,
     as_json: Json = False,
     spark: Annotated[bool, typer.Option("--spark", help="Run materialized views as streaming queries of Spark.")] = False,
     history: Annotated[
@@ -85,7 +101,7 @@ def sql(
 
                 run_prompt(session, Console(), history or Path.home() / ".windowpane_history")
             else:
-                _run_script(session, *_read(script or "-"), as_json=as_json)
+                _run_script(session, *_read(script or "-"), Format.JSON if as_json else shape)
                 if pace is not None:
                     from windowpane.sql.shell.steady_flush import keep_flushing
 
@@ -137,22 +153,22 @@ def _read(script: str) -> tuple[str, str]:
         raise typer.BadParameter(f"cannot read {script}: {error}") from None
 
 
-def _run_script(session: object, name: str, text: str, *, as_json: bool) -> None:
-    from windowpane.sql import Session
-    from windowpane.sql.shell.printing import Printer, json_line
+def _run_script(session: Session, name: str, text: str, shape: Format) -> None:
+    from windowpane.sql.shell.printing import Printer, csv_lines, json_line, on_stdout
 
-    if not isinstance(session, Session):
-        raise MistakeError("a session runs scripts")
-    printer = Printer(Console())
+    printer = Printer(on_stdout())
     with _refusals(name):
         for result in session.stream(text):
-            if as_json:
+            if shape is Format.JSON:
                 typer.echo(json_line(result))
-            elif result.has_rows:
-                printer.print(result)
-            else:
+            elif not result.has_rows:
                 _ERRORS.print(result.tag, style="dim")
-            if result.notice and not as_json:
+            elif shape is Format.CSV:
+                for line in csv_lines(result):
+                    typer.echo(line)
+            else:
+                printer.print(result)
+            if result.notice and shape is not Format.JSON:
                 _ERRORS.print(f"notice: {result.notice}", style="dim")
 
 

@@ -272,3 +272,52 @@ def test_late_rows_are_counted_across_sessions_and_not_by_what_fails(tmp_path: P
     with Session(path) as session:
         session.run("INSERT INTO r VALUES (5, '2024-01-01 10:00:00')")
         assert session.query("SHOW WATERMARKS").text_rows() == [["r", "2024-01-01 10:00:01", "2"]]
+
+
+def test_a_result_is_an_arrow_table_with_the_names_that_were_selected() -> None:
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (k int, v text); INSERT INTO t VALUES (1, 'b'), (2, 'a')")
+        result = session.query("SELECT k AS id, v AS name FROM t ORDER BY v DESC, k")
+    expected = {"id": [1, 2], "name": ["b", "a"]}
+    assert result.table.to_pydict() == expected
+    assert result.to_arrow().to_pydict() == expected
+    assert pa.table(result).to_pydict() == expected
+    assert list(result.to_pandas().columns) == ["id", "name"]
+    assert pa.RecordBatchReader.from_stream(result).read_all().to_pydict() == expected
+
+
+def test_columns_of_one_name_stay_two() -> None:
+    with Session(":memory:") as session:
+        table = session.query("SELECT 1 AS n, 2 AS n").table
+    assert (table.column_names, table.column(1).to_pylist()) == (["n", "n"], [2])
+
+
+def test_a_source_whose_folder_is_gone_does_not_stop_its_store(tmp_path: Path) -> None:
+    store, folder = str(tmp_path / "store.db"), tmp_path / "in"
+    folder.mkdir()
+    with Session(store) as session:
+        session.run(f"CREATE SOURCE s (k int) WITH (connector = 'json', path = '{folder}')")
+    folder.rmdir()
+    with Session(store) as session:
+        session.run("FLUSH; DROP SOURCE s")
+
+
+@pytest.mark.parametrize("connector", ["json", "csv", "parquet"])
+def test_a_path_that_names_nothing_is_an_error_of_the_statement(tmp_path: Path, connector: str) -> None:
+    with Session(":memory:") as session:
+        for path in (tmp_path / "mistyped", tmp_path / "mistyped" / "*.x", tmp_path / "a.json"):
+            with pytest.raises(SqlNameError, match=r"there is no '.*(mistyped|a\.json)'") as error:
+                session.run(f"SELECT 1;\nCREATE SOURCE s (k int) WITH (connector = '{connector}', path = '{path}')")
+            assert error.value.line == 2
+        session.run(f"CREATE SOURCE s (k int) WITH (connector = '{connector}', path = '{tmp_path}/*.{connector}')")
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/orders", "gs://bucket/orders", "file:///tmp", "hdfs://host/orders"])
+def test_an_address_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (k int)")
+        for statement in ("CREATE SOURCE s (k int)", "CREATE SINK s FROM t"):
+            with pytest.raises(UnsupportedSqlError, match="without a scheme"):
+                session.run(f"{statement} WITH (connector = 'parquet', path = '{address}')")
+    assert list(tmp_path.iterdir()) == []

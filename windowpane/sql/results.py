@@ -22,9 +22,9 @@ class Result(Guided):
         tag: as PostgreSQL reports it: ``SELECT 3``, ``INSERT 0 2``, ``CREATE_TABLE``.
         names: names of the columns, in order; two may have the same name.
         types: their types.
-        table: the rows; its columns are named by position.
+        columns: the rows; its columns are named by position.
         has_rows: whether the statement returns rows, perhaps none.
-        ordering: how many columns of ``table``, behind those of the result, hold the values the rows are ordered by.
+        ordering: how many columns of ``columns``, behind those of the result, hold the values the rows are ordered by.
         notice: what a user should know although the statement succeeded, "" for nothing.
         zone: the time zone that instants are printed in.
         first: how many rows of the statement precede these, where they are read in parts.
@@ -34,7 +34,7 @@ class Result(Guided):
     tag: str
     names: tuple[str, ...] = ()
     types: tuple[SqlType, ...] = ()
-    table: pa.Table = field(default_factory=lambda: pa.table({}))
+    columns: pa.Table = field(default_factory=lambda: pa.table({}))
     has_rows: bool = False
     ordering: int = 0
     notice: str = ""
@@ -42,13 +42,36 @@ class Result(Guided):
     first: int = 0
     more: bool = False
 
+    @property
+    def table(self) -> pa.Table:
+        """The rows as an Arrow table, its columns named as they were selected; libraries that read Arrow take a result itself.
+
+        Example:
+            >>> import polars as pl
+            >>> pl.from_arrow(session.query("SELECT 1 AS n"))
+        """
+        shown = self.columns.select(list(range(len(self.names))))
+        return shown.rename_columns(list(self.names))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table, see ``table``."""
+        return self.table
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return self.table.to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the rows over by Arrow's C stream interface."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the rows as Python values; text for infinity, years after 9999 and before Christ, which Python cannot hold."""
-        return _tuples(self.table.columns[: len(self.names)])
+        return _tuples(self.columns.columns[: len(self.names)])
 
     def order_keys(self) -> list[tuple[Any, ...]]:
         """Return for each row the values it was ordered by: rows with equal values may be in any order."""
-        return _tuples(self.table.columns[len(self.names) :]) or [()] * len(self)
+        return _tuples(self.columns.columns[len(self.names) :]) or [()] * len(self)
 
     def dicts(self) -> list[dict[str, Any]]:
         """Return the rows as dicts by column name."""
@@ -60,7 +83,7 @@ class Result(Guided):
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return int(self.table.num_rows)
+        return int(self.columns.num_rows)
 
 
 def _tuples(columns: list[pa.ChunkedArray]) -> list[tuple[Any, ...]]:

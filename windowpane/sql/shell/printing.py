@@ -1,8 +1,10 @@
-"""Results for people and for machines: tables on a terminal, or one JSON object a line."""
+"""Results for people and for machines: tables on a terminal, CSV, or one JSON object a line."""
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 
 from rich import box
 from rich.console import Console
@@ -11,6 +13,14 @@ from rich.text import Text
 
 from windowpane.sql.expressions.types import is_number
 from windowpane.sql.results import Result
+
+_WIDEST = 1_000_000
+"""How wide a table may be that no terminal shows: it has every column."""
+
+
+def on_stdout() -> Console:
+    """Return what tables are printed to: as wide as the terminal, or as they are."""
+    return Console() if sys.stdout.isatty() else Console(width=_WIDEST)
 
 
 class Printer:
@@ -43,6 +53,19 @@ class Printer:
 def print_result(result: Result, console: Console) -> None:
     """Print the rows of one result as a table."""
     Printer(console).print(result)
+
+
+def csv_lines(result: Result) -> Iterator[str]:
+    """Yield a result, or a part of one, as lines of CSV, the names first; NULL is empty, an empty text is ``""``."""
+    if result.first == 0:
+        yield ",".join(map(_csv, result.names))
+    for row in result.text_rows():
+        yield ",".join("" if cell is None else _csv(cell) for cell in row)
+
+
+def _csv(cell: str) -> str:
+    is_plain = bool(cell) and not any(each in cell for each in ',"\r\n')
+    return cell if is_plain else '"' + cell.replace('"', '""') + '"'
 
 
 def json_line(result: Result) -> str:
