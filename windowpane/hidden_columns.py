@@ -28,6 +28,10 @@ POSITION: Final = hidden("position")
 """Position of a row in its input partition: with ``PARTITION`` it makes the arrival order deterministic."""
 KEY_HASH: Final = hidden("key_hash")
 """The hash of a row's keys, where Spark computed it."""
+ORIGIN: Final = hidden("origin")
+"""Where a row was read, as text, for those who ask when it is malformed."""
+MISREAD: Final = hidden("misread")
+"""The text of a document that is no row of its format; NULL in rows."""
 PASSED: Final = hidden("passed")
 """A blob that the next operator of a chain hands on unread."""
 

@@ -260,6 +260,18 @@ class UnreadableFileError(WindowpaneError, ValueError):
             f"{path} cannot be read as {format}: {error}. Mend the file or move it away, or mend the schema; its batch was not "
             "committed, and the query continues from there."
         )
+        self.path, self.format = path, format
+
+
+class MalformedRowError(WindowpaneError, ValueError):
+    """A row of a source cannot be read, and malformed rows were to be an error."""
+
+    def __init__(self, row: object, path: str = "") -> None:
+        """Name the row, which says source, position, column, value and reason."""
+        super().__init__(
+            f"{row}. Its batch was not committed. malformed='null' makes such values NULL and leaves out what is no row at all, "
+            "malformed='drop' leaves out the whole row; both count and show them. Or mend the row, or the schema."
+        )
         self.path = path
 
 

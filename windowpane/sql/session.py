@@ -36,6 +36,7 @@ from windowpane.sql.expressions.expr import MismatchError, quoted
 from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.duck_words import types_without_meaning
+from windowpane.sql.failures.malformed_rows import MalformedRows
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.parse.byte_sizes import read_size
 from windowpane.sql.parse.positions import Place, Text
@@ -436,7 +437,7 @@ class Session(Guided):
 
     def _show(self, statement: Show, text: Text) -> Result:
         if statement.what.upper() == "ERRORS":
-            return _bad_values(self._bad_values.listed())
+            return _errors(self._bad_values.listed(), MalformedRows(self._storage).listed())
         if statement.what.upper() == "WATERMARKS":
             return _watermarks(self._clock.listed())
         return _columns(questions.show(self._catalog, self._parameters, statement))
@@ -486,11 +487,26 @@ def _reported(statement: str, place: Place | None = None) -> Iterator[None]:
         raise UnexpectedError(statement, error) from error
 
 
-def _bad_values(table: pa.Table) -> Result:
-    table = table.set_column(0, "c0", pa.array([shown_name(view) for view in table["c0"].to_pylist()], pa.string()))
-    names = ("View", "Expression", "Value", "Error", "Count", "First Seen")
-    types = (VARCHAR, VARCHAR, VARCHAR, VARCHAR, BIGINT, TIMESTAMPTZ)
+def _errors(bad_values: pa.Table, malformed: pa.Table) -> Result:
+    """Return the values that expressions of views failed on, and behind them the malformed rows of sources."""
+    view, expression, value, error, count, seen = bad_values.columns
+    names = ("View", "Expression", "Value", "Error", "Count", "First Seen", "Source", "Position", "Column")
+    types = (VARCHAR, VARCHAR, VARCHAR, VARCHAR, BIGINT, TIMESTAMPTZ, VARCHAR, VARCHAR, VARCHAR)
+    views = pa.chunked_array([pa.array([shown_name(each) for each in view.to_pylist()], pa.string())])
+    nothing = pa.nulls(bad_values.num_rows, pa.string())
+    above = [views, expression, value, error, count, seen, nothing, nothing, nothing]
+    fields = ("value", "reason", "count", "first_seen", "source", "position", "field")
+    readers = pa.array([each and shown_name(each) for each in malformed["reader"].to_pylist()], pa.string())
+    rest = (malformed[name].cast(kind.type) for name, kind in zip(fields, above[2:], strict=True))
+    below = [readers, pa.nulls(malformed.num_rows, pa.string()), *rest]
+    columns = {f"c{place}": _joined(one, other) for place, (one, other) in enumerate(zip(above, below, strict=True))}
+    table = pa.table(columns)
     return Result(f"SELECT {table.num_rows}", names, types, table, True)
+
+
+def _joined(one: Any, other: Any) -> pa.ChunkedArray:
+    chunks = [chunk for each in (one, other) for chunk in (each.chunks if isinstance(each, pa.ChunkedArray) else [each])]
+    return pa.chunked_array(chunks, one.type)
 
 
 def _watermarks(table: pa.Table) -> Result:

@@ -2,7 +2,8 @@
 
 Options are those of Spark's own sources and are passed on unchanged; but Kafka is read from the earliest offset where nobody says
 another, as in RisingWave, so that views see the same rows whenever they were made. Text formats are read as text, so that the
-table's types read it; Kafka's value is bytes, text, or, with ``encode = 'json'``, an object with the columns of the table.
+table's types read it; Kafka's value is bytes, text, or, with ``encode = 'json'``, an object with the columns of the table. Rows
+of texts say where they were read (``ORIGIN``), and a document that is no row comes as its text (``MISREAD``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import SqlRunError
+from windowpane.hidden_columns import MISREAD, ORIGIN
 from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
 from windowpane.spark.stages.project import quoted
 
@@ -23,10 +25,19 @@ _PACKAGES = {
     "delta": "io.delta:delta-spark_2.13",
 }
 _AS_TEXT = ("json", "csv")
+_WITH_MISREAD = "columnNameOfCorruptRecord"
+
+
+def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns beside those of the table that the rows of a source have."""
+    is_json = connector == "json" or (connector == "kafka" and options.get("encode") == "json")
+    if not is_json and connector not in ("csv", "kafka"):
+        return ()
+    return (ORIGIN, MISREAD) if is_json else (ORIGIN,)
 
 
 def connector_rows(spark: Any, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> Any:
-    """Return the rows of a source as a streaming DataFrame of ``columns``.
+    """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them.
 
     Raises:
         SqlRunError: Spark does not know the source, as where its jar is missing, or refuses its options; a column is not there.
@@ -48,7 +59,7 @@ def connector_rows(spark: Any, connector: str, options: Mapping[str, str], colum
     missing = [name for name in columns if name not in rows.columns]
     if missing:
         raise SqlRunError(f"connector {connector!r} has no column {missing[0]!r}; it has {', '.join(rows.columns)}.")
-    return rows.select(*[F.col(quoted(name)) for name in columns])
+    return rows.select(*[F.col(quoted(name)) for name in (*columns, *beside(connector, options))])
 
 
 def numbered(rows: Any, columns: Sequence[str], name: str) -> Any:
@@ -64,11 +75,19 @@ def _rows(spark: Any, connector: str, options: dict[str, str], columns: Sequence
         options = {"header": "true", "enforceSchema": "false", **options}
         columns = _heading(spark, path, options) or columns
     if connector in _AS_TEXT:
-        reader = reader.schema(T.StructType([T.StructField(name, T.StringType()) for name in columns]))
+        reader = reader.schema(_texts([*columns, MISREAD] if connector == "json" else columns))
+        options = {_WITH_MISREAD: MISREAD, **options} if connector == "json" else options
     if connector == "parquet":
         reader = reader.schema(spark.read.parquet(path).schema)
     reader = reader.options(**options)
-    return reader.load() if path is None else reader.load(path)
+    rows = reader.load() if path is None else reader.load(path)
+    if connector == "kafka":
+        return rows.withColumn(ORIGIN, F.expr("concat(topic, ', partition ', partition, ', offset ', offset)"))
+    return rows.withColumn(ORIGIN, F.col("_metadata.file_path")) if connector in _AS_TEXT else rows
+
+
+def _texts(names: Sequence[str]) -> T.StructType:
+    return T.StructType([T.StructField(name, T.StringType()) for name in names])
 
 
 def _heading(spark: Any, path: str | None, options: Mapping[str, str]) -> list[str]:
@@ -82,9 +101,8 @@ def _heading(spark: Any, path: str | None, options: Mapping[str, str]) -> list[s
 
 
 def _from_json(rows: Any, columns: Sequence[str]) -> Any:
-    schema = T.StructType([T.StructField(name, T.StringType()) for name in columns])
-    value = F.from_json(F.col("value").cast("string"), schema)
-    return rows.select(value.alias("value")).select("value.*")
+    value = F.from_json(F.col("value").cast("string"), _texts([*columns, MISREAD]), {_WITH_MISREAD: MISREAD})
+    return rows.select(ORIGIN, value.alias("value")).select(ORIGIN, "value.*")
 
 
 def _refusal(spark: Any, connector: str, error: BaseException) -> str:

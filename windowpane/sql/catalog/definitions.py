@@ -160,7 +160,7 @@ class Definitions:
         if statement.query is not None:
             bound = self.binder(text).bind(statement.query)
             columns = columns or tuple(StoredColumn(column.name, as_declared(column.type)) for column in bound.outputs)
-        self._runner.check_source(statement.options, statement.place)
+        self._runner.check_source(statement.options, statement.place, is_new=is_new)
         info = table_info(statement, columns, text, self._setting(LATE_ROWS))
         if is_new:
             tables.create(self._storage, info)

@@ -92,6 +92,7 @@ _NAMED_BY = (
     ("files", "relation"),
     ("catalog", "name"),
     ("errors", "view"),
+    ("malformed", "source"),
     ("strict", "view"),
     ("zones", "name"),
     ("settings", "name"),

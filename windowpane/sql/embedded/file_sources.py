@@ -1,5 +1,7 @@
 """Sources of files: every flush takes in the files that are new, each one chunk, in the order of their names.
 
+DuckDB reads a file at once. One that it cannot read so, of a format of texts, is read row by row: see ``windowpane.malformed``.
+
 Which files were taken is kept in ``windowpane.files``, in the transaction that takes them, so no file counts twice. Its rows
 are deleted with their table. It is read once, and again after a transaction that was rolled back.
 """
@@ -7,23 +9,28 @@ are deleted with their table. It is read once, and again after a transaction tha
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from glob import glob
+from glob import glob, has_magic
 from pathlib import Path
 
 import duckdb
 
-from windowpane.errors import SqlRunError, StoreError, UnreadableFileError, UnsupportedSqlError
+from windowpane.errors import MalformedRowError, SqlNameError, SqlRunError, StoreError, UnreadableFileError, UnsupportedSqlError
+from windowpane.hidden_columns import ORIGIN
+from windowpane.malformed import MalformedRow, csv_cells, csv_delimiter, json_cells, json_documents
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted, text_literal
 from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.failures.malformed_rows import MalformedRows, found_in, text_rows
 from windowpane.sql.numerics.conversions import taken_numeric
 from windowpane.sql.numerics.messages import numeric_message
-from windowpane.sql.parse.connector_options import known_connector, refuse_other_options
+from windowpane.sql.parse.connector_options import MALFORMED, check_local, check_policy, known_connector, refuse_other_options
 from windowpane.sql.parse.positions import Place
 
 READERS = {"parquet": "read_parquet", "json": "read_json", "csv": "read_csv"}
+BY_ROWS = ("json", "csv")
+"""Formats whose files are read row by row where DuckDB cannot read one at once."""
 _NEEDED = dict.fromkeys(READERS, ("path",))
 _SPARK_ONLY = ("delta", "kafka", "rate", "socket")
 
@@ -44,7 +51,23 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
         )
         raise UnsupportedSqlError(message, place.line, place.column)
     known_connector(options, _NEEDED, place)
-    refuse_other_options(options, ("path",), place)
+    refuse_other_options(options, ("path", *((MALFORMED,) if connector in BY_ROWS else ())), place)
+    check_policy(options, place)
+    check_local(options["path"], place)
+
+
+def check_is_there(path: str, place: Place) -> None:
+    """Refuse a path that names nothing; of a pattern, the folder in which it begins.
+
+    Raises:
+        SqlNameError: saying what is not there.
+    """
+    known = Path(path)
+    while has_magic(str(known)) and not known.exists():  # a name may have such characters
+        known = known.parent
+    if not known.exists():
+        message = f"path = {path!r}: there is no {str(known)!r}. Make the folder first, or mend the path."
+        raise SqlNameError(message, place.line, place.column)
 
 
 class TakenFiles:
@@ -90,12 +113,26 @@ class TakenFiles:
 
 
 def take_new_files(
-    storage: Storage, info: TableInfo, writer: TableWriter, files: TakenFiles, passed_over: Container[str] = ()
+    storage: Storage,
+    info: TableInfo,
+    writer: TableWriter,
+    files: TakenFiles,
+    passed_over: Container[str] = (),
+    by_rows: Container[str] = (),
 ) -> None:
     """Insert the rows of new files, but not of those that are skipped.
 
+    Args:
+        storage: the store.
+        info: the table.
+        writer: brings rows into it.
+        files: those that were taken.
+        passed_over: files that are skipped.
+        by_rows: files that are read row by row.
+
     Raises:
         UnreadableFileError: a file is not of the format, or its values do not fit the columns.
+        MalformedRowError: a row cannot be read, and malformed rows of the source are to be an error.
     """
     connector = info.options.get("connector")
     if connector is None:
@@ -105,8 +142,15 @@ def take_new_files(
     types = {column.name: column.type for column in info.relation.columns}
     new = [path for path in sorted(_files(info.options["path"])) if path not in taken and path not in passed_over]
     for path in new:
+        read = {column: types[column] for column in columns}
         try:
-            writer.append((_query(storage, connector, path, {column: types[column] for column in columns}), columns), info)
+            if path in by_rows:
+                _take_by_rows(storage, info, writer, path, read)
+            else:
+                writer.append((_query(storage, connector, path, read), columns), info)
+        except MalformedRowError as error:
+            error.path = path
+            raise
         except (SqlRunError, StoreError, duckdb.Error) as error:
             raise UnreadableFileError(path, connector, _said(error)) from error
         files.add(info.relation.name, path)
@@ -128,6 +172,37 @@ def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlT
     ]
     listed = ", ".join(f"{item} AS {quoted(name)}" for item, name in zip(items, types, strict=True))
     return f"SELECT {listed} FROM {source}"
+
+
+def _take_by_rows(storage: Storage, info: TableInfo, writer: TableWriter, path: str, types: Mapping[str, SqlType]) -> None:
+    """Insert the rows of a file of texts, and note what is malformed."""
+    name, connector, content = info.relation.name, info.options["connector"], Path(path).read_bytes()
+    nested = [column for column, kind in types.items() if connector == "json" and kind.duckdb.startswith(_NESTED)]
+    nested += [column for column, kind in types.items() if connector == "json" and kind.duckdb.endswith("]")]
+    if connector == "json":
+        cells = json_cells(json_documents(content), list(types), nested)
+    else:
+        cells = csv_cells(content, list(types), csv_delimiter(content, list(types)))
+    if cells.absent:
+        raise SqlRunError(f"its heading has no column {cells.absent[0]!r}")
+    casts = {column: _cast(column, kind, column in nested) for column, kind in types.items()}
+    rows = text_rows(info, casts, beside={ORIGIN})
+    found = found_in([MalformedRow(name, f"{path}, {each.position}", None, each.value, each.reason) for each in cells.misread])
+    rows.refuse(found)
+    arrived = storage.temporary_from(cells.table(rows.policy))
+    with storage.trying():
+        found = found.and_more(rows.found(storage, arrived, f"{path}, "))
+        writer.append((rows.lenient(arrived), tuple(types)), info)
+    MalformedRows(storage).note(name, found)
+
+
+_NESTED = ("JSON", "STRUCT", "MAP")
+
+
+def _cast(column: str, kind: SqlType, is_json: bool) -> str:
+    if kind.name == "numeric":
+        return taken_numeric(quoted(column), "VARCHAR", kind)
+    return f"CAST(CAST({quoted(column)} AS JSON) AS {kind.duckdb})" if is_json else f"CAST({quoted(column)} AS {kind.duckdb})"
 
 
 def _said(error: Exception) -> Exception:

@@ -19,7 +19,7 @@ from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.outbox import Outbox
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.types import INTERVAL
-from windowpane.sql.parse.connector_options import known_connector, refuse_other_options
+from windowpane.sql.parse.connector_options import check_local, known_connector, refuse_other_options
 from windowpane.sql.parse.positions import Place
 from windowpane.stores import Batch, open_store
 
@@ -40,6 +40,8 @@ def check_options(name: str, options: Mapping[str, str], relation: Relation, pla
     """
     connector = known_connector(options, CONNECTORS, place, sink=name)
     refuse_other_options(options, ("primary_key", *CONNECTORS[connector]), place)
+    if "path" in options and connector in ("parquet", "duckdb"):
+        check_local(options["path"], place)
     if connector == "parquet":
         for each in relation.columns:
             if INTERVAL in (each.type, each.type.element):

@@ -55,6 +55,8 @@ _SET_UP = (
     "ALTER TABLE windowpane.served ADD COLUMN IF NOT EXISTS by_tasks BOOLEAN DEFAULT false",
     "CREATE TABLE IF NOT EXISTS windowpane.errors "
     "(view VARCHAR, expression VARCHAR, value VARCHAR, error VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
+    "CREATE TABLE IF NOT EXISTS windowpane.malformed (source VARCHAR, reader VARCHAR, position VARCHAR, field VARCHAR, "
+    "value VARCHAR, reason VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
     "CREATE TABLE IF NOT EXISTS windowpane.stale (view VARCHAR, reason VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.strict (view VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.sinks (name VARCHAR, id VARCHAR)",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.errors import SqlRunError
+from windowpane.malformed import MalformedRow
+from windowpane.sql.failures.malformed_rows import NOTHING, Found
 from windowpane.sql.on_spark.change_log import ChangeLog, held_in
 from windowpane.sql.on_spark.source_rows import Progress, Report
 from windowpane.sql.streaming.deltas import WEIGHT
@@ -35,21 +37,28 @@ class Outcome:
         before: before the batch.
         after: behind it.
         late: how many rows of each source were late.
+        malformed: the rows of each source that could not be read.
     """
 
     before: Progress
     after: Progress
     late: Mapping[str, int]
+    malformed: Mapping[str, Found] = field(default_factory=dict)
 
     def text(self) -> str:
         """Return it as text."""
-        return json.dumps([self.before.text(), self.after.text(), dict(self.late)])
+        malformed = {source: asdict(found) for source, found in self.malformed.items()}
+        return json.dumps([self.before.text(), self.after.text(), dict(self.late), malformed])
 
     @classmethod
     def of(cls, text: str) -> Outcome:
         """Return it from text."""
-        before, after, late = json.loads(text)
-        return cls(Progress.of(before), Progress.of(after), late)
+        before, after, late, malformed = json.loads(text)
+        found = {
+            source: Found(tuple(MalformedRow(**row) for row in each["shown"]), each["count"])
+            for source, each in malformed.items()
+        }
+        return cls(Progress.of(before), Progress.of(after), late, found)
 
 
 @dataclass(frozen=True)
@@ -89,10 +98,15 @@ class LogWriter:
         """Return the outcome of a batch, once its tasks have run."""
         before, reports = self._before(number), self.exchange.reports
         late: dict[str, int] = {}
+        malformed: dict[str, Found] = {}
         for report in reports:
             if isinstance(report, Report):
                 late[report.source] = late.get(report.source, 0) + report.late
-        return Outcome(before, before.behind(reports), late)
+                if report.malformed.count:
+                    malformed[report.source] = malformed.get(report.source, NOTHING).and_more(report.malformed)
+        return Outcome(
+            before, before.behind(reports), late, {source: found for source, found in malformed.items() if found.count}
+        )
 
     def _before(self, number: int) -> Progress:
         last = self.log.last()

@@ -7,18 +7,22 @@ flush takes the rows to the views, like rows that were inserted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
-from windowpane.errors import MistakeError
+from windowpane.errors import MistakeError, SqlRunError
+from windowpane.hidden_columns import MISREAD, ORIGIN
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog.entries import Catalog, TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.failures.malformed_rows import MalformedRows, TextRows, text_rows
 from windowpane.sql.on_spark.pending_changes import PendingChanges
-from windowpane.sql.parse.connector_options import known_connector
+from windowpane.sql.parse.connector_options import MALFORMED, check_policy, known_connector
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.streaming.clock import Watermarks
 
@@ -48,6 +52,7 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     """
     if options:
         known_connector(options, _NEEDED, place)
+        check_policy(options, place)
 
 
 def with_connector(tables: Iterable[TableInfo]) -> list[TableInfo]:
@@ -85,31 +90,60 @@ class Ingest:
         """
         from windowpane.spark.sources.connectors import connector_rows
 
-        options = {name: value for name, value in info.options.items() if name != "connector"}
+        options = {name: value for name, value in info.options.items() if name not in ("connector", MALFORMED)}
         return connector_rows(spark, info.options["connector"], options, given_columns(info))
 
     def take(self, name: str, batch: pa.Table, number: int) -> None:
-        """Insert a batch into a table, unless it was inserted before."""
+        """Insert a batch into a table, unless it was inserted before: where rows cannot be read, without them."""
         info = self._catalog.entries[name]
         if not isinstance(info, TableInfo):
             raise MistakeError("a stream fills a table")
+        rows = arriving(info, batch.schema)
+        if has_misread(batch):
+            self._take(info, batch, number, rows, is_lenient=True)
+            return
         try:
-            with self._storage.transaction():
+            self._take(info, batch, number, rows)
+        except (SqlRunError, duckdb.Error):
+            self._take(info, batch, number, rows, is_lenient=True)
+
+    def _take(self, info: TableInfo, batch: pa.Table, number: int, rows: TextRows, *, is_lenient: bool = False) -> None:
+        name = info.relation.name
+        try:
+            with self._storage.transaction(), self._storage.trying() if is_lenient else nullcontext():
                 if number > self._pending.stream(name).batch:
-                    self._append(info, batch)
+                    self._append(info, self._storage.temporary_from(batch), rows, is_lenient=is_lenient)
                     self._pending.took(name, number)
         except BaseException:
             self._clock.reload()
             raise
 
-    def _append(self, info: TableInfo, batch: pa.Table) -> None:
-        types = {column.name: column.type for column in info.relation.columns}
-        arrived, names = self._storage.temporary_from(batch), given_columns(info)
-        kinds = {name: batch.schema.field(name).type for name in names}
-        items = ", ".join(f"{read_sql(name, kinds[name], types[name].duckdb)} AS {quoted(name)}" for name in names)
+    def _append(self, info: TableInfo, arrived: str, rows: TextRows, *, is_lenient: bool) -> None:
         text = Text(info.text)
         binder = QueryBinder(self._catalog, text, self._storage.constant)
-        TableWriter(self._storage, self._clock, binder, text).append((f"SELECT {items} FROM {arrived}", names), info)
+        if is_lenient:
+            MalformedRows(self._storage).note(info.relation.name, rows.found(self._storage, arrived))
+        query = rows.lenient(arrived) if is_lenient else rows.strict(arrived)
+        TableWriter(self._storage, self._clock, binder, text).append((query, tuple(rows.casts)), info)
+
+
+def arriving(info: TableInfo, arrived: pa.Schema, others: tuple[str, ...] = ()) -> TextRows:
+    """Return how columns of a connector become values of a table.
+
+    Args:
+        info: the table.
+        arrived: the columns that have arrived.
+        others: further columns, which are passed on.
+    """
+    types = {column.name: column.type.duckdb for column in info.relation.columns}
+    given = [name for name in given_columns(info) if name in arrived.names]
+    casts = {name: read_sql(name, arrived.field(name).type, types[name]) for name in given}
+    return text_rows(info, casts, beside=frozenset(arrived.names) & {ORIGIN, MISREAD}, others=others)
+
+
+def has_misread(batch: pa.Table) -> bool:
+    """Whether a batch has documents that are no rows."""
+    return MISREAD in batch.column_names and batch[MISREAD].null_count < batch.num_rows
 
 
 def read_sql(name: str, arrived: pa.DataType, kind: str) -> str:

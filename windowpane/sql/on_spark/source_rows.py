@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -25,8 +27,9 @@ from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import TIMESTAMP, VARCHAR, SqlType
-from windowpane.sql.on_spark.ingest import given_columns, read_sql
+from windowpane.sql.expressions.types import TIMESTAMP, VARCHAR
+from windowpane.sql.failures.malformed_rows import NOTHING, Found
+from windowpane.sql.on_spark.ingest import arriving, given_columns, has_misread
 from windowpane.sql.on_spark.rowwise import task_storage, without_zone
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.windows.time_functions import instant_sql
@@ -47,12 +50,14 @@ class Report:
         reached: the watermark that its rows alone would make, in microseconds; ``None`` without rows.
         late: how many rows were behind the watermark.
         rows: how many rows there were.
+        malformed: those that could not be read.
     """
 
     source: str
     reached: int | None
     late: int
     rows: int
+    malformed: Found = NOTHING
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,7 @@ class Taken:
         latest: the latest time among them.
         late: how many were late.
         count: how many there were.
+        malformed: those that could not be read.
     """
 
     rows: pa.Table
@@ -114,6 +120,7 @@ class Taken:
     latest: int | None
     late: int
     count: int
+    malformed: Found = NOTHING
 
 
 @dataclass(frozen=True)
@@ -156,17 +163,20 @@ class SourceRows:
         return self.table.relation.name
 
     def needed(self, stored: Iterable[str]) -> list[str]:
-        """Return the columns of the connector that some columns of the source need, and its watermark.
+        """Return the columns of the connector that some columns of the source need, its watermark, and what is beside them.
 
-        One at least, for rows without columns are none for Spark.
+        One of the table at least, for rows without columns are none for Spark.
         """
+        from windowpane.spark.sources.connectors import beside
+
         table, given = self.table, given_columns(self.table)
         made = " ".join(table.generated.values())
         if table.watermark is not None:
             made += f"{quoted(table.watermark.column)} {table.watermark.sql}"
         required = {column.name for column in table.relation.visible if column.not_null}
         wanted = required.union(stored)
-        return [name for name in given if name in wanted or quoted(name) in made] or list(given[:1])
+        needed = [name for name in given if name in wanted or quoted(name) in made] or list(given[:1])
+        return [*needed, *beside(table.options["connector"], table.options)]
 
     def taken(self, batches: Iterable[Any], made: Made, begin: Progress) -> Iterator[Taken]:
         """Yield the rows of one partition in pieces, and report on them at the end.
@@ -178,6 +188,7 @@ class SourceRows:
         """
         late = count = 0
         reached: int | None = None
+        malformed = NOTHING
         task = self.exchange.partition
         for arrived in _chunks(batches):
             if PARTITION in arrived.column_names:
@@ -187,9 +198,10 @@ class SourceRows:
             if taken.rows.num_rows < taken.count:
                 made = replace(made, unchanged={})
             reached, late, count = later(reached, taken.reached), late + taken.late, count + taken.count
+            malformed = malformed.and_more(taken.malformed)
             yield taken
         if count:
-            self.exchange.report(Report(self.name, reached, late, count), (self.name, task))
+            self.exchange.report(Report(self.name, reached, late, count, malformed), (self.name, task))
 
     def watermark(self, micros: int) -> str:
         """Return a watermark in microseconds as SQL."""
@@ -201,21 +213,36 @@ class SourceRows:
         ids = np.arange(first, first + arrived.num_rows * _PARTITIONS, _PARTITIONS)
         times = [column.name for column in self.table.relation.columns if column.type == TIMESTAMP]
         arrived = without_zone(arrived, times).append_column(ROW_ID, pa.array(ids))
-        storage, held = task_storage(), self.table.watermark
-        with storage.reading(arrived) as name:
-            micros = begin.reached.get(self.name)
-            limit = None if held is None or micros is None else self.watermark(micros)
-            source = self._read(arrived, name, limit)
-            self._check(storage, source)
-            if held is None:
-                return Taken(self._made(arrived, made, source), None, None, 0, arrived.num_rows)
-            column = quoted(held.column)
-            late = "0" if limit is None else f"count(*) - count(*) FILTER (WHERE {column} >= {limit})"
-            seen = f"SELECT max(epoch_us({held.sql})), max(epoch_us({column})), {late} FROM {source}"
-            ((reached, latest, number),) = storage.run(seen)
-            drops = number and not self.table.keeps_late_rows
-            kept = f"(SELECT * FROM {source} WHERE {column} >= {limit})" if drops else source
-            return Taken(self._made(arrived, made, kept), reached, latest, int(number), arrived.num_rows)
+        micros = begin.reached.get(self.name)
+        limit = None if self.table.watermark is None or micros is None else self.watermark(micros)
+        rows = arriving(self.table, arrived.schema, (ROW_ID,))
+        with task_storage().reading(arrived) as name:
+            if not has_misread(arrived):
+                with suppress(SqlRunError, duckdb.Error):  # a value does not fit: each is read by itself
+                    return self._on_time(arrived, made, rows.strict(name), limit)
+            malformed = rows.found(task_storage(), name)
+            return replace(self._on_time(arrived, made, rows.lenient(name), limit), malformed=malformed)
+
+    def _on_time(self, arrived: pa.Table, made: Made, values: str, limit: str | None) -> Taken:
+        """Return the result of the query on the rows that are not late.
+
+        Args:
+            arrived: the rows, of texts.
+            made: the query.
+            values: the rows with the types of the source, as SQL.
+            limit: the watermark before them, as SQL.
+        """
+        storage, held, source = task_storage(), self.table.watermark, self._completed(values, limit)
+        self._check(storage, source)
+        if held is None:
+            return Taken(self._made(arrived, made, source), None, None, 0, arrived.num_rows)
+        column = quoted(held.column)
+        late = "0" if limit is None else f"count(*) - count(*) FILTER (WHERE {column} >= {limit})"
+        seen = f"SELECT max(epoch_us({held.sql})), max(epoch_us({column})), {late} FROM {source}"
+        ((reached, latest, number),) = storage.run(seen)
+        drops = number and not self.table.keeps_late_rows
+        kept = f"(SELECT * FROM {source} WHERE {column} >= {limit})" if drops else source
+        return Taken(self._made(arrived, made, kept), reached, latest, int(number), arrived.num_rows)
 
     def _made(self, arrived: pa.Table, made: Made, source: str) -> pa.Table:
         """Run the query on rows. Texts bypass DuckDB, which would copy them twice, unless the query leaves rows out."""
@@ -231,18 +258,15 @@ class SourceRows:
             rows = rows.append_column(name, arrived[column])
         return rows
 
-    def _read(self, arrived: pa.Table, name: str, watermark: str | None) -> str:
-        """Return the rows with the types of the source, its generated columns, and the watermark before them, as SQL."""
-        types: dict[str, SqlType] = {column.name: column.type for column in self.table.relation.columns}
-        given = [column for column in given_columns(self.table) if column in arrived.column_names]
-        items = [f"{read_sql(each, arrived.schema.field(each).type, types[each].duckdb)} AS {quoted(each)}" for each in given]
+    def _completed(self, values: str, limit: str | None) -> str:
+        """Return rows with the generated columns of the source, and the watermark before them where they keep it, as SQL."""
         if self.table.keeps_late_rows:
-            items.append(f"CAST({watermark or 'NULL'} AS {types[STAMP].duckdb}) AS {quoted(STAMP)}")
-        rows = f"SELECT {', '.join([*items, quoted(ROW_ID)])} FROM {name}"
+            kind = next(column.type.duckdb for column in self.table.relation.columns if column.name == STAMP)
+            values = f"SELECT *, CAST({limit or 'NULL'} AS {kind}) AS {quoted(STAMP)} FROM ({values})"
         if not self.table.generated:
-            return f"({rows})"
+            return f"({values})"
         made = ", ".join(f"{sql} AS {quoted(column)}" for column, sql in self.table.generated.items())
-        return f"(SELECT *, {made} FROM ({rows}))"
+        return f"(SELECT *, {made} FROM ({values}))"
 
     def _check(self, storage: Storage, rows: str) -> None:
         """Refuse NULL in a column that is NOT NULL.

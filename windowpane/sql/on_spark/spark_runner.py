@@ -24,6 +24,7 @@ from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.failures.bad_values import BadValues
+from windowpane.sql.failures.malformed_rows import MalformedRows
 from windowpane.sql.failures.stale import StaleViews, in_one_line
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.change_sets import ChangeSet, sweep
@@ -275,7 +276,7 @@ class SparkRunner:
 
     # --- in its transaction ----------------------------------------------------------------------------
 
-    def check_source(self, options: Mapping[str, str], place: Place) -> None:
+    def check_source(self, options: Mapping[str, str], place: Place, *, is_new: bool) -> None:
         """Refuse a connector that Spark does not have."""
         check_options(options, place)
 
@@ -290,6 +291,7 @@ class SparkRunner:
     def drop_table(self, table: TableInfo) -> None:
         """Stop filling a table, and forget what was read for it."""
         self._storage.run("DELETE FROM windowpane.files WHERE relation = ?", [table.relation.name])
+        MalformedRows(self._storage).drop(table.relation.name)
         if "connector" in table.options:
             self._queries.drop(table.relation.name)
             self._pending.close(table.relation.name)
@@ -374,6 +376,7 @@ class SparkRunner:
         view.job.drop()
         self._stale.drop(name, view.reads)
         self._bad_values.drop(name)
+        MalformedRows(self._storage).drop(name)
         self._deliveries.drop_view(view)
         self._changes.drop(name)
         self._queries.drop(name)

@@ -20,6 +20,7 @@ from windowpane.errors import MistakeError, present
 from windowpane.sql.catalog.entries import Catalog, ViewInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.failures.malformed_rows import MalformedRows
 from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter, ToStaging
 from windowpane.sql.on_spark.change_log import ChangeLog, write_shared
 from windowpane.sql.on_spark.change_sets import ChangeFile, Received, receive
@@ -204,6 +205,8 @@ class ViewBatches:
                     self._deliveries.view_tables.merge(view, number, staging)
                 self._pending.took_directly(name, number, outcome.before.text(), outcome.after.text())
                 self._show_watermarks(view, outcome)
+                for source, found in outcome.malformed.items():
+                    MalformedRows(self._storage).note(source, found, name)
         except BaseException:
             self._clock.reload()
             raise

@@ -5,7 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.malformed import POLICIES
 from windowpane.sql.parse.positions import Place
+
+MALFORMED = "malformed"
+"""The option of a source that says what becomes of its malformed rows."""
+
+
+def check_policy(options: Mapping[str, str], place: Place) -> None:
+    """Refuse a way to treat malformed rows that is none.
+
+    Raises:
+        UnsupportedSqlError: it is none.
+    """
+    if options.get(MALFORMED, "null") not in POLICIES:
+        known = ", ".join(map(repr, POLICIES))
+        message = f"{MALFORMED} = {options[MALFORMED]!r} is not supported. It is one of {known}."
+        raise UnsupportedSqlError(message, place.line, place.column)
+
+
+def check_local(path: str, place: Place) -> None:
+    """Refuse an address where a path of this machine is needed: it would be taken for a folder of that name.
+
+    Raises:
+        UnsupportedSqlError: it has a scheme.
+    """
+    if "://" in path:
+        message = f"path = {path!r} is not supported: files are read and written on this machine. Give a path without a scheme."
+        raise UnsupportedSqlError(message, place.line, place.column)
 
 
 def known_connector(options: Mapping[str, str], needed: Mapping[str, tuple[str, ...]], place: Place, sink: str = "") -> str:

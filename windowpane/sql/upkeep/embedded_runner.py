@@ -14,12 +14,20 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from windowpane.errors import StaleViewError, UnreadableFileError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
+from windowpane.errors import (
+    MalformedRowError,
+    StaleViewError,
+    UnreadableFileError,
+    UnsupportedSqlError,
+    UnsupportedStoreError,
+    WindowpaneError,
+)
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, shown_name
 from windowpane.sql.embedded import file_sources
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.failures.bad_values import BadValues
+from windowpane.sql.failures.malformed_rows import MalformedRows
 from windowpane.sql.failures.stale import StaleViews, in_one_line
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.parse.positions import Place
@@ -57,7 +65,9 @@ class EmbeddedRunner:
         self._deliveries, self._bad_values = deliveries, bad_values
         self._changes = StoredChanges(storage, catalog)
         self._stale, self._files = StaleViews(storage), file_sources.TakenFiles(storage)
-        self._unreadable: dict[str, UnreadableFileError] = {}
+        self._unreadable: dict[str, WindowpaneError] = {}
+        self._by_rows: set[str] = set()
+        self._malformed = MalformedRows(storage)
         self._tried: dict[str, str] = {}
         self._settling: dict[str, bool] = {}
 
@@ -117,7 +127,7 @@ class EmbeddedRunner:
 
         DuckDB ends a transaction with the first error in it, so the whole is done again: first with expressions of the view
         that failed in TRY, unless it is strict, then without the view, which is stale from then on. A file of a source that
-        cannot be read is skipped, until the next time.
+        cannot be read is read row by row; one that cannot be read so is skipped, until the next time.
 
         Raises:
             WindowpaneError: the action failed, or a view that it makes; nothing of it was kept.
@@ -131,8 +141,7 @@ class EmbeddedRunner:
                     result = action()
             except BaseException as failure:
                 self._forget()
-                if isinstance(failure, UnreadableFileError) and failure.path not in self._unreadable:
-                    self._unreadable[failure.path] = failure
+                if isinstance(failure, UnreadableFileError | MalformedRowError) and self._passes_over(failure):
                     continue
                 if not isinstance(failure, ViewFailure):
                     raise
@@ -144,6 +153,17 @@ class EmbeddedRunner:
             else:
                 self._settle()
                 return result
+
+    def _passes_over(self, failure: UnreadableFileError | MalformedRowError) -> bool:
+        """Say whether the action can be done again without a file as it was read, and prepare that."""
+        is_of_texts = isinstance(failure, UnreadableFileError) and failure.format in file_sources.BY_ROWS
+        if is_of_texts and failure.path not in self._by_rows:
+            self._by_rows.add(failure.path)
+            return True
+        if failure.path in self._unreadable:
+            return False
+        self._unreadable[failure.path] = failure
+        return True
 
     def _forget(self) -> None:
         """Drop what memory holds of a transaction that was rolled back."""
@@ -228,20 +248,23 @@ class EmbeddedRunner:
 
     # --- in its transaction ----------------------------------------------------------------------------
 
-    def check_source(self, options: Mapping[str, str], place: Place) -> None:
-        """Refuse a connector that reads no files, or options of one.
+    def check_source(self, options: Mapping[str, str], place: Place, *, is_new: bool) -> None:
+        """Refuse a connector that reads no files, or options of one; of a new source, a path that names nothing.
 
         Raises:
             SqlError: naming them.
         """
         file_sources.check_options(options, place)
+        if is_new and options:
+            file_sources.check_is_there(options["path"], place)
 
     def create_table(self, table: TableInfo) -> None:
         """The next flush fills it."""
 
     def drop_table(self, table: TableInfo) -> None:
-        """Forget which files were read for a table."""
+        """Forget which files were read for a table, and what was malformed in them."""
         self._files.drop(table.relation.name)
+        self._malformed.drop(table.relation.name)
 
     def job(self, name: str, node: Node, *, strict: bool) -> Job:
         """Return the operators of a view; those that have failed are NULL where they fail, unless it is strict."""
@@ -284,7 +307,7 @@ class EmbeddedRunner:
             ViewFailure: a view cannot take its changes; see ``attempt``.
         """
         for table in self._catalog.tables():
-            file_sources.take_new_files(self._storage, table, writer(table), self._files, self._unreadable)
+            file_sources.take_new_files(self._storage, table, writer(table), self._files, self._unreadable, self._by_rows)
         self._files.save()
         changes, stale = self._changes.of_tables(self._deliveries.followed()), self._stale.reasons()
         self._changes.forget()

@@ -67,8 +67,13 @@ class ViewRunner(Protocol):
 
     # --- in its transaction ----------------------------------------------------------------------------
 
-    def check_source(self, options: Mapping[str, str], place: Place) -> None:
+    def check_source(self, options: Mapping[str, str], place: Place, *, is_new: bool) -> None:
         """Refuse a connector, or options of one, that rows cannot be read with.
+
+        Args:
+            options: the options.
+            place: where they are written.
+            is_new: whether the source is made now; where one was made before may be empty by now.
 
         Raises:
             SqlError: naming them.

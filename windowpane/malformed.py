@@ -1,0 +1,305 @@
+"""Malformed rows: rows of a source that cannot be read, by one rule for every format and every source.
+
+A document that is no row of its format (a line that is no JSON, a message that is no object) is malformed as a whole; a cell
+whose text does not fit the type of its column is malformed in that column. What becomes of such a row is one of ``POLICIES``:
+
+- ``null``: a document is left out, a cell is NULL, as in RisingWave (``src/connector/src/parser``); a row without a value for its
+  key, or for another column that needs one, is left out, too;
+- ``drop``: the row is left out;
+- ``fail``: the first one is an error.
+
+Whatever the policy, each is counted and kept as data: source, position, column, value, reason. The rows around it are taken.
+
+A reader of a format cuts what it read into ``Cells``: the text of each column by row. What knows the types of the columns (DuckDB
+for SQL, Arrow for DataFrames) then tells texts that fit from those that do not.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Literal, get_args
+
+import pyarrow as pa
+
+from windowpane.hidden_columns import ORIGIN
+
+Policy = Literal["null", "drop", "fail"]
+POLICIES: Final[tuple[str, ...]] = get_args(Policy)
+"""What may become of a malformed row."""
+
+MOST_SHOWN = 100
+"""So many malformed rows of a source are shown one by one; all are counted."""
+
+_WIDEST = 200
+
+
+@dataclass(frozen=True)
+class MalformedRow:
+    """A row that cannot be read.
+
+    Attributes:
+        source: the name of the source.
+        position: where in it: ``path, line 3``, or topic, partition and offset; ``""`` where the source has none.
+        column: the column whose value does not fit; ``None`` where the whole row cannot be read.
+        value: the text that was read.
+        reason: what is wrong with it.
+    """
+
+    source: str
+    position: str
+    column: str | None
+    value: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        column = "" if self.column is None else f"column {self.column!r}"
+        return f"{', '.join(filter(None, (self.source, self.position, column)))}: {self.value!r}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Misread:
+    """A document that is no row of its format.
+
+    Attributes:
+        position: where it is.
+        value: its text.
+        reason: why it is none.
+        row: the number of the row that was made of it all the same; ``None`` where none was.
+    """
+
+    position: str
+    value: str
+    reason: str
+    row: int | None = None
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The texts of rows, by column, and the documents beside them that are no rows.
+
+    Attributes:
+        columns: by name, the text of each row; ``None`` for NULL.
+        positions: of each row.
+        misread: the documents that are no rows.
+        absent: columns that no row can have.
+    """
+
+    columns: Mapping[str, Sequence[str | None]]
+    positions: Sequence[str]
+    misread: Sequence[Misread]
+    absent: Sequence[str] = ()
+
+    def table(self, policy: str) -> pa.Table:
+        """Return the texts as an Arrow table, with the position of each row in ``ORIGIN``."""
+        texts = {name: pa.array(cells, pa.string()) for name, cells in {**self.columns, ORIGIN: self.positions}.items()}
+        odd = {each.row for each in self.misread} - {None}
+        if policy == "null" or not odd:
+            return pa.table(texts)
+        return pa.table(texts).filter(pa.array([number not in odd for number in range(len(self.positions))]))
+
+
+def shortened(text: str) -> str:
+    """Return a value as it is shown."""
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+# --- JSON ----------------------------------------------------------------------------------------------
+
+
+class _Number(str):
+    """A number as it is written, so that no digit is lost."""
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no value of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_no_constant)
+
+
+def json_cells(documents: Iterable[tuple[str, bytes]], columns: Sequence[str], as_json: Collection[str] = ()) -> Cells:
+    """Return the cells of JSON documents, each of which is a row, an object.
+
+    Names match whatever their case, one of the very spelling first; a column that an object lacks is NULL.
+
+    Args:
+        documents: the position of each, and its bytes.
+        columns: the names of the columns.
+        as_json: those of them whose cells are JSON; a text of the others is without its quotes.
+    """
+    texts: dict[str, list[str | None]] = {name: [] for name in columns}
+    positions: list[str] = []
+    misread: list[Misread] = []
+    for position, document in documents:
+        found = _object(document)
+        if isinstance(found, str):
+            misread.append(Misread(position, shortened(document.decode("utf-8", "replace")), found))
+            continue
+        folded = {name.lower(): value for name, value in found.items()}
+        positions.append(position)
+        for name, cells in texts.items():
+            value = found[name] if name in found else folded.get(name.lower())
+            cells.append(_cell(value, name in as_json))
+    return Cells(texts, positions, misread)
+
+
+def json_documents(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Cut a file of JSON into documents: one a line, or the elements of one array; each with its position in the file.
+
+    An object may be written on several lines.
+    """
+    if content.lstrip()[:1] == b"[":
+        yield from _elements(content)
+        return
+    lines = content.split(b"\n")
+    number = 0
+    while number < len(lines):
+        first, number = number, number + 1
+        document = lines[first]
+        if not document.strip():
+            continue
+        if not _is_json(document) and document.strip() == b"{":
+            end = next((at for at in range(first + 1, len(lines)) if lines[at].rstrip() == b"}"), None)
+            if end is not None:
+                document, number = b"\n".join(lines[first : end + 1]), end + 1
+        yield f"line {first + 1}", document
+
+
+def _elements(content: bytes) -> Iterator[tuple[str, bytes]]:
+    try:
+        elements = _DECODER.decode(content.decode("utf-8"))
+    except (UnicodeDecodeError, ValueError):
+        yield "line 1", content
+        return
+    for number, element in enumerate(elements, start=1):
+        yield f"element {number}", json_text(element).encode("utf-8")
+
+
+def _is_json(document: bytes) -> bool:
+    return not isinstance(_object(document), str)
+
+
+def _object(document: bytes) -> dict[str, Any] | str:
+    """Return the object that a document is, or why it is none."""
+    try:
+        found = _DECODER.decode(document.decode("utf-8-sig").strip())
+    except UnicodeDecodeError as error:
+        return f"it is not UTF-8: {error.reason} at byte {error.start}"
+    except json.JSONDecodeError as error:
+        return f"it is no JSON: {error.msg} at character {error.pos + 1}"
+    except (ValueError, RecursionError) as error:
+        return f"it is no JSON: {error}"
+    return found if isinstance(found, dict) else "it is JSON, but no object"
+
+
+def _cell(value: Any, as_json: bool) -> str | None:
+    return value if value is None or (isinstance(value, str) and not as_json) else json_text(value)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON, numbers as they were written."""
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{json_text(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(json_text, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+# --- CSV -----------------------------------------------------------------------------------------------
+
+_DELIMITERS = (",", ";", "\t", "|")
+
+
+def csv_delimiter(content: bytes, columns: Sequence[str]) -> str:
+    """Return the delimiter by which the heading of a CSV file has most of the columns."""
+    heading = content.partition(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r")
+    return max(_DELIMITERS, key=lambda each: len(_places(next(csv.reader([heading], delimiter=each), []), columns)))
+
+
+def csv_cells(content: bytes, columns: Sequence[str], delimiter: str, *, heading: bool = True, null: str = "") -> Cells:
+    """Return the cells of a CSV file; a row with too few fields is NULL in the others, of one with too many the rest is left out.
+
+    Args:
+        content: the file.
+        columns: the names of the columns.
+        delimiter: the separator of fields.
+        heading: whether the first line names the columns; without it fields are in the order of ``columns``.
+        null: the text of NULL.
+    """
+    texts: dict[str, list[str | None]] = {name: [] for name in columns}
+    positions: list[str] = []
+    misread: list[Misread] = []
+    places, width = {name: place for place, name in enumerate(columns)}, len(columns)
+    for record in _records(content, delimiter):
+        if heading:
+            heading, places, width = False, _places(record.fields, columns), len(record.fields)
+            continue
+        if not record.fields and not record.reason:
+            continue
+        position, is_whole = f"line {record.line}", len(record.fields) == width
+        if record.reason or not is_whole:
+            reason = record.reason or f"it has {len(record.fields)} fields for {width} columns"
+            misread.append(Misread(position, shortened(record.text), reason, None if record.reason else len(positions)))
+        if record.reason:
+            continue
+        positions.append(position)
+        for name, cells in texts.items():
+            place = places.get(name)
+            value = record.fields[place] if place is not None and place < len(record.fields) else null
+            cells.append(None if value == null else value)
+    return Cells(texts, positions, misread, [name for name in columns if name not in places])
+
+
+@dataclass(frozen=True)
+class _Record:
+    line: int
+    text: str
+    fields: Sequence[str] = ()
+    reason: str = ""
+
+
+def _records(content: bytes, delimiter: str) -> Iterator[_Record]:
+    """Yield the records of a file; behind one that is none the next line is read anew."""
+    lines = list(io.StringIO(content.decode("utf-8-sig", "surrogateescape"), newline=""))
+    at = 0
+    while at < len(lines):
+        reader, before = csv.reader(islice(lines, at, None), delimiter=delimiter, strict=True), 0
+        try:
+            for fields in reader:
+                text = "".join(lines[at + before : at + reader.line_num]).rstrip("\r\n")
+                yield _checked(_Record(at + before + 1, text, fields))
+                before = reader.line_num
+            return
+        except csv.Error as error:
+            at += before + 1
+            yield _Record(at, _shown(lines[at - 1].rstrip("\r\n")), reason=f"it is no row of CSV: {error}")
+
+
+def _checked(record: _Record) -> _Record:
+    """Return a record, or why it is none, where its bytes are no text."""
+    if record.text.isascii():
+        return record
+    try:
+        record.text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return _Record(record.line, _shown(record.text), reason=f"it is not UTF-8, from its character {error.start + 1} on")
+    return record
+
+
+def _shown(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _places(heading: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
+    """Return where in the heading columns are; one of the very spelling comes first."""
+    exact = {name: place for place, name in enumerate(heading)}
+    folded = {name.strip().lower(): place for place, name in enumerate(heading)}
+    found = {name: exact.get(name, folded.get(name.lower())) for name in columns}
+    return {name: place for name, place in found.items() if place is not None}

@@ -1,0 +1,219 @@
+"""Malformed rows of sources, in SQL: found, left out or made NULL, counted and listed; ``windowpane.malformed`` has the rule.
+
+Rows arrive as texts. They are read with the types of the table first; where one does not fit, each cell in ``TRY``.
+
+State: ``windowpane.malformed``, one row for each malformed cell or document, in the transaction that takes the rows around it,
+with the view that read it, where rows of the source are not stored. A source has at most ``MOST_SHOWN``; further ones are counted
+together in a row without position. They are deleted with the source or the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from windowpane.errors import MalformedRowError, WindowpaneError
+from windowpane.hidden_columns import MISREAD, ORIGIN
+from windowpane.malformed import MOST_SHOWN, MalformedRow, shortened
+from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted, text_literal
+from windowpane.sql.failures.trying import computed
+from windowpane.sql.parse.connector_options import MALFORMED
+
+_REQUIRED = "the column is NOT NULL"
+_UNREAD = "it is no row of its format, as a text that is no JSON"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The malformed rows of a batch.
+
+    Attributes:
+        shown: some of them.
+        count: how many there are.
+    """
+
+    shown: tuple[MalformedRow, ...] = ()
+    count: int = 0
+
+    def and_more(self, other: Found) -> Found:
+        """Return these with others."""
+        return Found((*self.shown, *other.shown)[:MOST_SHOWN], self.count + other.count)
+
+
+def text_rows(
+    info: TableInfo, casts: Mapping[str, str], *, beside: Collection[str] = (), others: tuple[str, ...] = ()
+) -> TextRows:
+    """Return how the texts of a source become values of a table.
+
+    Args:
+        info: the table.
+        casts: by column, the SQL that reads its text.
+        beside: those of the columns ``ORIGIN`` and ``MISREAD`` that rows have.
+        others: further columns, which are passed on.
+    """
+    required = {column.name for column in info.relation.visible if column.not_null}
+    policy = info.options.get(MALFORMED, "null")
+    return TextRows(info.relation.name, casts, required, info.relation.key, policy, beside, others)
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """How the texts of a source become values of a table.
+
+    Args:
+        source: the name of the source.
+        casts: by column, the SQL that reads its text.
+        required: columns that need a value.
+        keys: columns whose text must fit.
+        policy: what becomes of a row that cannot be read.
+        beside: those of the columns ``ORIGIN`` and ``MISREAD`` that rows have.
+        others: further columns, which are passed on.
+    """
+
+    source: str
+    casts: Mapping[str, str]
+    required: Collection[str] = ()
+    keys: Collection[str] = ()
+    policy: str = "null"
+    beside: Collection[str] = ()
+    others: tuple[str, ...] = ()
+
+    def strict(self, rows: str) -> str:
+        """Return the query of the values; a text that does not fit is an error of it."""
+        items = [f"{sql} AS {quoted(name)}" for name, sql in self.casts.items()]
+        return f"SELECT {', '.join([*items, *map(quoted, self.others)])} FROM {rows}"
+
+    def lenient(self, rows: str) -> str:
+        """Return the query of the values where some texts do not fit; run it inside ``Storage.trying``."""
+        items = [f"TRY({sql}) AS {quoted(name)}" for name, sql in self.casts.items()]
+        lost = [f"TRY({self.casts[name]}) IS NULL" for name in self.casts if name in self.required]
+        lost += [self._is_misfit(name) for name in self.casts if self.policy == "drop" or name in self.keys]
+        if MISREAD in self.beside:
+            lost.append(f"{quoted(MISREAD)} IS NOT NULL")
+        where = f" WHERE NOT ({' OR '.join(f'({each})' for each in lost)})" if lost else ""
+        return f"SELECT {', '.join([*items, *map(quoted, self.others)])} FROM {rows}{where}"
+
+    def found(self, storage: Storage, rows: str, within: str = "") -> Found:
+        """Return the malformed rows among some; run it inside ``Storage.trying``.
+
+        Args:
+            storage: has them.
+            rows: their name.
+            within: what ``ORIGIN`` begins with, which is not in the rows.
+
+        Raises:
+            MalformedRowError: there is one, and the policy is to fail.
+        """
+        found, place = Found(), f"{text_literal(within)} || {quoted(ORIGIN)}" if ORIGIN in self.beside else "''"
+        if MISREAD in self.beside:
+            found = found.and_more(self._select(storage, rows, place, None, MISREAD, f"{quoted(MISREAD)} IS NOT NULL"))
+        is_row = f"{quoted(MISREAD)} IS NULL AND " if MISREAD in self.beside else ""
+        for name in self.casts:
+            found = found.and_more(self._select(storage, rows, place, name, name, is_row + self._is_misfit(name)))
+            if name in self.required:
+                found = found.and_more(self._select(storage, rows, place, name, name, f"{is_row}{quoted(name)} IS NULL"))
+        self.refuse(found)
+        return found
+
+    def refuse(self, found: Found) -> None:
+        """Raise the first of malformed rows, if the policy is to fail."""
+        if self.policy == "fail" and found.shown:
+            raise MalformedRowError(found.shown[0])
+
+    def _is_misfit(self, name: str) -> str:
+        return f"{quoted(name)} IS NOT NULL AND TRY([{self.casts[name]}]) IS NULL"
+
+    def _select(self, storage: Storage, rows: str, place: str, column: str | None, shown: str, where: str) -> Found:
+        items = f"CAST({place} AS VARCHAR), {_text(shown)}, count(*) OVER ()"
+        listed = storage.run(f"SELECT {items} FROM {rows} WHERE {where} LIMIT {MOST_SHOWN}")
+        each = tuple(
+            MalformedRow(self.source, position or "", column, value and shortened(value), self._reason(column, value))
+            for position, value, _ in listed
+        )
+        return Found(each, int(listed[0][2]) if listed else 0)
+
+    def _reason(self, column: str | None, value: str | None) -> str:
+        if column is None:
+            return _UNREAD
+        return _REQUIRED if value is None else _said(quoted(column), self.casts[column], value)
+
+
+def _text(name: str) -> str:
+    """Return the text of a column, which may have arrived as bytes."""
+    return f"CASE WHEN typeof({quoted(name)}) = 'BLOB' THEN {quoted(name)}::BLOB::VARCHAR ELSE {quoted(name)}::VARCHAR END"
+
+
+@cache
+def _scratch() -> Storage:
+    """Reads a text to get its error: in the store the error would end the transaction."""
+    return Storage(":memory:")
+
+
+def _said(column: str, cast: str, value: str) -> str:
+    storage = _scratch()
+    try:
+        with storage.transaction():
+            storage.run(f"{computed(cast)} FROM (SELECT {text_literal(value)} AS {column})")
+    except (WindowpaneError, duckdb.Error) as error:
+        return str(error).split("\n")[0].rstrip(".")
+    return "it does not fit"
+
+
+class MalformedRows:
+    """Counts and lists the malformed rows of sources."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Keep them in ``storage``."""
+        self._storage = storage
+
+    def note(self, source: str, found: Found, reader: str | None = None) -> None:
+        """Count malformed rows of a source, in the transaction that takes the rows around them.
+
+        Args:
+            source: the source.
+            found: its malformed rows.
+            reader: the view that reads the source itself, ``None`` where the rows are stored.
+        """
+        if not found.count:
+            return
+        where, whose = "WHERE source = ? AND reader IS NOT DISTINCT FROM ?", [source, reader]
+        held = int(self._storage.run(f"SELECT count(*) FROM windowpane.malformed {where}", whose)[0][0])
+        shown = found.shown[: max(0, MOST_SHOWN - held)]
+        insert = "INSERT INTO windowpane.malformed VALUES (?, ?, ?, ?, ?, ?, ?, now())"
+        for row in shown:
+            self._storage.run(insert, [*whose, row.position, row.column, row.value, row.reason, 1])
+        further = found.count - len(shown)
+        if not further:
+            return
+        if self._storage.run(f"SELECT 1 FROM windowpane.malformed {where} AND position IS NULL", whose):
+            add = f"UPDATE windowpane.malformed SET count = count + ? {where} AND position IS NULL"
+            self._storage.run(add, [further, *whose])
+        else:
+            self._storage.run(insert, [*whose, None, None, None, "further malformed rows", further])
+
+    def drop(self, name: str) -> None:
+        """Forget those of a source, or those that a view has read."""
+        self._storage.run("DELETE FROM windowpane.malformed WHERE source = ? OR reader = ?", [name, name])
+
+    def listed(self) -> pa.Table:
+        """Return what ``SHOW ERRORS`` shows of them."""
+        return self._storage.arrow(
+            "SELECT reader, source, position, field, value, reason, count, first_seen FROM windowpane.malformed "
+            "ORDER BY first_seen, source, reader, position IS NULL, rowid"
+        )
+
+
+NOTHING: Final = Found()
+"""No malformed row."""
+
+
+def found_in(rows: Sequence[MalformedRow]) -> Found:
+    """Return documents that are no rows as what was found."""
+    return Found(tuple(rows[:MOST_SHOWN]), len(rows))
