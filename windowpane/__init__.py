@@ -26,6 +26,7 @@ from windowpane.errors import WindowpaneError
 from windowpane.guidance import unknown_name
 from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, WindowJoin
 from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
+from windowpane.malformed import MalformedRow
 from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.query_progress import Progress, progress
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
@@ -109,6 +110,7 @@ __all__ = [
     "KeyedAsOfStreams",
     "KeyedStream",
     "KeyedStreams",
+    "MalformedRow",
     "OutputTag",
     "OverResult",
     "OverSelection",

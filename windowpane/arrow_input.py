@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from windowpane.malformed import Policy
+
 if TYPE_CHECKING:
     from windowpane.spark.sources.arrow_rows import ArrowRows, BatchFunction
 
@@ -52,6 +54,7 @@ def read_in_arrow(
     header: bool = False,
     delimiter: str = ",",
     null: str = "",
+    malformed: Policy = "fail",
     streaming: bool = True,
     **options: Any,
 ) -> ArrowRows:
@@ -69,6 +72,10 @@ def read_in_arrow(
         header: for CSV, whether the first line names the columns; else they are those of the schema, in its order.
         delimiter: for CSV, the separator of values.
         null: for CSV, how NULL is written.
+        malformed: for CSV and JSON, what becomes of a row that cannot be read: ``fail`` stops the query at the first; ``null``
+            leaves out what is no row, and makes values that do not fit NULL; ``drop`` leaves out the whole row. All are counted
+            (``wp.progress``), and are rows of the output ``malformed`` of ``start``, beside which ``fail`` is ``null``. A row
+            whose event time does not fit is left out.
         streaming: whether to wait for new files.
         options: of Spark's file source, such as ``maxFilesPerTrigger``, ``pathGlobFilter`` or ``latestFirst``.
 
@@ -77,8 +84,9 @@ def read_in_arrow(
 
     Raises:
         InvalidSpecError: the schema is not understood, or Arrow does not read the format.
-        UnreadableFileError: when the query runs and a file does not fit the format or the schema; Spark's reader would have made
-            NULLs of it.
+        MalformedRowError: when the query runs and a row of CSV or JSON cannot be read, with ``malformed="fail"``; Spark's reader
+            would have made NULLs of it.
+        UnreadableFileError: when the query runs and a file of Parquet does not fit the schema.
 
     Example:
         >>> bids = wp.read_in_arrow(spark, "landing/bids", "k bigint, price bigint, ts timestamp", "csv", maxFilesPerTrigger=4)
@@ -86,4 +94,5 @@ def read_in_arrow(
     """
     from windowpane.spark.sources.arrow_files import CsvFormat, arrow_files
 
-    return arrow_files(spark, path, schema, format, CsvFormat(header, delimiter, null), options, streaming)
+    written = CsvFormat(header, delimiter, null)
+    return arrow_files(spark, path, schema, format, written, options, streaming=streaming, malformed=malformed)

@@ -103,6 +103,15 @@ class Cells:
         return pa.table(texts).filter(pa.array([number not in odd for number in range(len(self.positions))]))
 
 
+ROWS: Final = pa.schema([(name, pa.string()) for name in ("source", "position", "column", "value", "reason")])
+"""Malformed rows as an Arrow table."""
+
+
+def rows_table(rows: Sequence[MalformedRow]) -> pa.Table:
+    """Return malformed rows as a table of ``ROWS``."""
+    return pa.table([pa.array([getattr(row, name) for row in rows], pa.string()) for name in ROWS.names], schema=ROWS)
+
+
 def shortened(text: str) -> str:
     """Return a value as it is shown."""
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from windowpane.malformed import MalformedRow
 
 
 @dataclass(frozen=True)
@@ -13,9 +15,12 @@ class Progress(Mapping[str, Any]):
 
     Attributes:
         operators: the same by the name of each operator, as ``wp.stream(..., name=...)`` gives it.
+        malformed: some of the rows of its sources that could not be read, each with source, position, column, value and reason;
+            the counter ``malformed`` says how many there are.
     """
 
     operators: Mapping[str, Mapping[str, Any]]
+    malformed: Sequence[MalformedRow] = ()
 
     def __getitem__(self, counter: str) -> Any:
         found = [counters[counter] for counters in self.operators.values() if counter in counters]
@@ -51,9 +56,13 @@ def progress(query: Any) -> Progress:
     Example:
         >>> wp.progress(query)["late_dropped"]
         3
+        >>> wp.progress(query).malformed[0].reason
+        'it is no JSON: Expecting value at character 1'
         >>> wp.progress(query).operators["windowpane"]["firings"]
         12
     """
     from windowpane.spark.queries.counted import counted
 
-    return Progress(counted(query))
+    found = counted(query)
+    malformed = [row for counters in found.values() for row in counters.pop("malformed_rows", ())]
+    return Progress(found, malformed)

@@ -1,6 +1,7 @@
 """``wp.progress``: every counter, whether rows come or not, and whoever started the query."""
 
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -78,7 +79,7 @@ def test_a_quiet_query_answers_before_its_first_row_and_long_after_its_last(spar
         assert wp.progress(query).operators["mine"].keys() == set(COUNTERS)
         query.processAllAvailable()
         while any(each.observedMetrics for each in query.recentProgress):
-            query.awaitTermination(0.2)
+            time.sleep(0.2)
         found = wp.progress(query)
     finally:
         query.stop()

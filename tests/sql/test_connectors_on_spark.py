@@ -94,13 +94,13 @@ def test_lines_of_a_socket_arrive_and_a_new_session_connects_again(spark, tmp_pa
 
 
 def test_a_source_that_never_rests_does_not_hold_up_a_flush(spark, monkeypatch) -> None:
-    slow, append = 1.5, Ingest._append  # seconds a batch, while rows come every second
+    slow, take = 1.5, Ingest.take  # seconds a batch, while rows come every second
 
-    def slowly(self, info, batch) -> None:
+    def slowly(self, name, batch, number) -> None:
         time.sleep(slow)
-        append(self, info, batch)
+        take(self, name, batch, number)
 
-    monkeypatch.setattr(Ingest, "_append", slowly)
+    monkeypatch.setattr(Ingest, "take", slowly)
     with Session(spark) as session:
         session.run("SET streaming_parallelism = 1")
         session.run("CREATE TABLE numbers (value bigint) WITH (connector = 'rate', rowsPerSecond = '10')")
@@ -156,3 +156,20 @@ def test_a_folder_of_parquet_without_a_file_is_refused_with_the_way_out(spark, t
         pq.write_table(pa.table({"name": ["a"], "at": pa.array([0], pa.timestamp("us", "UTC"))}), tmp_path / "in" / "1.parquet")
         session.run("FLUSH")
         assert session.query("SELECT * FROM names").rows() == [("a",)]
+
+
+@pytest.mark.parametrize("kind", ["SOURCE", "TABLE"])
+def test_malformed_rows_stop_no_source(spark, tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.json").write_text('{"k": 1, "v": "a"}\nno json\n{"k": "x", "v": "b"}\n{"k": 3, "v": "c"}\n')
+    with Session(spark) as session:
+        session.run(f"CREATE {kind} s (k int, v varchar) WITH (connector = 'json', path = '{folder}')")
+        session.run("CREATE MATERIALIZED VIEW rows AS SELECT v, k FROM s; FLUSH")
+        assert sorted(session.query("SELECT * FROM rows").rows()) == [("a", 1), ("b", None), ("c", 3)]
+        shown = session.query("SHOW ERRORS").dicts()
+        assert sorted((each["Column"] or "", each["Value"]) for each in shown) == [("", "no json"), ("k", "x")]
+        assert all(each["Source"] == "s" and each["Position"].endswith("/in/a.json") for each in shown)
+        (folder / "b.json").write_text('{"k": 4, "v": "d"}\n')
+        session.run("FLUSH")
+        assert session.query("SELECT count(*), count(k) FROM rows").rows() == [(4, 3)]

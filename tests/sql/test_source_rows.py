@@ -9,7 +9,7 @@ import pytest
 from windowpane.errors import MalformedRowError
 from windowpane.hidden_columns import MISREAD, ORIGIN
 from windowpane.sql import Session
-from windowpane.sql.catalog.entries import ROW_ID
+from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.on_spark.batch_writing import Outcome
 from windowpane.sql.on_spark.rowwise import without_zone
 from windowpane.sql.on_spark.source_rows import Made, Progress, Report, SourceRows
@@ -56,7 +56,9 @@ def taken(columns: str, rows: pa.Table, options: str = "") -> tuple[list[dict[st
     """Return what a task makes of rows of a source, and its report."""
     with Session(":memory:") as session:
         session.run(f"CREATE SOURCE s ({columns}) WITH (connector = 'json', path = '.'{options})")
-        source = SourceRows(session._catalog.entries["s"], Exchange())
+        info = session._catalog.entries["s"]
+        assert isinstance(info, TableInfo)
+        source = SourceRows(info, Exchange())
     tables = [each.rows for each in source.taken(rows.to_batches(), Made({}, f"SELECT * FROM {INPUT}"), Progress())]
     names = [name for name in tables[0].column_names if name != ROW_ID]
     return pa.concat_tables(tables).select(names).to_pylist(), source.exchange.reports[0]

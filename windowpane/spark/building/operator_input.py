@@ -147,6 +147,16 @@ class BothSides:
         return self.left.explanation + self.right.explanation
 
 
+def detour(reads: OperatorInput) -> str | None:
+    """Return why rows that may be malformed go through Spark, ``None`` where they do not."""
+    sides = (reads.left, reads.right) if isinstance(reads, BothSides) else (reads,)
+    for side in sides:
+        made = side.source.made if isinstance(side, SourceRows) else None
+        if made is not None and made.reading is not None and isinstance(side, SourceRows):
+            return side.way_through_spark()
+    return None
+
+
 def buckets_of(source: Source, is_side: bool) -> Buckets:
     """Return how many buckets the rows of a source are spread over.
 

@@ -22,6 +22,7 @@ from windowpane.engines.protocol import Engine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownOutputError
 from windowpane.guidance import instead_of_argument
+from windowpane.malformed import ROWS
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
 from windowpane.planning.joins import JoinPlan
@@ -38,12 +39,14 @@ from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.queries.settings import Buckets, choose_settings
 from windowpane.spark.queries.worker_python import check_worker_python
+from windowpane.spark.sources.arrow_rows import Reading
 from windowpane.spark.sources.column_names import refuse_alike
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
+from windowpane.spark.stages.between_operators import MALFORMED
 from windowpane.spark.stages.blob_state import SparkBlobStore
-from windowpane.spark.stages.types import TIMESTAMP
-from windowpane.spark.stages.wire import COUNTERS, WATERMARK_ROW, Wire, counter_columns, wire_of
+from windowpane.spark.stages.types import TIMESTAMP, spark_schema
+from windowpane.spark.stages.wire import COUNTERS, MALFORMED_COUNT, WATERMARK_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
 
 AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram | JoinProgram
@@ -67,6 +70,10 @@ class Operator:
     behind: int = 0
     history: Any = None
     next_watermark: NextWatermark | None = None
+
+
+MALFORMED_OUTPUT = "malformed"
+"""The name of the output of malformed rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +122,7 @@ class BuiltProgram:
     def counted(self) -> dict[str, tuple[str, ...]]:
         """The names of the counters of each operator, those of earlier programs of the query first."""
         earlier = (source.upstream.counted for source in self.sources if source.upstream is not None)
-        mine = {self._counted_as(number): self.counters for number in range(1, len(self.operators) + 1)}
+        mine = {self._counted_as(number): (*self.counters, MALFORMED_COUNT) for number in range(1, len(self.operators) + 1)}
         return {name: counters for found in (*earlier, mine) for name, counters in found.items()}
 
     def _counted_as(self, number: int) -> str:
@@ -220,7 +227,9 @@ class BuiltProgram:
     def side_outputs(self) -> dict[str, Output]:
         """The side outputs of this program and those before it, by the name of their program and their own."""
         earlier = {} if self.source.upstream is None else self.source.upstream.side_outputs
-        return {**earlier, **{f"{self.name}.{name}": output for name, output in self.outputs.items() if name != "main"}}
+        malformed = Output(MALFORMED_OUTPUT, MALFORMED, ROWS, spark_schema(ROWS))
+        read = {f"{self.name}.{MALFORMED_OUTPUT}": malformed} if self._own_readings else {}
+        return {**earlier, **read, **{f"{self.name}.{name}": output for name, output in self.outputs.items() if name != "main"}}
 
     @property
     def output_names(self) -> list[str]:
@@ -247,6 +256,17 @@ class BuiltProgram:
         if name in self.output_names or name in self.side_outputs:
             return self.written(name)
         raise UndeclaredSideOutputError(name, self.output_names[1:])
+
+    @property
+    def readings(self) -> list[Reading]:
+        """How its sources read rows that may be malformed, those of earlier programs of the query first."""
+        earlier = [reading for source in self.sources if source.upstream is not None for reading in source.upstream.readings]
+        return [*earlier, *self._own_readings]
+
+    @property
+    def _own_readings(self) -> list[Reading]:
+        made = [source.made for source in self.sources if source.made is not None]
+        return [each.reading for each in made if each.reading is not None]
 
     def output(self, name: str) -> Any:
         """Return a DataFrame of output ``name``."""

@@ -6,6 +6,8 @@ batch with their schema.
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,11 +16,14 @@ from py4j.protocol import Py4JError
 
 from windowpane.engines.join.program import JOIN_COUNTERS, JoinCounters
 from windowpane.engines.rolling.program import ROLLING_COUNTERS, RollingCounters
-from windowpane.spark.stages.wire import COUNTERS
+from windowpane.malformed import MOST_SHOWN, MalformedRow
+from windowpane.spark.stages.wire import COUNTERS, MALFORMED_ROWS
 
 _KINDS = (COUNTERS, JOIN_COUNTERS, ROLLING_COUNTERS)
 _SIZES = {*JoinCounters.gauges, *RollingCounters.gauges, "watermark", "watermark_held_by"}
 """What is so at the end of a batch, and is not added up."""
+
+_NOT_COUNTED = {MALFORMED_ROWS, "watermark", "watermark_held_by"}
 
 _STARTED: dict[str, Mapping[str, tuple[str, ...]]] = {}
 """By the id of a run: the counters of each operator, where no plan can be read (Connect)."""
@@ -53,12 +58,15 @@ def _added(found: Mapping[str, Mapping[str, Any]], batch: Mapping[str, Mapping[s
     for name, counters in batch.items():
         held = total.setdefault(name, {})
         for counter, value in counters.items():
-            held[counter] = value if counter in _SIZES else held.get(counter, 0) + value
+            if counter == MALFORMED_ROWS:
+                held[counter] = (*held.get(counter, ()), *value)[:MOST_SHOWN]
+            else:
+                held[counter] = value if counter in _SIZES else held.get(counter, 0) + value
     return total
 
 
 def _of_batch(batch: Any) -> dict[str, dict[str, Any]]:
-    metrics = {name: _fields(row) for name, row in batch["observedMetrics"].items()}
+    metrics = {name: _shown(_fields(row)) for name, row in batch["observedMetrics"].items()}
     return {name: fields for name, fields in metrics.items() if _is_ours(fields)}
 
 
@@ -71,6 +79,15 @@ def _fields(row: Any) -> dict[str, Any]:
     return fields
 
 
+def _shown(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return metrics with the malformed rows that they show."""
+    if MALFORMED_ROWS not in fields:
+        return fields
+    shown = fields[MALFORMED_ROWS]
+    rows = [] if shown is None else json.loads(base64.b64decode(shown))
+    return {**fields, MALFORMED_ROWS: tuple(MalformedRow(**row) for row in rows)}
+
+
 def _is_ours(names: Iterable[str]) -> bool:
     return any(set(kind) <= set(names) for kind in _KINDS)
 
@@ -81,7 +98,7 @@ def _last_executed(query: Any) -> list[tuple[int, dict[str, dict[str, Any]]]]:
         batch = query._jsq.streamingQuery().lastExecution()
         metrics = batch.observedMetrics()
         rows = {name: metrics.get(name).get() for name in _in_plan(query) if metrics.contains(name)}
-        found = {name: {each: row.getAs(each) for each in row.schema().fieldNames()} for name, row in rows.items()}
+        found = {name: _shown({each: row.getAs(each) for each in row.schema().fieldNames()}) for name, row in rows.items()}
         return [(int(batch.currentBatchId()), found)] if found else []
     except (AttributeError, TypeError, Py4JError):
         return []
@@ -90,7 +107,9 @@ def _last_executed(query: Any) -> list[tuple[int, dict[str, dict[str, Any]]]]:
 def _at_first(query: Any) -> dict[str, dict[str, Any]]:
     """Return the counters of operators that have counted nothing."""
     operators = _STARTED.get(str(query.runId)) or _in_plan(query)
-    return {name: dict.fromkeys(counters, 0) for name, counters in operators.items()}
+    return {
+        name: dict.fromkeys((each for each in counters if each not in _NOT_COUNTED), 0) for name, counters in operators.items()
+    }
 
 
 def _in_plan(query: Any) -> dict[str, tuple[str, ...]]:

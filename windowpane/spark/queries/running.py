@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Sink, SinkFunction, folder_columns
+from windowpane.spark.building.operator_input import detour
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
@@ -23,6 +25,7 @@ from windowpane.spark.queries.counted import note_operators
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
+from windowpane.spark.stages.between_operators import MALFORMED
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
@@ -44,6 +47,9 @@ def start(
     if not sinks:
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
     outputs = {name: built.written(name) for name in sinks}
+    writes_malformed = any(output.number == MALFORMED for output in outputs.values())
+    if writes_malformed:
+        _check_malformed(built)
     _check_trigger(trigger)
     _check_idleness(built, trigger or {})
     if flush_at_end:
@@ -57,10 +63,11 @@ def start(
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     query_id = QueryId(location)
     batches = BatchWriter(tuple((output, _function(sinks[name], query_id)) for name, output in outputs.items()))
-    blobs, spark = built.blobs, built.source.dataframe.sparkSession
+    spark = built.source.dataframe.sparkSession
     if checkpoint is not None:
         refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
-    query = start_writing(blobs, batches, location, trigger, query_name)
+    with _malformed_rows_taken(built, writes_malformed) as blobs:
+        query = start_writing(blobs, batches, location, trigger, query_name)
     note_operators(query, built.counted)
     if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
@@ -68,6 +75,31 @@ def start(
         query.awaitTermination()
         end_stream(spark, location, built, ShortFailures(batches).__call__)
     return query
+
+
+def _check_malformed(built: BuiltProgram) -> None:
+    """Refuse an output of malformed rows that have no way to it."""
+    if reason := detour(built.operators[0].reads):
+        raise InvalidSpecError(
+            f"start(malformed=...): the rows go to Spark and back ({reason}), and malformed ones cannot go along. Compute that "
+            "in read_in_arrow(...).map_in_arrow(...), or leave this output out and say read_in_arrow(..., malformed='drop')."
+        )
+
+
+@contextmanager
+def _malformed_rows_taken(built: BuiltProgram, are_written: bool) -> Iterator[Any]:
+    """Yield the rows of a program to start; where malformed rows are written, none of them is an error."""
+    failing = [reading for reading in built.readings if reading.policy == "fail"]
+    if not (are_written and failing):
+        yield built.blobs
+        return
+    for reading in failing:
+        reading.policy = "null"
+    try:
+        yield built.rows(Wire())
+    finally:
+        for reading in failing:
+            reading.policy = "fail"
 
 
 def start_writing(

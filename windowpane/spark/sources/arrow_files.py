@@ -5,17 +5,21 @@ One file is one row of Spark's, so it is read by one task, whole.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from windowpane.errors import InvalidSpecError, UnreadableFileError
-from windowpane.spark.sources.arrow_rows import ArrowRows
+from windowpane.errors import InvalidSpecError, MalformedRowError, UnreadableFileError
+from windowpane.hidden_columns import ORIGIN
+from windowpane.malformed import POLICIES, MalformedRow, csv_cells, json_cells, json_documents, shortened
+from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 
 _CONTENTS = "path string, modificationTime timestamp, length bigint, content binary"
@@ -40,9 +44,21 @@ class CsvFormat:
 
 
 def arrow_files(
-    spark: Any, path: str, schema: Any, format: str, csv: CsvFormat, options: Mapping[str, Any], streaming: bool
+    spark: Any,
+    path: str,
+    schema: Any,
+    format: str,
+    csv: CsvFormat,
+    options: Mapping[str, Any],
+    *,
+    streaming: bool,
+    malformed: str,
 ) -> ArrowRows:
     """Return the rows of files, see ``windowpane.read_in_arrow``."""
+    if malformed not in POLICIES:
+        raise InvalidSpecError(f"malformed={malformed!r}: it is one of {', '.join(map(repr, POLICIES))}.")
+    if malformed != "fail" and format == "parquet":
+        raise InvalidSpecError(f"malformed={malformed!r}: a file of Parquet is read whole, or not at all.")
     if format not in _READERS:
         known = ", ".join(map(repr, _READERS))
         raise InvalidSpecError(f"format={format!r}: Arrow reads {known}; leave others to Spark's readers.")
@@ -50,7 +66,9 @@ def arrow_files(
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     reader = spark.readStream if streaming else spark.read
     contents = reader.format("binaryFile").schema(_CONTENTS).options(**options).load(path).select("path", "content")
-    return ArrowRows(contents, FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone), columns)
+    reading = None if format == "parquet" else Reading(malformed)
+    reader = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, path, reading)
+    return ArrowRows(contents, reader, columns, reading=reading)
 
 
 @dataclass(frozen=True)
@@ -62,21 +80,83 @@ class FileReader:
         schema: the columns.
         csv: how CSV is written.
         zone: where instants are that are written without a zone.
+        source: what malformed rows name as their source.
+        reading: what becomes of malformed rows, and those that were met; ``None`` where one is an error.
     """
 
     format: str
     schema: pa.Schema
     csv: CsvFormat
     zone: str
+    source: str = ""
+    reading: Reading | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Read the files of one partition."""
+        """Read the files of one partition.
+
+        Raises:
+            UnreadableFileError: a file cannot be read.
+            MalformedRowError: a row cannot be read, and that is to be an error.
+        """
         for batch in batches:
             for path, content in zip(batch["path"], batch["content"], strict=True):
-                try:
-                    yield self._read(content.as_buffer())
-                except (pa.ArrowException, OSError) as error:
-                    raise UnreadableFileError(path.as_py(), self.format, error) from error
+                yield self._tried(path.as_py(), content.as_buffer())
+
+    def _tried(self, path: str, content: pa.Buffer) -> pa.Table:
+        """Read a file: at once, or where that fails row by row."""
+        try:
+            return self._read(content)
+        except (pa.ArrowException, OSError) as error:
+            if self.reading is None:
+                raise UnreadableFileError(path, self.format, error) from error
+        return self._by_rows(path, content.to_pybytes(), self.reading)
+
+    def _by_rows(self, path: str, content: bytes, reading: Reading) -> pa.Table:
+        """Read the rows of a file one by one, and note those that are malformed."""
+        names = self.schema.names
+        if self.format == "csv":
+            cells = csv_cells(content, names, self.csv.delimiter, heading=self.csv.header, null=self.csv.null)
+        else:
+            nested = [field.name for field in self.schema if pa.types.is_nested(field.type)]
+            cells = json_cells(json_documents(content), names, nested)
+        found = [MalformedRow(self.source, f"{path}, {each.position}", None, each.value, each.reason) for each in cells.misread]
+        texts = cells.table(reading.policy)
+        columns, lost = [], np.zeros(texts.num_rows, np.bool_)
+        for field in self.schema:
+            column, misfits = self._fitted(texts[field.name], field)
+            columns.append(column)
+            for row, reason in misfits:
+                position, value = f"{path}, {texts[ORIGIN][row]}", shortened(texts[field.name][row].as_py())
+                found.append(MalformedRow(self.source, position, field.name, value, reason))
+                lost[row] |= reading.policy == "drop" or field.name == reading.event_time
+        if found and reading.policy == "fail":
+            raise MalformedRowError(found[0], path)
+        reading.met.extend(found)
+        return pa.table(columns, schema=self.schema).filter(pa.array(~lost))
+
+    def _fitted(self, texts: pa.ChunkedArray, field: pa.Field) -> tuple[pa.ChunkedArray, list[tuple[int, str]]]:
+        """Return the values of texts, NULL where one does not fit, with the row and the reason of each that does not."""
+        pieces: list[pa.Array] = []
+        misfits: list[tuple[int, str]] = []
+        waiting = [(0, len(texts))]
+        while waiting:
+            start, end = waiting.pop()
+            try:
+                values = self._values(texts.slice(start, end - start), field)
+                pieces += values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                middle = (start + end) // 2
+                if end - start > 1:
+                    waiting += [(middle, end), (start, middle)]
+                    continue
+                misfits.append((start, str(error).split("\n")[0]))
+                pieces.append(pa.nulls(1, field.type))
+        return pa.chunked_array(pieces, field.type), misfits
+
+    def _values(self, texts: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+        if pa.types.is_nested(field.type):
+            return pa.array([None if text is None else json.loads(text) for text in texts.to_pylist()], field.type)
+        return self._column(pa.table({field.name: texts}), field)
 
     def _read(self, content: pa.Buffer) -> pa.Table:
         if not content.size:

@@ -8,8 +8,9 @@ see the event time of such rows; the encoder reports the latest one beside its b
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import ArrowResultError
+from windowpane.malformed import MalformedRow, rows_table
 from windowpane.spark.internals.file_relation import LeftToSpark
 from windowpane.spark.internals.plan_trees import Steps
 from windowpane.spark.queries.settings import MANY_ROWS
@@ -24,9 +26,26 @@ from windowpane.spark.sources.latest_time import Batches, LatestTime, encoded
 from windowpane.spark.sources.parquet_files import ParquetStream, parquet_stream
 from windowpane.spark.sources.parquet_reader import ParquetColumns
 from windowpane.spark.stages import encode
+from windowpane.spark.stages.between_operators import malformed_blob
 from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 from windowpane.windowing.arrow.calls import cast_as
+
+
+@dataclass
+class Reading:
+    """How a task reads rows that may be malformed, and what it has met: shared by what reads them and what encodes them.
+
+    Args:
+        policy: what becomes of malformed rows, one of ``POLICIES``.
+        event_time: the column without which a row is of no use, ``None`` for none.
+        met: the malformed rows of the task.
+    """
+
+    policy: str = "fail"
+    event_time: str | None = None
+    met: list[MalformedRow] = field(default_factory=list)
+
 
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterable[Any]]
 
@@ -40,22 +59,25 @@ class ArrowRows:
         function: as ``mapInArrow`` takes it; it may yield tables, too.
         schema: the columns of the rows.
         sample: a file that shows how files of Spark's are read, ``None`` for rows that a user's function makes.
+        reading: how rows that may be malformed are read, ``None`` where none can be.
     """
 
     origin: Any
     function: BatchFunction
     schema: T.StructType
     sample: str | None = None
+    reading: Reading | None = None
 
     def map_in_arrow(self, function: BatchFunction, schema: Any) -> ArrowRows:
         """Go on with another function, see ``windowpane.map_in_arrow``."""
         columns = declared_schema(self.origin.sparkSession, schema, "map_in_arrow")
-        return ArrowRows(self.origin, _Chained(self.typed, function), columns)
+        return ArrowRows(self.origin, _Chained(self.typed, function), columns, reading=self.reading)
 
     @property
     def df(self) -> Any:
         """The rows as a DataFrame: for Spark's own operations, at the price of a hop to the JVM."""
-        return self.origin.mapInArrow(self.typed.__call__, self.schema)
+        function = self.typed if self.reading is None else _SaidOnTasks(self.typed, self.reading)
+        return self.origin.mapInArrow(function.__call__, self.schema)
 
     @property
     def typed(self) -> TypedFunction:
@@ -91,7 +113,10 @@ class ArrowRows:
         if event_time is not None and event_time not in columns:
             columns = (*columns, event_time)
             encoder = dataclasses.replace(encoder, dropped=(*encoder.dropped, event_time))
-        function = _EncodingFunction(self._only(columns, encoder.coded), columns, LatestTime(encoder, event_time))
+        if self.reading is not None:
+            self.reading.event_time = event_time
+        latest = LatestTime(encoder, event_time)
+        function = _EncodingFunction(self._only(columns, encoder.coded), columns, latest, self.reading)
         return encoded(self.origin, function.__call__, watermark)
 
 
@@ -180,7 +205,24 @@ class _EncodingFunction:
     function: Callable[[Batches], Iterator[pa.RecordBatch]]
     columns: tuple[str, ...]
     encoded: LatestTime
+    reading: Reading | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Make and encode the rows of one partition."""
+        """Make and encode the rows of one partition; malformed ones follow for the output of them."""
         yield from self.encoded(batch.select(self.columns) for batch in self.function(batches))
+        if self.reading is not None and self.reading.met:
+            yield self.encoded.sent(malformed_blob(rows_table(self.reading.met)))
+
+
+@dataclass(frozen=True)
+class _SaidOnTasks:
+    """A function whose malformed rows have no way to an operator: the task says how many it left out or changed."""
+
+    function: TypedFunction
+    reading: Reading
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Call the function on the batches of one partition."""
+        yield from self.function(batches)
+        if self.reading.met:
+            logging.getLogger(__name__).warning("%d malformed rows, the first: %s", len(self.reading.met), self.reading.met[0])

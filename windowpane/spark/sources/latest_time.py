@@ -49,8 +49,12 @@ class LatestTime:
 
     def _heartbeat(self, latest: int) -> pa.RecordBatch:
         """Return a blob without rows: only heartbeats came, or they came last."""
+        return self.sent(HEARTBEAT, latest)
+
+    def sent(self, blob: bytes, latest: int | None = None) -> pa.RecordBatch:
+        """Return a blob on its way to the first bucket."""
         first = bucket_ids(state_partitions(self.encoder.partitions))[0]
-        columns = [pa.array([first], pa.int32()), pa.array([HEARTBEAT], pa.binary()), pa.array([latest], TIMESTAMP)]
+        columns = [pa.array([first], pa.int32()), pa.array([blob], pa.binary()), pa.array([latest], TIMESTAMP)]
         return pa.RecordBatch.from_arrays(columns, [encode.BUCKET, "blob", _LATEST])
 
 

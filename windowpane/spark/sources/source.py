@@ -27,7 +27,7 @@ from windowpane.spark.internals.file_relation import LeftToSpark, cut_folders
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
 from windowpane.spark.queries.checkpoints import holds_batches
 from windowpane.spark.queries.settings import is_local, watermark_policy
-from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
+from windowpane.spark.sources.arrow_rows import ArrowRows, Reading, read_in_arrow
 from windowpane.spark.sources.column_names import column_named
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.times import format_micros
@@ -59,6 +59,14 @@ class EarlierWindow(Protocol):
     @property
     def event_type(self) -> T.DataType | None:
         """The type of the event time of its results."""
+
+    @property
+    def counted(self) -> dict[str, tuple[str, ...]]:
+        """The names of the counters of each operator."""
+
+    @property
+    def readings(self) -> list[Reading]:
+        """How its sources read rows that may be malformed."""
 
     @property
     def has_watermark(self) -> bool:

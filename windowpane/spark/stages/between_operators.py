@@ -13,9 +13,14 @@ import pyarrow as pa
 
 from windowpane.engines.program import MAIN
 from windowpane.hidden_columns import PASSED
-from windowpane.spark.stages.blobs import unpack
+from windowpane.spark.stages.blobs import pack, unpack
 
 _OUTPUT = b"windowpane.output"
+_READ = b"windowpane.read"
+"""Marks malformed rows that no operator has counted yet."""
+
+MALFORMED = -3
+"""The number of the output of malformed rows."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,31 @@ def marked(table: pa.Table, output: int) -> pa.Table:
     return table.replace_schema_metadata({**(table.schema.metadata or {}), _OUTPUT: str(output)})
 
 
+def malformed_blob(rows: pa.Table) -> bytes:
+    """Return malformed rows on their way to the output of them."""
+    return pack(rows.replace_schema_metadata({_OUTPUT: str(MALFORMED), _READ: ""}))
+
+
+def malformed_read(passed: Iterable[tuple[int, pa.Table]]) -> list[pa.Table]:
+    """Return the malformed rows that no operator has counted yet, of what is passed on."""
+    return [table for _, table in passed if _READ in (table.schema.metadata or {})]
+
+
+def counted_once(passed: Iterable[tuple[int, pa.Table]]) -> Iterator[tuple[int, pa.Table]]:
+    """Yield what is passed on behind an operator that has counted the malformed rows in it."""
+    for output, table in passed:
+        metadata = {name: value for name, value in (table.schema.metadata or {}).items() if name != _READ}
+        yield output, table.replace_schema_metadata(metadata)
+
+
 def output_passed(table: pa.Table) -> int | None:
     """Return the number of the output that a table is passed on for, ``None`` for rows of the operator itself."""
     number = (table.schema.metadata or {}).get(_OUTPUT)
     return None if number is None else int(number)
+
+
+def parted(tables: list[pa.Table]) -> tuple[list[pa.Table], list[tuple[int, pa.Table]]]:
+    """Return the rows for the engine, and what an earlier operator emitted to another output, by its number."""
+    outputs = [output_passed(table) for table in tables]
+    rows = [table for output, table in zip(outputs, tables, strict=True) if output is None]
+    return rows, [(output, table) for output, table in zip(outputs, tables, strict=True) if output is not None]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.rolling.history import BeginsWithHistory
 from windowpane.errors import WindowpaneError
+from windowpane.spark.stages.between_operators import parted
 from windowpane.spark.stages.blobs import HEARTBEAT, is_probe, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.wire import Wire
@@ -29,13 +30,13 @@ def bounded_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable
     def run(bucket: pa.Table) -> pa.Table:
         engine, store = make_engine(), MemoryBlobStore()
         now = time.time_ns() // 1_000
-        tables = [table for blob in bucket["blob"].to_pylist() if not is_probe(table := unpack(blob))]
+        rows, passed = parted([table for blob in bucket["blob"].to_pylist() if not is_probe(table := unpack(blob))])
         try:
-            taken = engine.run(store, tables, Clock(MIN, now))
+            taken = engine.run(store, rows, Clock(MIN, now))
             ended = engine.run(store, [], Clock(MAX, MAX))
         except WindowpaneError as error:
             raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
-        return pa.concat_tables([wire.rows(taken), wire.rows(ended)])
+        return pa.concat_tables([wire.rows(taken, passed), wire.rows(ended)])
 
     return run
 

@@ -24,7 +24,7 @@ from windowpane.spark.internals.arrow_frames import frame_of
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import Layout
 from windowpane.spark.queries.next_watermark import NextWatermark
-from windowpane.spark.stages.between_operators import output_passed
+from windowpane.spark.stages.between_operators import parted
 from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpacked
 from windowpane.spark.stages.own_watermark import Moves, OwnWatermark, is_mark, reported
@@ -164,10 +164,3 @@ class BucketProcessor(StatefulProcessor):
     def _now(self, timer_values: Any) -> int:
         now = int(timer_values.getCurrentProcessingTimeInMs()) if self._time_mode != _NO_TIMERS else -1
         return now if now > 0 else time.time_ns() // 1_000_000
-
-
-def parted(tables: list[pa.Table]) -> tuple[list[pa.Table], list[tuple[int, pa.Table]]]:
-    """Return the rows for the engine, and what an earlier operator emitted to another output, by its number."""
-    outputs = [output_passed(table) for table in tables]
-    rows = [table for output, table in zip(outputs, tables, strict=True) if output is None]
-    return rows, [(output, table) for output, table in zip(outputs, tables, strict=True) if output is not None]

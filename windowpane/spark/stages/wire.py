@@ -8,6 +8,8 @@ PySpark's workers hand over untouched.
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +22,7 @@ from pyspark.sql import types as T
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput
 from windowpane.errors import MistakeError
-from windowpane.spark.stages.between_operators import marked
+from windowpane.spark.stages.between_operators import counted_once, malformed_read, marked
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.windowing.times import MIN
@@ -37,6 +39,12 @@ COUNTERS = (
     "dropped_by_finished_trigger",
     "duplicates",
 )
+MALFORMED_COUNT, MALFORMED_ROWS = "malformed", "malformed_rows"
+"""Behind the counters of each operator: how many rows its sources could not read, and some of them."""
+
+_SHOWN = 10
+"""So many malformed rows of a batch are shown in its progress."""
+
 COUNTER_ROW = -1
 WATERMARK_ROW = -2
 """A row that reports the watermark of a bucket to the operator behind it, where Spark does not make it."""
@@ -114,8 +122,8 @@ class Wire:
                 waiting, size = [], 0
             waiting.append(self._main_rows(piece) if self._is_plain(number) else self._blob_rows(self.packed([(number, piece)])))
             size += piece.nbytes
-        counted = (COUNTER_ROW, _counted(output, self.counters, own_watermark).encode())
-        yield pa.concat_tables([*waiting, self._blob_rows([*self.packed(passed), counted])]).combine_chunks()
+        counted = (COUNTER_ROW, _counted(output, self.counters, malformed_read(passed), own_watermark).encode())
+        yield pa.concat_tables([*waiting, self._blob_rows([*self.packed(counted_once(passed)), counted])]).combine_chunks()
 
     def _numbered(self, emitted: tuple[int, pa.Table]) -> tuple[int, pa.Table]:
         number, table = emitted
@@ -175,13 +183,22 @@ def wire_of(arrow: pa.Schema, spark: T.StructType) -> Wire:
     return Wire(arrow if same and all(_has_plain(field.dataType) for field in spark) else None)
 
 
-def _counted(output: BucketOutput, names: Sequence[str], own_watermark: WatermarkState | None) -> str:
-    """Return the text of a counter row: the counters, and where it is the operator's own the watermark and what holds it back."""
+def _counted(
+    output: BucketOutput, names: Sequence[str], malformed: Sequence[pa.Table], own_watermark: WatermarkState | None
+) -> str:
+    """Return the text of a counter row: the counters, the malformed rows, and where it is the operator's own the watermark."""
     counters = [str(getattr(output.counters, name)) for name in names]
+    counters += [str(sum(table.num_rows for table in malformed)), _some(malformed)]
     if own_watermark is not None:
         reached = "" if own_watermark.watermark == MIN else str(own_watermark.watermark + 1)
         counters += [reached, own_watermark.held_by.replace(",", ";")]
     return ",".join(counters)
+
+
+def _some(malformed: Sequence[pa.Table]) -> str:
+    """Return some malformed rows as a word without a comma."""
+    shown = [row for table in malformed for row in table.slice(0, _SHOWN).to_pylist()][:_SHOWN]
+    return base64.b64encode(json.dumps(shown).encode()).decode() if shown else ""
 
 
 def counter_columns(names: Sequence[str], with_watermark: bool = False) -> list[Any]:
@@ -194,8 +211,10 @@ def counter_columns(names: Sequence[str], with_watermark: bool = False) -> list[
     """
     # As texts: the JVM parses one in a fraction of the time that it takes to put it together call by call.
     columns = [f"coalesce(sum(cast({_counter(i)} AS bigint)), 0L) AS {name}" for i, name in enumerate(names, start=1)]
+    columns.append(f"coalesce(sum(cast({_counter(len(names) + 1)} AS bigint)), 0L) AS {MALFORMED_COUNT}")
+    columns.append(f"max(nullif({_counter(len(names) + 2)}, '')) AS {MALFORMED_ROWS}")  # one bucket gets all of a batch
     if with_watermark:
-        reached, held_by = (_counter(len(names) + i) for i in (1, 2))
+        reached, held_by = (_counter(len(names) + i) for i in (3, 4))
         micros = f"cast(nullif({reached}, '') AS bigint)"
         columns.append(f"min(timestamp_micros({micros})) AS watermark")
         columns.append(f"coalesce(min_by({held_by}, {micros}), max({held_by})) AS watermark_held_by")
