@@ -206,6 +206,12 @@ def _object(document: bytes) -> dict[str, Any] | str:
     return found if isinstance(found, dict) else "it is JSON, but no object"
 
 
+def why_no_object(document: bytes) -> str:
+    """Return why a document is no row of JSON; where it is one for this decoder, that another could not read it."""
+    found = _object(document)
+    return found if isinstance(found, str) else "it cannot be read as a row"
+
+
 def _cell(value: Any, as_json: bool) -> str | None:
     return value if value is None or (isinstance(value, str) and not as_json) else json_text(value)
 

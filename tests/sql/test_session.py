@@ -286,6 +286,12 @@ def test_a_result_is_an_arrow_table_with_the_names_that_were_selected() -> None:
     assert pa.RecordBatchReader.from_stream(result).read_all().to_pydict() == expected
 
 
+def test_a_result_of_intervals_is_text_for_libraries_that_have_none() -> None:
+    with Session(":memory:") as session:
+        result = session.query("SELECT INTERVAL '1 day 02:00' AS i, 1 AS n")
+    assert pa.RecordBatchReader.from_stream(result).read_all().to_pydict() == {"i": ["1 day 02:00:00"], "n": [1]}
+
+
 def test_columns_of_one_name_stay_two() -> None:
     with Session(":memory:") as session:
         table = session.query("SELECT 1 AS n, 2 AS n").table

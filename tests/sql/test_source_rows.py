@@ -85,6 +85,7 @@ def test_a_message_that_is_no_json_is_left_out_on_tasks_and_reported() -> None:
     assert rows == [{"k": "a", "amount": 1}]
     ((found,), late) = report.malformed.shown, report.late
     assert (found.position, found.column, found.value, late) == ("orders, partition 0, offset 1", None, "no", 0)
+    assert found.reason == "it is no JSON: Expecting value at character 1"
 
 
 def test_malformed_rows_neither_move_the_watermark_nor_are_late() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.guidance import Guided
-from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.expressions.types import INTERVAL, SqlType
 from windowpane.sql.values.far_instants import cells
 from windowpane.sql.values.value_text import cell_text
 from windowpane.sql.values.zone import UTC
@@ -62,8 +62,13 @@ class Result(Guided):
         return self.table.to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Hand the rows over by Arrow's C stream interface."""
-        return self.table.__arrow_c_stream__(requested_schema)
+        """Hand the rows over by Arrow's C stream interface; intervals are text, since few libraries know Arrow's."""
+        table = self.table
+        for place, kind in enumerate(self.types):
+            if INTERVAL in (kind, kind.element):
+                texts = pa.array([cell_text(cell, kind, self.zone) for cell in cells(table.column(place))], pa.string())
+                table = table.set_column(place, self.names[place], texts)
+        return table.__arrow_c_stream__(requested_schema)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the rows as Python values; text for infinity, years after 9999 and before Christ, which Python cannot hold."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from windowpane.errors import MalformedRowError, WindowpaneError
 from windowpane.hidden_columns import MISREAD, ORIGIN
-from windowpane.malformed import MOST_SHOWN, MalformedRow, shortened
+from windowpane.malformed import MOST_SHOWN, MalformedRow, shortened, why_no_object
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted, text_literal
@@ -27,7 +27,6 @@ from windowpane.sql.failures.trying import computed
 from windowpane.sql.parse.connector_options import MALFORMED
 
 _REQUIRED = "the column is NOT NULL"
-_UNREAD = "it is no row of its format, as a text that is no JSON"
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ class TextRows:
 
     def _reason(self, column: str | None, value: str | None) -> str:
         if column is None:
-            return _UNREAD
+            return why_no_object((value or "").encode())
         return _REQUIRED if value is None else _said(quoted(column), self.casts[column], value)
 
 
