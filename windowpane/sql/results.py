@@ -48,7 +48,7 @@ class Result(Guided):
 
         Example:
             >>> import polars as pl
-            >>> pl.from_arrow(session.query("SELECT 1 AS n"))
+            >>> pl.DataFrame(session.query("SELECT 1 AS n"))
         """
         shown = self.columns.select(list(range(len(self.names))))
         return shown.rename_columns(list(self.names))
