@@ -54,12 +54,9 @@ def progress(query: Any) -> Progress:
         The counters, see ``Progress``. A query without an operator of windowpane's has none.
 
     Example:
-        >>> wp.progress(query)["late_dropped"]
-        3
-        >>> wp.progress(query).malformed[0].reason
-        'it is no JSON: Expecting value at character 1'
-        >>> wp.progress(query).operators["windowpane"]["firings"]
-        12
+        >>> late = wp.progress(query)["late_dropped"]
+        >>> firings = wp.progress(query).operators["windowpane"]["firings"]
+        >>> reasons = [row.reason for row in wp.progress(query).malformed]
     """
     from windowpane.spark.queries.counted import counted
 
