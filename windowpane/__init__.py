@@ -28,7 +28,7 @@ from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, Win
 from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
 from windowpane.malformed import MalformedRow
 from windowpane.over import OverResult, OverSelection, OverStream, over
-from windowpane.query_progress import Progress, progress
+from windowpane.result import Progress, progress
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream

@@ -1,13 +1,15 @@
-"""Results: a program of either fluent API, ready to run."""
+"""Results: a program of either fluent API, ready to run; and the progress of the query that runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from windowpane.errors import InvalidSpecError, SparkGoneError
 from windowpane.guidance import Guided
+from windowpane.malformed import MalformedRow
 from windowpane.planning.sinks import Sink
 from windowpane.windowing.tags import OutputTag
 
@@ -96,3 +98,59 @@ class Runnable(Guided):
     def explain(self) -> str:
         """Return the plan as text: which engine runs it, and why."""
         return self._built.explain()
+
+
+@dataclass(frozen=True)
+class Progress(Mapping[str, Any]):
+    """The counters of a query: a mapping by the name of the counter, of all its operators together.
+
+    Attributes:
+        operators: the same by the name of each operator, as ``wp.stream(..., name=...)`` gives it.
+        malformed: some of the rows of its sources that could not be read, each with source, position, column, value and reason;
+            the counter ``malformed`` says how many there are.
+    """
+
+    operators: Mapping[str, Mapping[str, Any]]
+    malformed: Sequence[MalformedRow] = ()
+
+    def __getitem__(self, counter: str) -> Any:
+        found = [counters[counter] for counters in self.operators.values() if counter in counters]
+        if not found:
+            raise KeyError(counter)
+        return sum(found) if all(isinstance(each, int) for each in found) else found[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(counter for counters in self.operators.values() for counter in counters))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return f"Progress({dict(self)})"
+
+
+def progress(query: Any) -> Progress:
+    """Return what the operators of a streaming query have counted so far, each with every counter.
+
+    What counts rows and firings is added up over the batches of this run. Spark remembers the last 100 of them
+    (``spark.sql.streaming.numRecentProgressUpdates``), and a query remembers what an earlier call has seen. What has a size
+    (``open_windows``, ``state_bytes``) is that of the last batch. Before the first batch, and while no rows come, all counters
+    are there as well.
+
+    Args:
+        query: a ``StreamingQuery`` of ``result.start(...)`` or of ``result.df.writeStream``, running or ended, classic or
+            Connect; or the progress of one batch, as of ``query.recentProgress`` or a ``StreamingQueryListener``.
+
+    Returns:
+        The counters, see ``Progress``. A query without an operator of windowpane's has none.
+
+    Example:
+        >>> late = wp.progress(query)["late_dropped"]
+        >>> firings = wp.progress(query).operators["windowpane"]["firings"]
+        >>> reasons = [row.reason for row in wp.progress(query).malformed]
+    """
+    from windowpane.spark.internals.counted import counted
+
+    found = counted(query)
+    malformed = [row for counters in found.values() for row in counters.pop("malformed_rows", ())]
+    return Progress(found, malformed)

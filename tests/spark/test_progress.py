@@ -76,7 +76,7 @@ def test_a_quiet_query_answers_before_its_first_row_and_long_after_its_last(spar
     writer = result.aggregate(n=wp.count()).df.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "ck"))
     query = writer.trigger(processingTime="100 milliseconds").start()
     try:
-        assert wp.progress(query).operators["mine"].keys() == set(COUNTERS)
+        assert wp.progress(query).operators["mine"].keys() == {*COUNTERS, "malformed"}
         query.processAllAvailable()
         while any(each.observedMetrics for each in query.recentProgress):
             time.sleep(0.2)

@@ -20,8 +20,8 @@ from windowpane.spark.building.operator_input import detour
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
+from windowpane.spark.internals.counted import note_operators
 from windowpane.spark.queries.checkpoints import exists, query_id, refuse_a_second_query
-from windowpane.spark.queries.counted import note_operators
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
