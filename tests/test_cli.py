@@ -94,7 +94,7 @@ def test_flushes_go_on_until_the_process_is_told_to_end(tmp_path: Path) -> None:
     files.mkdir()
     script = tmp_path / "script.sql"
     script.write_text(
-        f"CREATE SOURCE s (k int) WITH (connector = 'csv', path = '{files}');"
+        f"CREATE SOURCE s (k int) WITH (connector = 'csv', path = '{files}', malformed = 'fail');"
         "CREATE MATERIALIZED VIEW m AS SELECT sum(k) AS total FROM s;"
         f"CREATE SINK o FROM m WITH (connector = 'parquet', path = '{out}')"
     )
@@ -105,7 +105,7 @@ def test_flushes_go_on_until_the_process_is_told_to_end(tmp_path: Path) -> None:
         put(files / f"{number}.csv", f"k\n{number + 1}\n")
         wait_until_last(out, total)
     put(files / "bad.csv", "k\nx\n")
-    while "UnreadableFileError" not in (line := process.stderr.readline()):
+    while "MalformedRowError" not in (line := process.stderr.readline()):
         assert line, "the process has ended"
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)  # it may say once more what it could not read
