@@ -130,7 +130,7 @@ CORPUS = (
     "CREATE TABLE nested (id int PRIMARY KEY, a int[][], r struct<x int, y text>, n numeric(28, 10), iv interval DEFAULT '1 day')",
     "CREATE TABLE late (at timestamptz, WATERMARK FOR at AS at - INTERVAL '1 day') APPEND ONLY WITH (retention_seconds = 5)",
     "CREATE TABLE IF NOT EXISTS t (id int)",
-    "CREATE SOURCE src (k int, ts timestamp) WITH (connector = 'csv', path = 'no-such-folder')",
+    "CREATE SOURCE src (k int, ts timestamp) WITH (connector = 'csv', path = '*.none')",
     "CREATE SOURCE gen (k int) WITH (connector = 'datagen', fields.k.kind = 'sequence')",
     "CREATE SINK filed FROM t WITH (connector = 'duckdb', path = ':memory:', table = 'filed')",
     "CREATE MATERIALIZED VIEW mv AS SELECT k, window_start, window_end, count(*) AS c FROM SESSION(e PARTITION BY (k), ts, INTERVAL '4 minutes') "

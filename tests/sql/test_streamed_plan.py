@@ -26,7 +26,7 @@ from windowpane.windowing.assigners.session import EventTimeSessionWindows
 from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows
 from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows
 
-WITH = "WITH (connector = 'parquet', path = 'nowhere')"
+WITH = "WITH (connector = 'parquet', path = '*.none')"
 COLUMNS = "k int, name text, v int, big bigint, x double, price numeric(10, 2), open numeric, at timestamp, other timestamp"
 MINUTE = 60_000_000
 
