@@ -94,7 +94,8 @@ def made(spark: object, folder: Path, views: dict[str, str], store: str = ":memo
 @pytest.fixture(scope="module")
 def planning(tmp_path_factory) -> Iterator[Session]:
     with made(None, tmp_path_factory.mktemp("nothing"), {}) as session:
-        session.run("CREATE SOURCE others (k int, at timestamp, WATERMARK FOR at AS at) WITH (connector = 'parquet', path = '*.none')")
+        columns = "(k int, at timestamp, WATERMARK FOR at AS at) WITH (connector = 'parquet', path = '*.none')"
+        session.run(f"CREATE SOURCE others {columns}")
         yield session
 
 
