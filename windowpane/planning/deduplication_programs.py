@@ -44,7 +44,7 @@ def compile_deduplication(
         upstream=upstream,
     )
     program = with_engine(program, plan.settings.engine)
-    return dataclasses.replace(program, description=_description(program))
+    return dataclasses.replace(program, description=_description(plan, program))
 
 
 def explain(plan: DeduplicationPlan, program: DeduplicationProgram, buckets: str) -> str:
@@ -52,13 +52,14 @@ def explain(plan: DeduplicationPlan, program: DeduplicationProgram, buckets: str
     return plan.explain(program.engine, program.engine_reason, buckets)
 
 
-def _description(program: DeduplicationProgram) -> tuple[tuple[str, str], ...]:
+def _description(plan: DeduplicationPlan, program: DeduplicationProgram) -> tuple[tuple[str, str], ...]:
     return description(
         program.engine,
         keys=", ".join(program.keys),
         within=f"{program.within} µs",
         keep=program.keep.value,
         time="event time" if program.is_event_time else "clock",
+        event_time=plan.event_time or "none",
         allowed_lateness=f"{program.allowed_lateness} µs",
         columns=columns_text(program.columns),
     )

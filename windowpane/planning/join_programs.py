@@ -61,7 +61,7 @@ def compile_join(
         updates=bool(request.updates),
     )
     program = with_engine(program, request.settings.engine)
-    return dataclasses.replace(program, description=_description(program))
+    return dataclasses.replace(program, description=_description(plan, program))
 
 
 def explain(plan: JoinPlan, program: JoinProgram, buckets: str) -> str:
@@ -96,7 +96,7 @@ def _check(condition: Expression, columns: dict[Side, pa.Schema]) -> None:
     holds(condition, column, 0)
 
 
-def _description(program: JoinProgram) -> tuple[tuple[str, str], ...]:
+def _description(plan: JoinPlan, program: JoinProgram) -> tuple[tuple[str, str], ...]:
     group = program.co_group
     grouped = (
         {}
@@ -117,6 +117,7 @@ def _description(program: JoinProgram) -> tuple[tuple[str, str], ...]:
         **emits,
         join=program.how,
         match=describe(program.match),
+        event_time=", ".join(plan.event_times),
         left_keys=", ".join(program.left.keys),
         right_keys=", ".join(program.right.keys),
         null_safe=str(program.null_safe),

@@ -37,13 +37,13 @@ def explain(plan: RollingPlan, program: RollingProgram | PointInTimeProgram, buc
 
 def _description(plan: RollingPlan, program: RollingProgram | PointInTimeProgram) -> tuple[tuple[str, str], ...]:
     spec = program.spec
-    rest = {"corrects": "True"} if spec.corrects else {}  # older checkpoints do not have it
+    rest = {"corrects": "True"} if spec.corrects else {}
     if isinstance(program, PointInTimeProgram):
-        known_at = "by event time" if program.known_at is None else program.known_at
-        rest = {"labels": columns_text(program.labels), "inclusive": str(program.is_inclusive), "known_at": known_at}
+        rest = {"labels": columns_text(program.labels), "seen_by_labels": str(plan.labels)}
     return description(
         program.engine,
         keys=", ".join(plan.request.keys),
+        event_time=plan.event_time,
         features="; ".join(_call_texts(program)),
         step=f"{spec.step} µs",
         emit=spec.emit.value,

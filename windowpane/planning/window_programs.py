@@ -188,6 +188,7 @@ def _description(plan: WindowPlan, types: InputTypes, program: Program) -> tuple
         **panes,
         **clocks,
         keys=columns_text(types.keys) or "none",
+        event_time=plan.event_time or "none",
         assigner=describe(plan.assigner),
         trigger=describe(plan.effective_trigger),
         evictor=describe(plan.evictor),

@@ -24,6 +24,9 @@ from windowpane.windowing.times import MIN
 
 _KEY, _KIND, _VERSION = "header", "bucket-header", 1
 
+_EVENT_TIME = "event time"
+"""The part that names the column; golden checkpoints do not have it, and go on."""
+
 Parts = Mapping[str, str]
 """The parts of a description, by name."""
 
@@ -76,7 +79,7 @@ class BucketHeader:
         if blob is None:
             return cls(description, raw_rows=0)
         held = json.loads(unframe(_KIND, _VERSION, blob))
-        was = dict(held["description"])
+        was = {part: text for part, text in description if part == _EVENT_TIME} | dict(held["description"])
         added = {part: _added(was[part], columns) for part, columns in growing.items() if part in was}
         if accepts is None or not accepts(was, dict(description)):
             _compare(was, {part: text if added.get(part) is None else was[part] for part, text in description})
