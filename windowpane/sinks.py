@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import unknown_name
 from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
+from windowpane.stores.pairs import NONE, Pair
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
@@ -114,7 +116,9 @@ def apply_changes(
 
     Raises:
         InvalidSpecError: a checkpoint for a static DataFrame, which has no query.
+        AbsentRowError: a change takes back a row that the table does not have; nothing of its batch was written.
         ChangedViewSchemaError: the table has other columns; nothing was written.
+        MisplacedStateError: the table lacks batches that the checkpoint has applied, or has later ones.
         RunningCheckpointError: a query with this checkpoint runs already.
 
     Example:
@@ -130,10 +134,11 @@ def apply_changes(
             )
         write.rows(df.toArrow(), None)
         return None
-    from windowpane.spark.queries.running import QueryId, start_writing
+    from windowpane.spark.queries.running import start_writing
+    from windowpane.spark.queries.sink_writers import PairedSink, QueryId
 
     write = write.for_query(partial(_named, uuid4().hex) if checkpoint is None else QueryId(checkpoint).read)
-    query: StreamingQuery = start_writing(df, write, checkpoint, trigger, options=options or {})
+    query: StreamingQuery = start_writing(df, PairedSink(write, checkpoint), checkpoint, trigger, options=options or {})
     return query
 
 
@@ -160,10 +165,13 @@ class RedisHashes:
         prefix: what names of hashes begin with.
         version: the column that says which row of a key is newer: a timestamp or an integer up to 2**53.
         ttl: after which time without a write a hash expires, such as ``"31 days"``; ``None`` for never.
+        read_query: returns the id of the query of a batch; ``start`` gives it. The server then keeps the number of its last
+            batch in the hash ``windowpane:`` and the prefix, and lost hashes are found by it.
 
     Raises:
         UnknownColumnError: a batch has no such key or version.
         StoreError: the server cannot be reached, or a row has no version.
+        MisplacedStateError: the server was emptied, or restored from an older copy; where ``start`` has the query.
 
     Needs ``pip install 'windowpane[redis]'``. Source of the rule: online stores of Chronon and Feast, which keep the latest row.
 
@@ -177,6 +185,7 @@ class RedisHashes:
     prefix: str = ""
     version: str = "as_of"
     ttl: Duration | None = None
+    read_query: Callable[[Any], str] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the arguments."""
@@ -194,6 +203,40 @@ class RedisHashes:
                 raise UnknownColumnError(name, f"{role} of RedisHashes", df.columns)
         write = HashWriter(self.url, self._names, self.prefix, self.version, self._live_milliseconds)
         df.mapInArrow(write.__call__, SCHEMA).write.format("noop").mode("append").save()
+
+    def for_query(self, read: Callable[[Any], str]) -> RedisHashes:
+        """Return the same for one query."""
+        return replace(self, read_query=read)
+
+    @property
+    def taker(self) -> str:
+        """The hashes, as an error names them; without a password."""
+        return f"hashes {self.prefix!r} of Redis at {self.url.rpartition('@')[2]!r}"
+
+    @property
+    def way_out(self) -> str:
+        """What to do where hashes and checkpoint do not belong together."""
+        return (
+            "Restore a copy of the server that belongs to the checkpoint, or start with a new checkpoint, which writes every key "
+            "anew. Where all hashes were removed on purpose, and keys come again by themselves, use another prefix."
+        )
+
+    def taken(self, dataframe: Any) -> int:
+        """Return the number of the last batch of the query that the server has."""
+        from windowpane.stores.redis import last_batch
+
+        return last_batch(self.url, self.prefix, self._query(dataframe))
+
+    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+        """Write one batch beside a checkpoint, then its number; see ``NumberedSink``."""
+        from windowpane.stores.redis import keep_batch
+
+        pair.has_begun(self.taken(dataframe), settled, number)
+        self(dataframe, number)
+        keep_batch(self.url, self.prefix, self._query(dataframe), number)
+
+    def _query(self, dataframe: Any) -> str:
+        return "" if self.read_query is None else self.read_query(dataframe)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -230,40 +273,81 @@ class ChangeWriter:
         return replace(self, read_query=read)
 
     def __call__(self, df: Any, batch_id: int) -> None:
-        """Apply one batch.
+        """Apply one batch; the table must have the one before it.
 
         Raises:
             InvalidSpecError: on Spark Connect, nobody says which query the batch is of.
+            MisplacedStateError: the table does not have the batch before, or has later ones.
         """
+        query = self._query(df)
+        pair = None if query is None else Pair(f"query {query!r}", self.taker, self.way_out)
+        self._apply(df.toArrow(), batch_id, self._source(query), pair, batch_id - 1)
+
+    @property
+    def taker(self) -> str:
+        """The table, as an error names it; without a password."""
+        return f"table {self.table!r} of store {self.store.rpartition('@')[2]!r}"
+
+    @property
+    def way_out(self) -> str:
+        """What to do where table and checkpoint do not belong together."""
+        return (
+            "Put copies back that belong together, or start with a new checkpoint and a new table. To begin in the middle of a "
+            "stream, give the table to start(...) or apply_changes(...) under a name that the checkpoint does not know."
+        )
+
+    def taken(self, dataframe: Any) -> int:
+        """Return the number of the last batch of the query that the table has."""
+        from windowpane.stores import is_server, open_store
+
+        if not is_server(self.store) and not Path(self.store).exists():
+            return NONE  # opening it would make it
+        target = open_store(self.store)
+        try:
+            return target.taken(self._source(self._query(dataframe)))
+        finally:
+            target.close()
+
+    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+        """Apply one batch beside a checkpoint; see ``NumberedSink``."""
+        self._apply(dataframe.toArrow(), number, self._source(self._query(dataframe)), pair, settled)
+
+    def _query(self, df: Any) -> str | None:
+        """Return the id of the query of a batch."""
         from windowpane.spark.internals.session import is_classic, query_of_batch
 
+        if self.read_query is not None:
+            return self.read_query(df)
         query = query_of_batch(df.sparkSession)
-        if query is None and self.read_query is not None:
-            query = self.read_query(df)
         if query is None and not is_classic(df.sparkSession):
             raise InvalidSpecError(
                 f"{self!r} in foreachBatch does not know its query on Spark Connect, and numbers batches by it: those of a query "
                 "with a new checkpoint would be taken for batches of another one, and dropped. Write apply_changes(df, ..., "
                 "checkpoint='...') or result.start(main=ChangeWriter(...), checkpoint='...')."
             )
-        self.rows(df.toArrow(), batch_id, query)
+        return query
 
-    def rows(self, changes: pa.Table, batch_id: int | None, query: str | None = None) -> None:
+    def _source(self, query: str | None) -> str:
+        """Return the name that the store counts the batches of a query by."""
+        return self.table if query is None else f"{self.table} (query {query})"
+
+    def rows(self, changes: pa.Table, batch_id: int | None) -> None:
         """Apply the changes of an Arrow table; without a number they count as new.
 
         Args:
             changes: the table.
-            batch_id: its number; it rises from batch to batch of a query.
-            query: the id of the query, ``None`` where the table has only one.
+            batch_id: its number; it rises from batch to batch.
         """
+        if batch_id is None:
+            self._apply(changes, time.time_ns(), f"{self.table} (one by one)")
+        else:
+            self._apply(changes, batch_id, self._source(None))
+
+    def _apply(self, changes: pa.Table, number: int, source: str, pair: Pair | None = None, settled: int = NONE) -> None:
         from windowpane.stores import Batch, open_store  # they bring DuckDB, and every worker imports this module
 
         target = open_store(self.store)
         try:
-            if batch_id is None:
-                number, source = time.time_ns(), f"{self.table} (one by one)"
-            else:
-                number, source = batch_id, self.table if query is None else f"{self.table} (query {query})"
-            target.apply(Batch(self.table, self.key, changes, number, source))
+            target.apply(Batch(self.table, self.key, changes, number, source, pair=pair, settled=settled))
         finally:
             target.close()

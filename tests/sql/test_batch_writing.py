@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from windowpane.errors import SqlRunError
+from windowpane.errors import MisplacedStateError, SqlRunError
 from windowpane.spark.queries import batch_query
 from windowpane.spark.queries.batch_query import BatchExchange
 from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter
@@ -83,7 +83,7 @@ def test_a_batch_begins_where_the_one_before_ended_and_again_where_it_began(tmp_
 
 def test_a_batch_that_does_not_follow_the_log_is_refused(tmp_path: Path) -> None:
     run(writer_in(tmp_path), 0)
-    with pytest.raises(SqlRunError, match=r"batch 2 does not follow batch 0.*do not belong together"):
+    with pytest.raises(MisplacedStateError, match=r"batch 0 as the last one .*knows batch 1 to be taken and gives batch 2"):
         run(writer_in(tmp_path), 2)
 
 

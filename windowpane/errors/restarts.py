@@ -26,6 +26,13 @@ class ChangedPlanError(WindowpaneError):
         self.differences = differences
 
 
+class MisplacedStateError(WindowpaneError):
+    """Two that belong together are apart: a checkpoint and its sink, a store of SQL and the folder or file with its state.
+
+    One of them was restored from an older copy, removed, or belongs to another one.
+    """
+
+
 class HistoryAfterStartError(WindowpaneError):
     """A history was given to rolling features whose checkpoint has begun already."""
 

@@ -111,6 +111,20 @@ class InconsistentChangeError(WindowpaneError, ValueError):
         )
 
 
+class AbsentRowError(WindowpaneError, ValueError):
+    """A change takes back a row that the table of a store does not have."""
+
+    def __init__(self, table: str, key: dict[str, object]) -> None:
+        """Name the table and the key."""
+        super().__init__(
+            f"a change deletes or replaces the row {_shown(key)} of table {table!r}, which does not have it: others have written "
+            "the table, the changes before are not in it, or the key does not identify a row. Nothing of the batch was written. "
+            "Name all columns of the key, put a copy of the table back that belongs to the checkpoint, or start with a new "
+            "checkpoint and a new table."
+        )
+        self.table, self.key = table, key
+
+
 class InvalidIntervalError(WindowpaneError, ValueError):
     """A calendar interval that cannot be added to an instant."""
 

@@ -140,10 +140,6 @@ class StoreError(WindowpaneError):
         self.store, self.reason = store, reason
 
 
-class MisplacedStateError(WindowpaneError):
-    """A PostgreSQL store and the file with the state of its views do not belong together."""
-
-
 class ChangedViewSchemaError(WindowpaneError):
     """A store holds a table of that name with other columns; a view never changes the schema of what is stored."""
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from windowpane.stores.pairs import Pair
+
 SinkFunction = Callable[[Any, int], None]
 
 
@@ -54,12 +56,34 @@ class DeltaTable:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
+class NumberedSink(Protocol):
+    """A sink of one query that keeps the number of the last batch that it has taken."""
+
+    @property
+    def taker(self) -> str:
+        """What it is, as an error names it; without secrets."""
+
+    @property
+    def way_out(self) -> str:
+        """What to do where it and the checkpoint do not belong together."""
+
+    def taken(self, dataframe: Any) -> int:
+        """Return the number of the last batch, ``pairs.NONE`` if there is none, with any DataFrame of the session."""
+
+    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+        """Write a batch, and its number, unless it has it; ``settled`` is the last one that it must have.
+
+        Raises:
+            MisplacedStateError: it is not in step with the checkpoint.
+        """
+
+
 @runtime_checkable
 class QuerySink(Protocol):
     """A sink that numbers batches by query, and has to know which one it is of."""
 
-    def for_query(self, read: Callable[[Any], str]) -> SinkFunction:
-        """Return the sink for one query, whose id ``read`` returns with a DataFrame of its batch."""
+    def for_query(self, read: Callable[[Any], str]) -> NumberedSink:
+        """Return the sink for one query, whose id ``read`` returns with a DataFrame of its session."""
 
 
 Sink = SinkFunction | Files | DeltaTable | str

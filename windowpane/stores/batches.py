@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
-from windowpane.errors import ChangedViewSchemaError, InvalidSpecError
+from windowpane.errors import AbsentRowError, ChangedViewSchemaError, InvalidSpecError
 from windowpane.stores.names import quoted
+from windowpane.stores.pairs import NONE, Pair
 
 _WORDS = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)
 
 IS_DELETED = "windowpane_gone"
 """The column that says whether a row of ``Batch.by_key`` is to be deleted."""
+NEEDS_ROW = "windowpane_needs"
+"""The column that says whether the table must have the key of a row of ``Batch.by_key``: its changes take back more than they
+bring, or begin by taking back."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Batch:
         source: the name that batches are numbered under.
         is_whole: whether its rows are all rows: those that the table has are deleted.
         types: types of the store by column, in place of those that follow from Arrow's.
+        pair: what gives out the batches, and the table; ``None`` where nobody counts those that the table should have.
+        settled: with a pair, the last batch that its giver knows to be taken.
 
     Raises:
         InvalidSpecError: a column of the key does not exist.
@@ -42,6 +49,8 @@ class Batch:
     source: str
     is_whole: bool = False
     types: Mapping[str, str] = field(default_factory=dict)
+    pair: Pair | None = None
+    settled: int = NONE
 
     def __post_init__(self) -> None:
         """Refuse a key of other columns."""
@@ -54,8 +63,27 @@ class Batch:
         """The columns of the table."""
         return pa.schema([field for field in self.changes.schema if field.name != CHANGE_TYPE])
 
+    def is_applied(self, taken: int) -> bool:
+        """Whether a table has this batch whose last batch of the source is ``taken``.
+
+        Raises:
+            MisplacedStateError: the table lacks batches before this one, or has later ones.
+        """
+        if self.pair is None:
+            return taken >= self.number
+        return self.pair.has_begun(taken, self.settled, self.number)
+
+    def refuse_absent(self, keys: Sequence[tuple[Any, ...]]) -> None:
+        """Refuse changes that take back rows with these keys, which the table does not have.
+
+        Raises:
+            AbsentRowError: there is one.
+        """
+        if keys:
+            raise AbsentRowError(self.table, dict(zip(self.key, keys[0], strict=False)))
+
     def by_key(self) -> pa.Table:
-        """Return one row for each key that changes, the last one, and in ``IS_DELETED`` whether it is to be deleted.
+        """Return one row for each key that changes, the last one, with ``IS_DELETED`` and ``NEEDS_ROW``.
 
         Raises:
             InvalidSpecError: an unknown change type.
@@ -72,6 +100,11 @@ class Batch:
         names, by = ", ".join(map(quoted, self.columns.names)), ", ".join(map(quoted, self.key)) or "(0 + 0)"
         deleted = f"{CHANGE_TYPE} IN ('{DELETE}', '{UPDATE_PREIMAGE}')"
         numbered = f"SELECT *, {deleted} AS {IS_DELETED}, row_number() OVER () AS windowpane_n FROM changes"
+        needs = "false"
+        if words & {DELETE, UPDATE_PREIMAGE}:
+            first = f"first_value({IS_DELETED}) OVER (PARTITION BY {by} ORDER BY windowpane_n)"
+            needs = f"{first} OR sum(CASE WHEN {IS_DELETED} THEN -1 ELSE 1 END) OVER (PARTITION BY {by}) < 0"
+        numbered = f"SELECT *, {needs} AS {NEEDS_ROW} FROM ({numbered})"
         with duckdb.connect() as connection:
             connection.register("changes", changes)
             ends_deleted = f"GROUP BY {by} HAVING arg_max({IS_DELETED}, windowpane_n) AND NOT bool_and({IS_DELETED})"
@@ -79,7 +112,7 @@ class Batch:
                 numbered = self._netted(numbered, by)
             # Both halves of an update may share a key or not: a row that this batch inserts is the one of its key behind it.
             query = (
-                f"SELECT {names}, {IS_DELETED} FROM ({numbered}) "
+                f"SELECT {names}, {IS_DELETED}, {NEEDS_ROW} FROM ({numbered}) "
                 f"QUALIFY row_number() OVER (PARTITION BY {by} ORDER BY {IS_DELETED}, windowpane_n DESC) = 1"
             )
             return connection.sql(query).to_arrow_table()

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from windowpane.stores.batches import IS_DELETED, Batch
+from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch
 from windowpane.stores.duck_file import open_file
 from windowpane.stores.names import quoted
+from windowpane.stores.pairs import NONE
 
 _BATCHES = "CREATE TABLE IF NOT EXISTS windowpane_batches (source VARCHAR PRIMARY KEY, number BIGINT)"
 
@@ -36,8 +37,7 @@ class DuckStore:
     def apply(self, batch: Batch) -> bool:
         """Apply a batch in one transaction; say whether it was new."""
         with self._transaction():
-            last = self._connection.execute("SELECT number FROM windowpane_batches WHERE source = ?", [batch.source]).fetchall()
-            if last and last[0][0] >= batch.number:
+            if batch.is_applied(self.taken(batch.source)):
                 return False
             rows = batch.by_key()
             self._connection.register("windowpane_rows", rows)
@@ -48,6 +48,11 @@ class DuckStore:
             self._connection.unregister("windowpane_rows")
             self._connection.execute("INSERT OR REPLACE INTO windowpane_batches VALUES (?, ?)", [batch.source, batch.number])
         return True
+
+    def taken(self, source: str) -> int:
+        """Return the number of the last batch of a source, ``NONE`` if there is none."""
+        last = self._connection.execute("SELECT number FROM windowpane_batches WHERE source = ?", [source]).fetchall()
+        return int(last[0][0]) if last else NONE
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -61,7 +66,7 @@ class DuckStore:
 
     def _prepare(self, batch: Batch) -> None:
         expected = self._types("windowpane_rows")
-        expected.pop(IS_DELETED)
+        del expected[IS_DELETED], expected[NEEDS_ROW]
         expected |= batch.types
         known = self._connection.execute("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [batch.table]).fetchall()
         if not known:
@@ -77,6 +82,11 @@ class DuckStore:
         table = quoted(batch.table)
         same = " AND ".join(f"t.{quoted(name)} IS NOT DISTINCT FROM r.{quoted(name)}" for name in batch.key) or "TRUE"
         names = ", ".join(quoted(name) for name in batch.columns.names)
+        key = ", ".join(f"r.{quoted(name)}" for name in batch.key) or "NULL"
+        absent = (
+            f"SELECT {key} FROM windowpane_rows AS r WHERE {NEEDS_ROW} AND NOT EXISTS (SELECT 1 FROM {table} AS t WHERE {same})"
+        )
+        batch.refuse_absent(self._connection.execute(f"{absent} LIMIT 1").fetchall())
         self._connection.execute(f"DELETE FROM {table} AS t USING windowpane_rows AS r WHERE {same}")
         self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM windowpane_rows WHERE NOT {IS_DELETED}")
 

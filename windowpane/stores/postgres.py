@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windowpane.errors import MissingExtraError, StoreError
-from windowpane.stores.batches import IS_DELETED, Batch
+from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch
 from windowpane.stores.names import quoted
+from windowpane.stores.pairs import NONE
 from windowpane.stores.postgres_types import postgres_type, to_text
 
 if TYPE_CHECKING:
@@ -95,9 +96,8 @@ class PostgresStore:
             staging: the staging table that tasks have brought its rows to, from ``begin_staging``; it is dropped.
         """
         with self.transaction():
-            self.run("INSERT INTO windowpane_batches VALUES (%s, -1) ON CONFLICT DO NOTHING", [batch.source])
-            last = self.run("SELECT number FROM windowpane_batches WHERE source = %s FOR UPDATE", [batch.source]).fetchone()
-            if last is not None and last[0] >= batch.number:
+            self.run(f"INSERT INTO windowpane_batches VALUES (%s, {NONE}) ON CONFLICT DO NOTHING", [batch.source])
+            if batch.is_applied(self._taken(batch.source, "FOR UPDATE")):
                 self.drop_staging(batch.source)
                 return False
             self.prepare(batch)
@@ -107,6 +107,15 @@ class PostgresStore:
             self.drop_staging(batch.source)
             self.run("UPDATE windowpane_batches SET number = %s WHERE source = %s", [batch.number, batch.source])
         return True
+
+    def taken(self, source: str) -> int:
+        """Return the number of the last batch of a source, ``NONE`` if there is none."""
+        with self.transaction():
+            return self._taken(source)
+
+    def _taken(self, source: str, lock: str = "") -> int:
+        last = self.run(f"SELECT number FROM windowpane_batches WHERE source = %s {lock}", [source]).fetchone()
+        return NONE if last is None else int(last[0])
 
     def begin_staging(self, batch: Batch) -> str:
         """Make a staging table for a batch, whose rows tasks will bring, and return its name."""
@@ -168,9 +177,11 @@ class PostgresStore:
     def _staged(self, batch: Batch) -> str:
         """Copy the rows of a batch to a staging table, and return its name."""
         self.run(f"DROP TABLE IF EXISTS pg_temp.{_STAGING}")
-        columns = f"LIKE {quoted(batch.table)}, {IS_DELETED} boolean, {_PLACE} bigint DEFAULT 0"
+        columns = f"LIKE {quoted(batch.table)}, {IS_DELETED} boolean, {NEEDS_ROW} boolean, {_PLACE} bigint DEFAULT 0"
         self.run(f"CREATE TEMP TABLE {_STAGING} ({columns}) ON COMMIT DROP")
         self._copy(_STAGING, batch.by_key())
+        for is_null in self._nulls(batch, _STAGING, f"WHERE {NEEDS_ROW}"):
+            batch.refuse_absent(self.run(_absent_sql(batch, _STAGING, is_null)).fetchall())
         return _STAGING
 
     def _copy(self, table: str, rows: pa.Table) -> None:
@@ -187,9 +198,14 @@ class PostgresStore:
         PostgreSQL finds rows by an index, or by hashes, only where ``=`` or ``IS NULL`` compares them.
         """
         self.run(f"ANALYZE {staging}")
+        for is_null in self._nulls(batch, staging):
+            self.run(_merge_sql(batch, staging, is_null))
+
+    def _nulls(self, batch: Batch, staging: str, where: str = "") -> list[dict[str, bool]]:
+        """Return which columns of the key are NULL in rows of a staging table."""
         nulls = ", ".join(f"{quoted(name)} IS NULL" for name in batch.key) or "false"
-        for pattern in self.run(f"SELECT DISTINCT {nulls} FROM {staging}").fetchall():
-            self.run(_merge_sql(batch, staging, dict(zip(batch.key, pattern, strict=False))))
+        patterns = self.run(f"SELECT DISTINCT {nulls} FROM {staging} {where}").fetchall()
+        return [dict(zip(batch.key, pattern, strict=False)) for pattern in patterns]
 
     def read(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query on the store."""
@@ -212,19 +228,34 @@ def _staging_of(source: str) -> str:
     return f"{_STAGING}_{hashlib.sha256(source.encode()).hexdigest()[:16]}_"
 
 
+def _of_pattern(is_null: Mapping[str, bool]) -> str:
+    """Return which rows of a staging table have NULL in these columns of the key, and no others."""
+    return " AND ".join(f"{quoted(name)} IS {'' if null else 'NOT '}NULL" for name, null in is_null.items()) or "true"
+
+
+def _same_key(is_null: Mapping[str, bool]) -> str:
+    pairs = [(quoted(name), null) for name, null in is_null.items()]
+    return " AND ".join(f"t.{name} IS NULL" if null else f"t.{name} = s.{name}" for name, null in pairs) or "true"
+
+
+def _absent_sql(batch: Batch, staging: str, is_null: Mapping[str, bool]) -> str:
+    """Return the query for a key that changes of a staging table need, and the table does not have."""
+    key = ", ".join(f"s.{quoted(name)}" for name in batch.key) or "NULL"
+    needed = f"(SELECT * FROM {staging} WHERE {NEEDS_ROW} AND {_of_pattern(is_null)}) AS s"
+    there = f"SELECT 1 FROM {quoted(batch.table)} AS t WHERE {_same_key(is_null)}"
+    return f"SELECT {key} FROM {needed} WHERE NOT EXISTS ({there}) LIMIT 1"
+
+
 def _merge_sql(batch: Batch, staging: str, is_null: Mapping[str, bool]) -> str:
     """Return the statement that merges rows of a staging table, one for each key; ``is_null`` says which by column of the key."""
     names = [quoted(name) for name in batch.columns.names]
     sets = ", ".join(f"{name} = s.{name}" for name in names)
     key = "".join(f"{quoted(name)}, " for name in batch.key)
-    these = " AND ".join(f"{quoted(name)} IS {'' if null else 'NOT '}NULL" for name, null in is_null.items()) or "true"
-    last = f"SELECT{f' DISTINCT ON ({key[:-2]})' * bool(key)} * FROM {staging} WHERE {these} "
+    last = f"SELECT{f' DISTINCT ON ({key[:-2]})' * bool(key)} * FROM {staging} WHERE {_of_pattern(is_null)} "
     last += f"ORDER BY {key}{IS_DELETED}, {_PLACE} DESC" + ("" if key else " LIMIT 1")
-    pairs = [(quoted(name), null) for name, null in is_null.items()]
-    same = " AND ".join(f"t.{name} IS NULL" if null else f"t.{name} = s.{name}" for name, null in pairs) or "true"
     values = f"({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
     return (
-        f"MERGE INTO {quoted(batch.table)} AS t USING ({last}) AS s ON {same} "
+        f"MERGE INTO {quoted(batch.table)} AS t USING ({last}) AS s ON {_same_key(is_null)} "
         f"WHEN MATCHED AND s.{IS_DELETED} THEN DELETE "
         f"WHEN MATCHED THEN UPDATE SET {sets} "
         f"WHEN NOT MATCHED AND NOT s.{IS_DELETED} THEN INSERT {values}"

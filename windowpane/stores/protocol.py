@@ -16,8 +16,13 @@ class Store(Protocol):
         The table is created if it does not exist. A batch whose number is not above the last one of its source changes nothing.
 
         Raises:
-            ChangedViewSchemaError: the table has other columns; nothing was written.
+            AbsentRowError: a row is taken back that the table does not have; nothing was written, here and below.
+            ChangedViewSchemaError: the table has other columns.
+            MisplacedStateError: the batch names the one before it, and this is not the last one that the table has.
         """
+
+    def taken(self, source: str) -> int:
+        """Return the number of the last batch of a source, ``pairs.NONE`` if there is none."""
 
     def read(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query on the store."""

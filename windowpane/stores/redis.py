@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.errors import StoreError, UnsupportedTypeError
+from windowpane.stores.pairs import NONE
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ end
 return 1
 """
 """ARGV: field of the version, the version, milliseconds to live (0: for ever), fields and values; none delete the hash."""
+
+_BATCHES = "windowpane:"
+"""What the name of the hash begins with that has the number of the last batch by query; the prefix of the rows follows."""
 
 _EXACT = 2**53
 """The numbers in scripts of Redis are doubles. Microseconds since 1970 exceed it in the year 2255."""
@@ -107,6 +111,27 @@ class HashWriter:
             return head
         row[self.version] = version
         return head + [part for name, value in row.items() if value is not None for part in (name, _text(value))]
+
+
+def last_batch(url: str, prefix: str, query: str) -> int:
+    """Return the number of the last batch of a query, ``NONE`` if the server has none.
+
+    Raises:
+        StoreError: the server cannot be reached.
+    """
+    with _connected(url) as client:
+        found = client.hget(f"{_BATCHES}{prefix}", query)
+    return NONE if found is None else int(found)
+
+
+def keep_batch(url: str, prefix: str, query: str, number: int) -> None:
+    """Keep the number of a batch, all of whose rows are written.
+
+    Raises:
+        StoreError: the server cannot be reached.
+    """
+    with _connected(url) as client:
+        client.hset(f"{_BATCHES}{prefix}", query, number)
 
 
 def _connected(url: str) -> redis.Redis:

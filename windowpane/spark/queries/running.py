@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,9 +21,10 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.internals.counted import note_operators
-from windowpane.spark.queries.checkpoints import exists, query_id, refuse_a_second_query
+from windowpane.spark.queries.checkpoints import refuse_a_second_query
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
+from windowpane.spark.queries.sink_writers import DeltaWriter, FilesWriter, PairedSink, QueryId
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
 from windowpane.spark.stages.between_operators import MALFORMED
 from windowpane.spark.stages.wire import Wire
@@ -61,8 +62,8 @@ def start(
         )
     warn_of_leaking_sockets(built.source.dataframe.sparkSession)
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
-    query_id = QueryId(location)
-    batches = BatchWriter(tuple((output, _function(sinks[name], query_id)) for name, output in outputs.items()))
+    written = ((output, _function(sinks[name], location, output.column_names)) for name, output in outputs.items())
+    batches = BatchWriter(tuple(written))
     spark = built.source.dataframe.sparkSession
     if checkpoint is not None:
         refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
@@ -115,11 +116,14 @@ def start_writing(
     Raises:
         RunningCheckpointError: a query with this checkpoint runs already.
         InvalidSpecError: the trigger is none of Spark's.
+        MisplacedStateError: a sink and the checkpoint do not belong together.
     """
     _check_trigger(trigger)
     writer = rows.writeStream.outputMode("append").options(**options).foreachBatch(ShortFailures(write).__call__)
     if checkpoint is not None:
         refuse_a_second_query(rows.sparkSession, checkpoint)
+        if isinstance(write, BatchWriter | PairedSink):
+            write.compare(rows)
         writer = writer.option("checkpointLocation", checkpoint)
     if query_name is not None:
         writer = writer.queryName(query_name)
@@ -172,71 +176,43 @@ class BatchWriter:
         try:
             present = {row.output for row in blobs.select("output").collect()}
             for output, write in self.outputs:
-                is_spared = batch_id > 0 and output.number not in present and isinstance(write, FilesWriter | DeltaWriter)
-                if not is_spared or (not self.begun and isinstance(write, FilesWriter) and write.has(blobs, batch_id)):
-                    write(output.of(blobs, Wire()), batch_id)
+                if batch_id > 0 and output.number not in present and self._spares(write, blobs, batch_id):
+                    continue
+                write(output.of(blobs, Wire()), batch_id)
             self.begun.add(batch_id)
         finally:
             blobs.unpersist()
 
+    def _spares(self, write: SinkFunction, blobs: Any, batch_id: int) -> bool:
+        """Whether a batch without rows is not written; the sink keeps its number."""
+        if not isinstance(write, PairedSink) or not isinstance(write.sink, FilesWriter):
+            return isinstance(write, DeltaWriter)
+        if not self.begun and write.sink.has(blobs, batch_id):
+            return False
+        write.sink.skip(blobs, batch_id, write.pair, write.settled(blobs, batch_id))
+        return True
 
-def _function(sink: Sink, query: QueryId) -> SinkFunction:
+    def compare(self, rows: Any) -> None:
+        """Compare the checkpoint and the sinks before the query starts, with a DataFrame of its session.
+
+        Raises:
+            MisplacedStateError: a sink and the checkpoint do not belong together.
+        """
+        for _, write in self.outputs:
+            if isinstance(write, PairedSink):
+                write.compare(rows)
+
+
+def _function(sink: Sink, checkpoint: str, columns: Sequence[str]) -> SinkFunction:
+    query = QueryId(checkpoint)
     if isinstance(sink, str):
         sink = Files(sink)
     if isinstance(sink, Files):
-        return FilesWriter(sink, query)
+        return PairedSink(FilesWriter(sink, query, folder_columns(columns)), checkpoint)
     if isinstance(sink, DeltaTable):
         return DeltaWriter(sink, query)
     if isinstance(sink, QuerySink):
-        return sink.for_query(query.read)
+        return PairedSink(sink.for_query(query.read), checkpoint)
     if callable(sink):
         return sink
     raise InvalidSpecError(f"a sink is a path, Files, DeltaTable or a callable (DataFrame, batch_id), but this is {sink!r}.")
-
-
-class QueryId:
-    """The id of the query that owns a checkpoint, which stays the same over restarts; read once, in the first batch."""
-
-    def __init__(self, checkpoint: str) -> None:
-        self._checkpoint = checkpoint
-        self._id: str | None = None
-
-    def read(self, dataframe: Any) -> str:
-        """Return the id, with the session of ``dataframe``."""
-        if self._id is None:
-            self._id = query_id(dataframe.sparkSession, self._checkpoint)
-        return self._id
-
-
-@dataclass(frozen=True)
-class FilesWriter:
-    """Writes each batch into a folder of its own, over whatever an interrupted attempt left there."""
-
-    sink: Files
-    query: QueryId
-
-    def __call__(self, dataframe: Any, batch_id: int) -> None:
-        """Write one batch."""
-        folder = self._folder(dataframe, batch_id)
-        dataframe.write.mode("overwrite").format(self.sink.format).options(**self.sink.options).save(folder)
-
-    def has(self, dataframe: Any, batch_id: int) -> bool:
-        """Whether a batch was written already, by a run that did not commit it."""
-        return exists(dataframe.sparkSession, self._folder(dataframe, batch_id))
-
-    def _folder(self, dataframe: Any, batch_id: int) -> str:
-        query, batch = folder_columns(dataframe.columns)
-        return f"{self.sink.path}/{query}={self.query.read(dataframe)}/{batch}={batch_id}"
-
-
-@dataclass(frozen=True)
-class DeltaWriter:
-    """Appends each batch to a Delta table under the query's id and the batch's number, which Delta takes once."""
-
-    sink: DeltaTable
-    query: QueryId
-
-    def __call__(self, dataframe: Any, batch_id: int) -> None:
-        """Write one batch."""
-        once = {"txnAppId": self.query.read(dataframe), "txnVersion": str(batch_id)}
-        dataframe.write.mode("append").format("delta").options(**self.sink.options, **once).save(self.sink.path)

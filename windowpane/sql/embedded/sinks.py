@@ -1,7 +1,9 @@
 """Sinks: the options they are made from, and the delivery of the changes in their outboxes.
 
-Layout: ``windowpane.sinks`` holds an id for each sink. Stores number the batches of a sink by it, and its Parquet files are named
-by it: a sink of another state file begins at batch 1 as well. Sinks made before there were ids are known by their names.
+Layout: ``windowpane.sinks`` holds for each sink an id and the last batch that was delivered. Stores number the batches of a sink
+by its id, and its Parquet files are named by it: a sink of another state file begins at batch 1 as well. Beside the files,
+``.<id>.last`` holds the number of the last one. Both sides are compared before a batch is written, and in the first flush of a
+session (``stores.pairs``).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from windowpane.sql.expressions.types import INTERVAL
 from windowpane.sql.parse.connector_options import check_local, known_connector, refuse_other_options
 from windowpane.sql.parse.positions import Place
 from windowpane.stores import Batch, open_store
+from windowpane.stores.pairs import NONE, Pair
 
 CONNECTORS: Mapping[str, tuple[str, ...]] = {
     "postgres": ("url", "table"),
@@ -65,46 +68,91 @@ class Delivery:
 
     def __init__(self, storage: Storage, sink: SinkInfo, relation: Relation) -> None:
         """Deliver the changes of ``relation``."""
-        self._storage, self._sink = storage, sink
+        self._storage, self._sink, self._is_compared = storage, sink, False
         self.outbox = Outbox(storage, sink.name, relation)
 
     def create(self) -> None:
         """Begin with an empty outbox, and an id of its own."""
         self.outbox.create()
-        self._storage.run("INSERT INTO windowpane.sinks VALUES (?, ?)", [self._sink.name, uuid4().hex])
+        self._storage.run("INSERT INTO windowpane.sinks VALUES (?, ?, ?)", [self._sink.name, uuid4().hex, NONE])
 
     def drop(self) -> None:
         """Remove the outbox, and the id."""
         self.outbox.drop()
         self._storage.run("DELETE FROM windowpane.sinks WHERE name = ?", [self._sink.name])
 
-    def _id(self) -> str | None:
-        found = self._storage.run("SELECT id FROM windowpane.sinks WHERE name = ?", [self._sink.name])
-        return str(found[0][0]) if found else None
-
     def deliver(self) -> None:
-        """Apply every waiting batch to the store, oldest first."""
-        for number in self.outbox.numbers():
-            self._write(self.outbox.batch(number), number)
+        """Apply every waiting batch to the store, oldest first.
+
+        Raises:
+            MisplacedStateError: the store of the sink is not where the session left it.
+        """
+        numbers, (own, settled) = self.outbox.numbers(), self._place()
+        if self._is_kept and not self._is_compared:
+            self._pair.has_begun(self._taken(own), settled, numbers[0] if numbers else settled)
+            self._is_compared = True
+        for number in numbers:
+            self._write(self.outbox.batch(number), own, number, settled)
             with self._storage.transaction():
                 self.outbox.delivered(number)
+                self._storage.run("UPDATE windowpane.sinks SET last = ? WHERE name = ?", [number, self._sink.name])
+            settled = number
 
-    def _write(self, changes: pa.Table, number: int) -> None:
+    def _place(self) -> tuple[str, int]:
+        """Return the id of the sink, and the number of the last batch that was delivered."""
+        ((own, last),) = self._storage.run("SELECT id, last FROM windowpane.sinks WHERE name = ?", [self._sink.name])
+        return str(own), int(last)
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether the store of the sink lasts beyond a batch."""
+        return self._sink.options["connector"] != "blackhole" and self._sink.options.get("path") != ":memory:"
+
+    @property
+    def _pair(self) -> Pair:
+        where = (self._sink.options.get("url") or self._sink.options["path"]).rpartition("@")[2]
+        return Pair(
+            f"sink {self._sink.name!r} of session {self._storage.path!r}",
+            f"{self._sink.options['connector']} store {where!r}",
+            f"Put copies of both back that belong together; or DROP SINK {self._sink.name}, remove what it has written, and "
+            "create it again: it begins with all rows.",
+        )
+
+    def _taken(self, own: str) -> int:
+        """Return the number of the last batch that the store of the sink has."""
+        options = self._sink.options
+        if options["connector"] == "parquet":
+            last = Path(options["path"]) / f".{own}.last"
+            return int(last.read_text()) if last.exists() else NONE
+        if "path" in options and not Path(options["path"]).exists():
+            return NONE  # opening it would make it
+        store = open_store(options.get("url") or options["path"])
+        try:
+            return store.taken(f"sink {own}")
+        finally:
+            store.close()
+
+    def _write(self, changes: pa.Table, own: str, number: int, settled: int) -> None:
         options = self._sink.options
         if options["connector"] == "blackhole":
             return
-        own = self._id()
         if options["connector"] == "parquet":
-            folder = Path(options["path"])
-            folder.mkdir(parents=True, exist_ok=True)
-            name = f"{number:012}" if own is None else f"{number:012}-{own}"
-            draft = folder / f".{name}.draft"
-            pq.write_table(changes, draft)
-            draft.rename(folder / f"{name}.parquet")
+            self._write_file(changes, own, number, settled)
             return
         store = open_store(options.get("url") or options["path"])
         try:
-            source = self._sink.name if own is None else f"sink {own}"
-            store.apply(Batch(options["table"], _key(options, self.outbox.relation), changes, number, source))
+            pair, key = self._pair if self._is_kept else None, _key(options, self.outbox.relation)
+            store.apply(Batch(options["table"], key, changes, number, f"sink {own}", pair=pair, settled=settled))
         finally:
             store.close()
+
+    def _write_file(self, changes: pa.Table, own: str, number: int, settled: int) -> None:
+        """Write a file, and behind it its number; the one before stays where a crash falls between."""
+        self._pair.has_begun(self._taken(own), settled, number)
+        folder, name = Path(self._sink.options["path"]), f"{number:012}-{own}"
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".{name}.draft"
+        pq.write_table(changes, draft)
+        draft.rename(folder / f"{name}.parquet")
+        draft.write_text(str(number))
+        draft.rename(folder / f".{own}.last")

@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.errors import SqlRunError
 from windowpane.malformed import MalformedRow
 from windowpane.sql.failures.malformed_rows import NOTHING, Found
 from windowpane.sql.on_spark.change_log import ChangeLog, held_in
@@ -27,6 +26,7 @@ from windowpane.sql.on_spark.source_rows import Progress, Report
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.stores import PostgresStore
 from windowpane.stores.batches import IS_DELETED
+from windowpane.stores.pairs import NONE, Pair
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,13 @@ class LogWriter:
 
     def _before(self, number: int) -> Progress:
         last = self.log.last()
-        if number > last + 1:
-            raise SqlRunError(
-                f"batch {number} does not follow batch {last}, the last one in the change log: the checkpoint and the log do not "
-                "belong together."
-            )
-        if last < 0:
+        has_begun = Pair(
+            "the checkpoint beside it", f"change log {str(self.log.folder)!r}", "Put copies back that belong together."
+        ).has_begun(last, number - 1, number)
+        if last == NONE:
             return Progress()
         outcome = Outcome.of(self.log.outcome(last))
-        return outcome.after if number > last else outcome.before
+        return outcome.before if has_begun else outcome.after
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ a file to the folder of the run, and its path is what Spark gets; those of the t
 Parquet file that Spark writes costs a batch 0.14 s more.) The folder of a batch appears whole, under a name that is written once:
 Spark may run a batch again after a crash, with the same result, and the first folder stays. (Earlier versions wrote folders
 without an outcome: such a batch was not taken, is run again, and replaced.) The outcome of the last batch that was taken stays,
-since the next one begins with it.
+since the next one begins with it, beside ``_taken``: a store that does not have this batch is older than the log.
 
 Changes of tables, and of views whose operators run on the driver, are in the store. The driver writes them, part by part, into
 the folders of the readers, inside the transaction that takes the changes. A crash before its end leaves files that nothing names.
@@ -40,7 +40,7 @@ _TOGETHER_ROWS, _TOGETHER_BYTES = 100_000, 16 * 2**20
 
 _SCHEMA = pa.schema([("blob", pa.binary())])
 
-_OUTCOME = "_outcome.json"
+_OUTCOME, _TAKEN = "_outcome.json", "_taken"
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,10 @@ class ChangeLog:
         """Return the number of the last batch, -1 before the first."""
         return max(self.numbers(), default=-1)
 
+    def taken(self) -> int:
+        """Return the number of the last batch that the store has said to have, -1 if there is none."""
+        return max((int(path.parent.name) for path in self.folder.glob(f"[0-9]*/{_TAKEN}")), default=-1)
+
     def outcome(self, number: int) -> str:
         """Return the outcome of a batch, as text."""
         return (self._batch(number) / _OUTCOME).read_text(encoding="utf-8")
@@ -130,9 +134,10 @@ class ChangeLog:
         for draft in self.folder.glob(".*.draft"):
             if int(draft.name.split(".")[1]) <= number:
                 shutil.rmtree(draft, ignore_errors=True)
-        for path in self._batch(number).glob("*"):
-            if path.name != _OUTCOME:
-                path.unlink()
+        if self._batch(number).exists():
+            (self._batch(number) / _TAKEN).touch()
+        for path in self._parts(number):
+            path.unlink()
 
     def _batch(self, number: int) -> Path:
         return self.folder / f"{number:012}"

@@ -7,7 +7,8 @@ number of the change set that names the file, once this is settled.
 ``windowpane.streams`` holds for each view: the folder of its inbox and checkpoint; whether its state is spread over Spark; the
 plan that made this state; the last batch that was written; the last change set sent and the last one answered; the change set
 that is due (its number and its watermarks); the watermarks that it was sent; and its progress in the sources that it reads
-itself, before and behind the last batch. ``windowpane.flushes`` holds the number and the watermarks of the last flush.
+itself, before and behind the last batch. ``windowpane.flushes`` holds the number and the watermarks of the last flush,
+``windowpane.identity`` the name that the folder of the checkpoints knows the store by.
 
 Every method is part of a transaction of the store. The files of a change set are settled before it is written, and are removed
 from ``windowpane.mail`` once it lies in the inbox: after a crash between the two it is written again, which changes nothing.
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.on_spark.change_log import write_shared
@@ -29,7 +31,7 @@ from windowpane.state.compact import from_stream
 
 _COLUMNS = "SELECT 1 FROM information_schema.columns WHERE table_schema = 'windowpane' AND table_name = 'mail'"
 
-_ADOPTED = 1
+ADOPTED = 1
 """The number of the last change set of a view that was made without Spark: it has its first rows."""
 
 
@@ -56,6 +58,24 @@ class PendingChanges:
         """Use the tables of ``storage``."""
         self._storage = storage
         storage.run("CREATE TABLE IF NOT EXISTS windowpane.flushes (number BIGINT, clock VARCHAR)")
+        storage.run("CREATE TABLE IF NOT EXISTS windowpane.identity (id VARCHAR)")
+
+    @property
+    def identity(self) -> str | None:
+        """The name of the store for the folder of its checkpoints, ``None`` before the first of them."""
+        found = self._storage.value("SELECT id FROM windowpane.identity")
+        return None if found is None else str(found)
+
+    def identify(self) -> str:
+        """Return the name of the store, a new one if it has none."""
+        with self._storage.transaction():
+            if self.identity is None:
+                self._storage.run("INSERT INTO windowpane.identity VALUES (?)", [uuid4().hex])
+        return str(self.identity)
+
+    def names(self) -> list[str]:
+        """Return the views and tables that have a stream."""
+        return [str(row[0]) for row in self._storage.run("SELECT name FROM windowpane.streams ORDER BY name")]
 
     # --- flushes ---------------------------------------------------------------------------------------
 
@@ -69,7 +89,7 @@ class PendingChanges:
     @property
     def number(self) -> int:
         """The number of the last flush."""
-        return int(self._storage.value("SELECT max(number) FROM windowpane.flushes") or _ADOPTED)
+        return int(self._storage.value("SELECT max(number) FROM windowpane.flushes") or ADOPTED)
 
     @property
     def clock(self) -> dict[str, str]:
@@ -88,7 +108,7 @@ class PendingChanges:
     def open_program(self, name: str, plan: str) -> None:
         """Begin the stream of a new view that is a program, which reads its source itself: it gets no change sets."""
         self.open(name, spread=True, plan=plan)
-        self._storage.run("UPDATE windowpane.streams SET sent = ? WHERE name = ?", [_ADOPTED, name])
+        self._storage.run("UPDATE windowpane.streams SET sent = ? WHERE name = ?", [ADOPTED, name])
 
     def begin_anew(self, name: str, *, gets_change_sets: bool = False) -> None:
         """Begin the stream of a table, or of a view that reads its sources itself, again, with a checkpoint of its own."""
@@ -99,7 +119,7 @@ class PendingChanges:
         """Begin the stream of a view that was made without Spark, if it has none."""
         if not self._storage.run("SELECT 1 FROM windowpane.streams WHERE name = ?", [name]):
             self.open(name, spread=False)
-            self._storage.run("UPDATE windowpane.streams SET sent = ?, done = ? WHERE name = ?", [_ADOPTED, _ADOPTED, name])
+            self._storage.run("UPDATE windowpane.streams SET sent = ?, done = ? WHERE name = ?", [ADOPTED, ADOPTED, name])
 
     def close(self, name: str) -> None:
         """Forget the stream of a view."""

@@ -10,23 +10,27 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowpane.errors import MistakeError
+from windowpane.errors import MisplacedStateError, MistakeError
 from windowpane.sql.on_spark.batch_writing import LogWriter, ServerWriter
 from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.change_sets import SCHEMA, named_in, received
 from windowpane.sql.on_spark.connect_limits import check_folder
-from windowpane.sql.on_spark.pending_changes import PendingChanges
+from windowpane.sql.on_spark.pending_changes import ADOPTED, PendingChanges
+from windowpane.stores.pairs import NONE, Pair
 
 if TYPE_CHECKING:
     from windowpane.spark.queries.batch_query import BatchQuery
     from windowpane.spark.queries.followed_query import Elsewhere
+
+_OWNER = "_store"
+"""The file in the folder that names the store it belongs to."""
 
 Answer = Callable[[str, pa.Table, int], None]
 
@@ -48,7 +52,7 @@ class ViewQueries:
 
         self.is_remote = not is_classic(spark)
         self._spark, self._pending, self._answer, self._ingest = spark, pending, answer, ingest
-        self._is_lasting = store != ":memory:"
+        self._store, self._is_lasting = store, store != ":memory:"
         folder = f"{store}.streams" if self._is_lasting else tempfile.mkdtemp(prefix="windowpane-streams-")
         self._folder = Path(folder).absolute()  # tasks have other working directories
         self._running: dict[str, BatchQuery] = {}
@@ -56,11 +60,57 @@ class ViewQueries:
         if self.is_remote:
             check_folder(spark, self._folder)
 
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse a store and a folder that do not belong together, before anything of either is changed.
+
+        Args:
+            names: the views and tables whose checkpoints go on.
+
+        Raises:
+            MisplacedStateError: the folder is that of another store, or one of the two was restored from an older copy.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        mark = self._folder / _OWNER
+        if mark.exists() and mark.read_text() != self._pending.identity:
+            raise MisplacedStateError(
+                f"folder {str(self._folder)!r} has the checkpoints of another store than {self._store!r}. Put the store back "
+                "that it belongs to; if that is gone, remove the folder. Nothing was written."
+            )
+        for name in names:
+            self._check(name)
+        if not mark.exists():
+            draft = mark.with_suffix(".draft")
+            draft.write_text(self._pending.identify())
+            draft.rename(mark)
+
+    def _check(self, name: str) -> None:
+        stream, log = self._pending.stream(name), self.change_log(name)
+        folder, pair = self._folder / stream.folder, self.pair(name)
+        committed, begun = (
+            max((int(file.name) for file in (folder / "checkpoint" / kind).glob("*") if file.name.isdecimal()), default=NONE)
+            for kind in ("commits", "offsets")
+        )
+        pair.has_begun(max(stream.batch, log.last()), committed, begun)
+        pair.has_begun(stream.batch, max(stream.batch, log.taken()), max(stream.batch, log.taken()))
+        last = max((int(file.stem) for file in (folder / "inbox").glob("*.parquet")), default=NONE)
+        due = stream.sent if stream.due is None else stream.due[0]
+        if last != NONE or stream.sent > ADOPTED:
+            Pair(pair.taker, f"the inbox of {name!r} in {str(folder)!r}", pair.way_out).has_begun(last, stream.sent, due)
+
+    def pair(self, name: str) -> Pair:
+        """Return the checkpoint of a view or table, and the store that takes its batches."""
+        return Pair(
+            f"the checkpoint of {name!r} in {str(self._folder)!r}",
+            f"store {self._store!r}",
+            "Put copies of the store and the folder back that belong together; if there are none, make a new store and insert "
+            "the rows of its tables, which are plain tables of the DuckDB file.",
+        )
+
     def tidy(self) -> None:
         """Remove folders that no view uses, and files of changes that neither a change set nor a pending change names."""
         self._folder.mkdir(parents=True, exist_ok=True)
         known = self._pending.folders()
-        for folder in self._folder.iterdir():
+        for folder in filter(Path.is_dir, self._folder.iterdir()):
             if folder.name not in known:
                 shutil.rmtree(folder, ignore_errors=True)
                 continue

@@ -72,7 +72,7 @@ class ViewBatches:
         self._spark, self._pending, self._streams, self._ingest = spark, pending, streams, ingest
         self._storage, self._catalog, self._clock = held.storage, held.catalog, held.clock
         self._deliveries, self._changes = held.deliveries, held.changes
-        self.queries = ViewQueries(spark, held.storage.path, pending, self.answer, ingest.take)
+        self.queries = ViewQueries(spark, held.storage.path, pending, self.answer, self.ingest)
         self.has_posted = False  # whether files were written since the last round, whose names may be rolled back
         self._taking: dict[str, threading.Lock] = {}
 
@@ -150,7 +150,7 @@ class ViewBatches:
         try:
             with self._storage.transaction():
                 stream = self._pending.stream(name)
-                if number > stream.batch:
+                if not self.queries.pair(name).has_begun(stream.batch, number - 1, number):
                     delta = self._computed(view, receive(batch, self.queries.received(name)))
                     if delta is not None:
                         self.post(name, delta, self._streams.readers(name), f"{stream.folder}-{number}")
@@ -159,6 +159,11 @@ class ViewBatches:
         except BaseException:
             view.job.forget()
             raise
+
+    def ingest(self, name: str, batch: pa.Table, number: int) -> None:
+        """Insert a batch into a table; one that was inserted before changes nothing."""
+        if not self.queries.pair(name).has_begun(self._pending.stream(name).batch, number - 1, number):
+            self._ingest.take(name, batch, number)
 
     def take(self, name: str) -> None:
         """Bring the batches in the change log of a view to the store, in their order, and trim the log."""

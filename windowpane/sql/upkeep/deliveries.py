@@ -5,9 +5,11 @@ Whether views have tables on a server does not depend on the runner: both runner
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from windowpane.errors import MisplacedStateError
 from windowpane.sql.catalog.entries import Catalog, SinkInfo, ViewInfo
 from windowpane.sql.embedded.outbox import Outbox, next_batch
 from windowpane.sql.embedded.postgres_views import ViewTables
@@ -96,8 +98,11 @@ class Deliveries:
 
     # --- after it --------------------------------------------------------------------------------------
 
-    def hand_over(self) -> None:
+    def hand_over(self, *, is_opening: bool = False) -> None:
         """Deliver the changes that wait to the server of the views, and to the stores of sinks.
+
+        Args:
+            is_opening: whether the session opens: of a sink that is apart from its store a log tells, as it can be dropped.
 
         Raises:
             WindowpaneError: one of them cannot take its changes, which still wait. The others have taken theirs.
@@ -109,6 +114,11 @@ class Deliveries:
         for deliver in deliveries:
             try:
                 deliver()
+            except MisplacedStateError as failure:
+                if not is_opening:
+                    failures.append(failure)
+                else:
+                    logging.getLogger(__name__).warning("%s", failure)
             except Exception as failure:
                 failures.append(failure)
         if failures:

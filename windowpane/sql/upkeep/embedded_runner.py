@@ -79,7 +79,7 @@ class EmbeddedRunner:
         """
         self._refuse_what_spark_has()
         self._deliveries.take_up()
-        self._deliveries.hand_over()
+        self._deliveries.hand_over(is_opening=True)
 
     def _refuse_what_spark_has(self) -> None:
         streams = self._storage.run("SELECT name, spread, batch, sent, done, due FROM windowpane.streams ORDER BY name")

@@ -1,0 +1,167 @@
+"""Sinks of a query beside its checkpoint: each keeps the number of the last batch that it has taken, and both are compared.
+
+A checkpoint keeps, below ``windowpane/sinks``, the first batch that it gave to each sink (``notes``); Spark's own logs there say
+which were committed since. The number is written before the batch, so a sink that lost everything is not taken for a new one.
+The rule is in ``stores.pairs``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from windowpane.planning.sinks import DeltaTable, Files, NumberedSink
+from windowpane.spark.internals.session import is_classic
+from windowpane.spark.queries.checkpoints import exists, query_id
+from windowpane.spark.queries.notes import keep_number, kept_number, last_batches
+from windowpane.stores.pairs import NONE, Pair
+
+
+class QueryId:
+    """The id of the query that owns a checkpoint, which stays the same over restarts; read once, in the first batch."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._checkpoint = checkpoint
+        self._id: str | None = None
+
+    def read(self, dataframe: Any) -> str:
+        """Return the id, with the session of ``dataframe``."""
+        if self._id is None:
+            self._id = query_id(dataframe.sparkSession, self._checkpoint)
+        return self._id
+
+
+@dataclass
+class PairedSink:
+    """A sink beside a checkpoint.
+
+    Args:
+        sink: the sink.
+        checkpoint: the location; ``None`` where nobody goes on from it.
+        first: the first batch that the checkpoint gave to the sink, once it is known.
+    """
+
+    sink: NumberedSink
+    checkpoint: str | None
+    first: int | None = None
+
+    @cached_property
+    def pair(self) -> Pair:
+        """The two, for the rule."""
+        giver = "the query" if self.checkpoint is None else f"checkpoint {self.checkpoint!r}"
+        return Pair(giver, self.sink.taker, self.sink.way_out)
+
+    def compare(self, rows: Any) -> None:
+        """Compare both before the query starts, with a DataFrame of its session.
+
+        On Spark Connect the first batch does: what the sink writes may be out of reach here.
+
+        Raises:
+            MisplacedStateError: they do not belong together.
+        """
+        spark = rows.sparkSession
+        if self.checkpoint is None or not is_classic(spark):
+            return
+        first = kept_number(spark, self._note)
+        if first != NONE:
+            committed, begun = last_batches(spark, self.checkpoint)
+            self.pair.has_begun(self.sink.taken(rows), committed if committed >= first else NONE, begun)
+
+    def __call__(self, dataframe: Any, number: int) -> None:
+        """Write a batch.
+
+        Raises:
+            MisplacedStateError: checkpoint and sink do not belong together.
+        """
+        self.sink.take(dataframe, number, self.pair, self.settled(dataframe, number))
+
+    def settled(self, dataframe: Any, number: int) -> int:
+        """Return the batch before one that the sink must have, ``NONE`` for the first that it is given."""
+        if self.first is None:
+            self.first = self._first(dataframe, number)
+        return number - 1 if number > self.first else NONE
+
+    def _first(self, dataframe: Any, number: int) -> int:
+        """Return the first batch that the checkpoint gave to the sink; this one, where it knows no other and the sink is new."""
+        spark = dataframe.sparkSession
+        noted = NONE if self.checkpoint is None else kept_number(spark, self._note)
+        if noted != NONE:
+            return noted
+        taken = self.sink.taken(dataframe)
+        self.pair.has_begun(taken, NONE if taken == NONE else number - 1, number)
+        first = number if taken == NONE else 0
+        if self.checkpoint is not None:
+            keep_number(spark, self._note, first)
+        return first
+
+    @property
+    def _note(self) -> str:
+        name = hashlib.sha256(self.sink.taker.encode()).hexdigest()[:16]
+        return f"{self.checkpoint}/windowpane/sinks/{name}"
+
+
+@dataclass(frozen=True)
+class FilesWriter:
+    """Writes each batch into a folder of its own, over whatever an interrupted attempt left there, and its number behind it."""
+
+    sink: Files
+    query: QueryId
+    folders: tuple[str, str]
+
+    @property
+    def taker(self) -> str:
+        """The folder."""
+        return f"folder {self.sink.path!r}"
+
+    @property
+    def way_out(self) -> str:
+        """Copies, or a new pair."""
+        return (
+            "Put copies back that belong together, or start with a new checkpoint and a new folder. Where all of its files were "
+            "taken away on purpose, write to another folder."
+        )
+
+    def taken(self, dataframe: Any) -> int:
+        """Return the number of the last batch that was written, or had no rows."""
+        return kept_number(dataframe.sparkSession, self._number(dataframe))
+
+    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+        """Write one batch."""
+        pair.has_begun(self.taken(dataframe), settled, number)
+        dataframe.write.mode("overwrite").format(self.sink.format).options(**self.sink.options).save(
+            self._batch(dataframe, number)
+        )
+        keep_number(dataframe.sparkSession, self._number(dataframe), number)
+
+    def skip(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+        """Pass over a batch without rows."""
+        pair.has_begun(self.taken(dataframe), settled, number)
+        keep_number(dataframe.sparkSession, self._number(dataframe), number)
+
+    def has(self, dataframe: Any, number: int) -> bool:
+        """Whether a batch was written already, by a run that did not commit it."""
+        return exists(dataframe.sparkSession, self._batch(dataframe, number))
+
+    def _batch(self, dataframe: Any, number: int) -> str:
+        return f"{self._folder(dataframe)}/{self.folders[1]}={number}"
+
+    def _number(self, dataframe: Any) -> str:
+        return f"{self._folder(dataframe)}/_windowpane"
+
+    def _folder(self, dataframe: Any) -> str:
+        return f"{self.sink.path}/{self.folders[0]}={self.query.read(dataframe)}"
+
+
+@dataclass(frozen=True)
+class DeltaWriter:
+    """Appends each batch to a Delta table under the query's id and the batch's number, which Delta takes once."""
+
+    sink: DeltaTable
+    query: QueryId
+
+    def __call__(self, dataframe: Any, batch_id: int) -> None:
+        """Write one batch."""
+        once = {"txnAppId": self.query.read(dataframe), "txnVersion": str(batch_id)}
+        dataframe.write.mode("append").format("delta").options(**self.sink.options, **once).save(self.sink.path)
