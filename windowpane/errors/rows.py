@@ -289,6 +289,18 @@ class MalformedRowError(WindowpaneError, ValueError):
         self.path = path
 
 
+class PatternNameError(WindowpaneError, ValueError):
+    """The path of a file has a character of patterns, for which Spark reads other files of its batch more than once."""
+
+    def __init__(self, path: str, way_out: str) -> None:
+        """Name the file, and what to do."""
+        super().__init__(
+            f"the path {path!r} has one of ? * [ ] {{ }} \\: Spark's file source takes it for a pattern, and reads the other "
+            f"files of its batch more than once. {way_out} Nothing of the batch was committed."
+        )
+        self.path = path
+
+
 class ArrowResultError(WindowpaneError, ValueError):
     """What a function on Arrow tables returned does not fit."""
 

@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from windowpane.errors import InvalidSpecError, MalformedRowError, UnreadableFileError
+from windowpane.errors import InvalidSpecError, MalformedRowError, PatternNameError, UnreadableFileError
 from windowpane.hidden_columns import ORIGIN
 from windowpane.malformed import POLICIES, MalformedRow, csv_cells, json_cells, json_documents, shortened
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
+from windowpane.spark.sources.file_names import START_AGAIN, is_pattern, odd_name
+from windowpane.spark.sources.parquet_reader import local_path
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 
 _CONTENTS = "path string, modificationTime timestamp, length bigint, content binary"
@@ -66,8 +68,11 @@ def arrow_files(
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     reader = spark.readStream if streaming else spark.read
     contents = reader.format("binaryFile").schema(_CONTENTS).options(**options).load(path).select("path", "content")
+    is_exact = not streaming
+    if streaming and odd_name(local_path(path), {name.lower(): str(value) for name, value in options.items()}) is not None:
+        contents, is_exact = contents.repartition("path"), True
     reading = None if format == "parquet" else Reading(malformed)
-    reader = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, path, reading)
+    reader = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, path, reading, is_exact)
     return ArrowRows(contents, reader, columns, reading=reading)
 
 
@@ -82,6 +87,7 @@ class FileReader:
         zone: where instants are that are written without a zone.
         source: what malformed rows name as their source.
         reading: what becomes of malformed rows, and those that were met; ``None`` where one is an error.
+        is_exact: whether all contents of one path come to one task, which reads them once; see ``file_names``.
     """
 
     format: str
@@ -90,6 +96,7 @@ class FileReader:
     zone: str
     source: str = ""
     reading: Reading | None = None
+    is_exact: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Read the files of one partition.
@@ -97,10 +104,17 @@ class FileReader:
         Raises:
             UnreadableFileError: a file cannot be read.
             MalformedRowError: a row cannot be read, and that is to be an error.
+            PatternNameError: a name that Spark takes for a pattern has come since the query began.
         """
+        read = set[str]()
         for batch in batches:
-            for path, content in zip(batch["path"], batch["content"], strict=True):
-                yield self._tried(path.as_py(), content.as_buffer())
+            for path, content in zip(batch["path"].to_pylist(), batch["content"], strict=True):
+                if path in read:
+                    continue
+                read.add(path)
+                if not self.is_exact and is_pattern(path):
+                    raise PatternNameError(path, START_AGAIN)
+                yield self._tried(path, content.as_buffer())
 
     def _tried(self, path: str, content: pa.Buffer) -> pa.Table:
         """Read a file: at once, or where that fails row by row."""

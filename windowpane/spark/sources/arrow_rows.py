@@ -22,6 +22,7 @@ from windowpane.malformed import MalformedRow, rows_table
 from windowpane.spark.internals.file_relation import LeftToSpark
 from windowpane.spark.internals.plan_trees import Steps
 from windowpane.spark.queries.settings import MANY_ROWS
+from windowpane.spark.sources.file_names import refuse_odd_name
 from windowpane.spark.sources.latest_time import Batches, LatestTime, encoded
 from windowpane.spark.sources.parquet_files import ParquetStream, parquet_stream
 from windowpane.spark.sources.parquet_reader import ParquetColumns
@@ -88,7 +89,10 @@ class ArrowRows:
         """Return why ``columns`` of files are left to Spark, ``None`` if they need not be."""
         if self.sample is None or not isinstance(self.function, ParquetColumns):
             return None
-        return self.function.refusal(self.sample, columns)
+        reason = self.function.refusal(self.sample, columns)
+        if reason is not None:
+            refuse_odd_name(self.function.odd)
+        return reason
 
     @property
     def filtered(self) -> str:

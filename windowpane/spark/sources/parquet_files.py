@@ -10,7 +10,7 @@ A checkpoint does not hold who read the files: a restart may go from one to the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from windowpane.errors import UnsupportedTypeError
 from windowpane.spark.internals.file_relation import FileRelation, LeftToSpark, file_relation
 from windowpane.spark.internals.plan_trees import Steps
 from windowpane.spark.queries.settings import setting
+from windowpane.spark.sources.file_names import odd_name, refuse_odd_name
 from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, RowFilter, local_path, places
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.expressions import names_in
@@ -73,17 +74,31 @@ def parquet_stream(dataframe: Any, steps: Steps | None = None) -> ParquetStream 
     Args:
         dataframe: the DataFrame.
         steps: what its plan selects, where that is read already.
+
+    Raises:
+        PatternNameError: Spark would read files, and take the name of one for a pattern.
     """
     if not getattr(dataframe, "isStreaming", False):
         return None
-    spark = dataframe.sparkSession
-    if setting(spark, SWITCH, "true").lower() != "true":
-        return None
     relation = file_relation(dataframe, steps)
-    if isinstance(relation, FileRelation) and relation.format != "parquet":
-        return None
     if not isinstance(relation, FileRelation):
-        return relation
+        return relation if _is_on(dataframe.sparkSession) else None
+    odd = odd_name(local_path(relation.path), relation.options) if relation.is_local else None
+    found = _read_by_arrow(dataframe, relation, odd)
+    if not isinstance(found, ParquetStream):
+        refuse_odd_name(odd)
+    return found
+
+
+def _is_on(spark: Any) -> bool:
+    return setting(spark, SWITCH, "true").lower() == "true"
+
+
+def _read_by_arrow(dataframe: Any, relation: FileRelation, odd: str | None) -> ParquetStream | LeftToSpark | None:
+    """Return files as Arrow reads them, or why it does not; ``None`` where it reads none like them."""
+    spark = dataframe.sparkSession
+    if relation.format != "parquet" or not _is_on(spark):
+        return None
     reason = _reason(spark, dataframe.schema, relation)
     if reason is not None:
         return LeftToSpark(reason)
@@ -91,10 +106,10 @@ def parquet_stream(dataframe: Any, steps: Steps | None = None) -> ParquetStream 
     if sample is None:
         return LeftToSpark("the folder has no file yet, or folders of values of a column")
     try:
-        reader = _reader(dataframe.schema, relation)
+        reader = replace(_reader(dataframe.schema, relation), odd=odd)
     except UnsupportedTypeError as error:
         return LeftToSpark(str(error))
-    return ParquetStream(places(spark, relation.path, relation.options), reader, sample)
+    return ParquetStream(places(spark, relation.path, relation.options, is_exact=odd is not None), reader, sample)
 
 
 def _reason(spark: Any, schema: T.StructType, relation: FileRelation) -> str | None:

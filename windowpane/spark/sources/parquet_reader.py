@@ -18,9 +18,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from windowpane.errors import UnreadableFileError
+from windowpane.errors import PatternNameError, UnreadableFileError
 from windowpane.kernels.conditions import holds
 from windowpane.kernels.keys.coded_texts import CODED, is_coded
+from windowpane.spark.sources.file_names import START_AGAIN, is_pattern
 from windowpane.spark.stages.types import TIMESTAMP, TIMESTAMP_NTZ
 from windowpane.windowing.expressions import Expression, Name
 
@@ -39,18 +40,21 @@ _PLAIN = (*_INTEGERS, pa.string(), pa.binary(), pa.bool_(), pa.float32(), pa.flo
 """Types of values in structs, which are read as they are; instants of 96 bits are read without a zone, so they are none."""
 
 
-def places(spark: Any, path: str, options: Mapping[str, str]) -> Any:
+def places(spark: Any, path: str, options: Mapping[str, str], *, is_exact: bool = False) -> Any:
     """Return the places in a stream of files, as (``path``, ``row``): a row in so many, by its number in its file.
 
     Args:
         spark: the session.
         path: the folder.
         options: of the file source.
+        is_exact: whether equal places meet in one task, which reads each once: Spark lists files more than once beside one whose
+            name it takes for a pattern.
     """
     # A column that no file has: none is read, and none may be called _metadata.
     files = spark.readStream.format("parquet").schema("none boolean").options(**options).load(path)
     kept = files.where(f"_metadata.row_index % {_ROWS_A_PLACE} = 0")
-    return kept.selectExpr("_metadata.file_path AS path", "_metadata.row_index AS row")
+    found = kept.selectExpr("_metadata.file_path AS path", "_metadata.row_index AS row")
+    return found.repartition("path", "row") if is_exact else found
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,14 @@ class ParquetColumns:
         coded: those whose texts are read as ``kernels.keys.coded_texts`` has them where a file holds them so.
         sources: the names that columns have in the files, where these are others.
         filter: which rows are read, ``None`` for all.
+        odd: one of the files whose name Spark takes for a pattern; then all places that are equal come to one task.
     """
 
     schema: pa.Schema
     coded: frozenset[str] = frozenset()
     sources: Mapping[str, str] = field(default_factory=dict)
     filter: RowFilter | None = None
+    odd: str | None = None
 
     def narrowed(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> ParquetColumns:
         """Return a reader of some of the columns, of ``coded`` texts among them."""
@@ -108,9 +114,15 @@ class ParquetColumns:
 
     def _groups(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Callable[[], pa.Table]]:
         file: _File | None = None
+        read = set[tuple[str, int]]()
         for batch in batches:
             for encoded, row in zip(batch["path"].to_pylist(), batch["row"].to_pylist(), strict=True):
                 path = unquote(encoded)  # Spark writes a URI
+                if (path, row) in read:
+                    continue
+                read.add((path, row))
+                if self.odd is None and is_pattern(path):
+                    raise PatternNameError(path, START_AGAIN)
                 if file is None or file.path != path:
                     with _naming_the_file(path):
                         file = _File.opened(path, self)
