@@ -38,7 +38,7 @@ def counted(spark: Any, rows: Any, folder: Path) -> list[int]:
 
 
 @pytest.mark.spark
-def test_arrow_reads_each_file_once_whatever_its_name(spark: Any, tmp_path: Path) -> None:
+def test_arrow_reads_each_file_once_whatever_its_name(spark: Any, by_arrow: Any, tmp_path: Path) -> None:
     ids = write(tmp_path / "in", *NAMES)
     assert counted(spark, spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in")), tmp_path) == ids
 
@@ -61,7 +61,7 @@ def test_where_spark_reads_such_a_name_is_refused(spark: Any, tmp_path: Path) ->
 
 
 @pytest.mark.spark
-def test_such_a_name_that_comes_during_the_run_ends_it_and_the_next_run_is_right(spark: Any, tmp_path: Path) -> None:
+def test_such_a_name_that_comes_later_ends_the_query_and_the_next_run_is_right(spark: Any, by_arrow: Any, tmp_path: Path) -> None:
     rows = lambda: spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))  # noqa: E731
     write(tmp_path / "in", "plain")
     made = rows()
