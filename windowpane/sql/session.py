@@ -146,7 +146,12 @@ class Session(Guided):
         }
         self._bad_values = BadValues(self._storage)
         deliveries = Deliveries(self._storage, self._catalog, view_tables)
-        self._runner = self._chosen_runner(spark, deliveries)
+        try:
+            self._runner = self._chosen_runner(spark, deliveries)
+        except BaseException:
+            deliveries.close()
+            self._storage.close()
+            raise
         self._definitions = Definitions(self._storage, self._catalog, self._clock, self._runner, deliveries, self._parameters)
         try:
             with _reported(statement):

@@ -110,13 +110,13 @@ class LogWriter:
 
     def _before(self, number: int) -> Progress:
         last = self.log.last()
-        has_begun = Pair(
-            "the checkpoint beside it", f"change log {str(self.log.folder)!r}", "Put copies back that belong together."
-        ).has_begun(last, number - 1, number)
+        if number > last:
+            log = f"change log {str(self.log.folder)!r}"
+            Pair("the checkpoint beside it", log, "Put copies back that belong together.").has_begun(last, number - 1, number)
         if last == NONE:
             return Progress()
         outcome = Outcome.of(self.log.outcome(last))
-        return outcome.before if has_begun else outcome.after
+        return outcome.after if number > last else outcome.before
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,9 @@ from windowpane.stores.pairs import NONE, Pair
 if TYPE_CHECKING:
     from windowpane.spark.queries.batch_query import BatchQuery
     from windowpane.spark.queries.followed_query import Elsewhere
+
+_FOLDER = ".streams"
+"""How the folder ends that is named by the store."""
 
 _OWNER = "_store"
 """The file in the folder that names the store it belongs to."""
@@ -47,24 +50,25 @@ class ViewQueries:
             pending: knows their folders.
             answer: takes the batches of views.
             ingest: takes the batches of tables.
+
+        Raises:
+            MisplacedStateError: the folder and the store do not belong together.
         """
         from windowpane.spark.internals.session import is_classic
 
         self.is_remote = not is_classic(spark)
         self._spark, self._pending, self._answer, self._ingest = spark, pending, answer, ingest
-        self._store, self._is_lasting = store, store != ":memory:"
-        folder = f"{store}.streams" if self._is_lasting else tempfile.mkdtemp(prefix="windowpane-streams-")
+        self._is_lasting = store != ":memory:"
+        folder = f"{store}{_FOLDER}" if self._is_lasting else tempfile.mkdtemp(prefix="windowpane-streams-")
         self._folder = Path(folder).absolute()  # tasks have other working directories
         self._running: dict[str, BatchQuery] = {}
         self._sharing: set[str] = set()
         if self.is_remote:
             check_folder(spark, self._folder)
+        self._compare()
 
-    def check(self, names: Iterable[str]) -> None:
+    def _compare(self) -> None:
         """Refuse a store and a folder that do not belong together, before anything of either is changed.
-
-        Args:
-            names: the views and tables whose checkpoints go on.
 
         Raises:
             MisplacedStateError: the folder is that of another store, or one of the two was restored from an older copy.
@@ -73,17 +77,17 @@ class ViewQueries:
         mark = self._folder / _OWNER
         if mark.exists() and mark.read_text() != self._pending.identity:
             raise MisplacedStateError(
-                f"folder {str(self._folder)!r} has the checkpoints of another store than {self._store!r}. Put the store back "
+                f"folder {str(self._folder)!r} has the checkpoints of another store than the one beside it. Put the store back "
                 "that it belongs to; if that is gone, remove the folder. Nothing was written."
             )
-        for name in names:
-            self._check(name)
+        for name in self._pending.names():
+            self._compare_view(name)
         if not mark.exists():
             draft = mark.with_suffix(".draft")
             draft.write_text(self._pending.identify())
             draft.rename(mark)
 
-    def _check(self, name: str) -> None:
+    def _compare_view(self, name: str) -> None:
         stream, log = self._pending.stream(name), self.change_log(name)
         folder, pair = self._folder / stream.folder, self.pair(name)
         committed, begun = (
@@ -101,7 +105,7 @@ class ViewQueries:
         """Return the checkpoint of a view or table, and the store that takes its batches."""
         return Pair(
             f"the checkpoint of {name!r} in {str(self._folder)!r}",
-            f"store {self._store!r}",
+            f"store {str(self._folder).removesuffix(_FOLDER)!r}",
             "Put copies of the store and the folder back that belong together; if there are none, make a new store and insert "
             "the rows of its tables, which are plain tables of the DuckDB file.",
         )

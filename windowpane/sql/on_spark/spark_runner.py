@@ -79,7 +79,6 @@ class SparkRunner:
         """Continue with what the store holds, once the catalog is read; a view that fails is logged, and can be dropped.
 
         Raises:
-            MisplacedStateError: the store and the folder of its checkpoints do not belong together.
             UnsupportedStoreError: tables were filled by a session without Spark.
             ChangedPlanError: a view would be planned in another way than the state in its checkpoint.
         """
@@ -87,8 +86,6 @@ class SparkRunner:
         tables = with_connector(self._catalog.tables())
         self._refuse_tables_filled_elsewhere(tables)
         self._connect.check_store(self._storage, self._catalog, filter(self._is_stored, tables))
-        begun_anew = {table.relation.name for table in filterfalse(is_replayable, tables)}
-        self._queries.check(name for name in self._pending.names() if name not in begun_anew)
         with self._storage.transaction():
             names = [view.relation.name for view in self._catalog.views()]
             for name in [*names, *(table.relation.name for table in tables)]:

@@ -150,7 +150,8 @@ class ViewBatches:
         try:
             with self._storage.transaction():
                 stream = self._pending.stream(name)
-                if not self.queries.pair(name).has_begun(stream.batch, number - 1, number):
+                if number > stream.batch:
+                    self.queries.pair(name).has_begun(stream.batch, number - 1, number)
                     delta = self._computed(view, receive(batch, self.queries.received(name)))
                     if delta is not None:
                         self.post(name, delta, self._streams.readers(name), f"{stream.folder}-{number}")
@@ -162,7 +163,9 @@ class ViewBatches:
 
     def ingest(self, name: str, batch: pa.Table, number: int) -> None:
         """Insert a batch into a table; one that was inserted before changes nothing."""
-        if not self.queries.pair(name).has_begun(self._pending.stream(name).batch, number - 1, number):
+        taken = self._pending.stream(name).batch
+        if number > taken:
+            self.queries.pair(name).has_begun(taken, number - 1, number)
             self._ingest.take(name, batch, number)
 
     def take(self, name: str) -> None:
