@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import unknown_name
+from windowpane.pairs import NONE, Pair
 from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
-from windowpane.stores.pairs import NONE, Pair
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def apply_changes(
         write.rows(df.toArrow(), None)
         return None
     from windowpane.spark.queries.running import start_writing
-    from windowpane.spark.queries.sink_writers import PairedSink, QueryId
+    from windowpane.spark.sinks.writers import PairedSink, QueryId
 
     write = write.for_query(partial(_named, uuid4().hex) if checkpoint is None else QueryId(checkpoint).read)
     query: StreamingQuery = start_writing(df, PairedSink(write, checkpoint), checkpoint, trigger, options=options or {})

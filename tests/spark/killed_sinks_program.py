@@ -20,7 +20,8 @@ import windowpane as wp
 from tests.brief_jvm import brief_settings
 from windowpane.errors import EndedStreamError
 from windowpane.sinks import ChangeWriter, RedisHashes, apply_changes
-from windowpane.spark.queries import ending, running, sink_writers
+from windowpane.spark.queries import ending, running
+from windowpane.spark.sinks import writers
 from windowpane.stores import DuckStore, PostgresStore
 
 SCHEMA = "id long, k string, t timestamp, v long"
@@ -49,14 +50,14 @@ def endanger(seed: int) -> None:
     """Make what sinks do dangerous."""
     chance = random.Random(seed)
     places: list[tuple[Any, str]] = [
-        (sink_writers.FilesWriter, "take"),
+        (writers.FilesWriter, "take"),
         (running.BatchWriter, "__call__"),
         (DuckStore, "_merge"),
         (DuckStore, "apply"),
         (PostgresStore, "_merge"),
         (PostgresStore, "apply"),
         (ending, "_set_mark"),
-        (sink_writers, "keep_number"),
+        (writers, "keep_number"),
         (ending, "_write_last_windows"),
         (RedisHashes, "take"),
     ]

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from windowpane.errors import AbsentRowError, MisplacedStateError
+from windowpane.pairs import NONE, Pair
 from windowpane.stores import Batch, open_store
-from windowpane.stores.pairs import NONE, Pair
 
 PAIR = Pair("checkpoint 'ck'", "table 't'", "Put copies back.")
 

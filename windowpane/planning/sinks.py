@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from windowpane.stores.pairs import Pair
+from windowpane.pairs import Pair
 
 SinkFunction = Callable[[Any, int], None]
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windowpane.errors import MissingExtraError, StoreError
+from windowpane.pairs import NONE
 from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch
 from windowpane.stores.names import quoted
-from windowpane.stores.pairs import NONE
 from windowpane.stores.postgres_types import postgres_type, to_text
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from windowpane.spark.internals.counted import note_operators
 from windowpane.spark.queries.checkpoints import refuse_a_second_query
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
-from windowpane.spark.queries.sink_writers import DeltaWriter, FilesWriter, PairedSink, QueryId
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
+from windowpane.spark.sinks.writers import DeltaWriter, FilesWriter, PairedSink, QueryId
 from windowpane.spark.stages.between_operators import MALFORMED
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros

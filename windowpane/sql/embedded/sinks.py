@@ -3,7 +3,7 @@
 Layout: ``windowpane.sinks`` holds for each sink an id and the last batch that was delivered. Stores number the batches of a sink
 by its id, and its Parquet files are named by it: a sink of another state file begins at batch 1 as well. Beside the files,
 ``.<id>.last`` holds the number of the last one. Both sides are compared before a batch is written, and in the first flush of a
-session (``stores.pairs``).
+session (``pairs``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowpane.errors import SqlNameError, SqlTypeError
+from windowpane.pairs import NONE, Pair
 from windowpane.sql.catalog.entries import SinkInfo
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.outbox import Outbox
@@ -24,7 +25,6 @@ from windowpane.sql.expressions.types import INTERVAL
 from windowpane.sql.parse.connector_options import check_local, known_connector, refuse_other_options
 from windowpane.sql.parse.positions import Place
 from windowpane.stores import Batch, open_store
-from windowpane.stores.pairs import NONE, Pair
 
 CONNECTORS: Mapping[str, tuple[str, ...]] = {
     "postgres": ("url", "table"),

@@ -2,7 +2,7 @@
 
 A checkpoint keeps, below ``windowpane/sinks``, the first batch that it gave to each sink (``notes``); Spark's own logs there say
 which were committed since. The number is written before the batch, so a sink that lost everything is not taken for a new one.
-The rule is in ``stores.pairs``.
+The rule is in ``pairs``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from windowpane.pairs import NONE, Pair
 from windowpane.planning.sinks import DeltaTable, Files, NumberedSink
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.queries.checkpoints import exists, query_id
-from windowpane.spark.queries.notes import keep_number, kept_number, last_batches
-from windowpane.stores.pairs import NONE, Pair
+from windowpane.spark.sinks.notes import keep_number, kept_number, last_batches
 
 
 class QueryId:
