@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -203,7 +203,7 @@ class BatchWriter:
                 write.compare(rows)
 
 
-def _function(sink: Sink, checkpoint: str, columns: Sequence[str]) -> SinkFunction:
+def _function(sink: Sink, checkpoint: str, columns: Iterable[str]) -> SinkFunction:
     query = QueryId(checkpoint)
     if isinstance(sink, str):
         sink = Files(sink)
