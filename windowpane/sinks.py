@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import unknown_name
-from windowpane.pairs import NONE, Pair
 from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
+from windowpane.state.pairs import NONE, Pair
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:

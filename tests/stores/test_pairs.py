@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from windowpane.errors import AbsentRowError, MisplacedStateError
-from windowpane.pairs import NONE, Pair
+from windowpane.state.pairs import NONE, Pair
 from windowpane.stores import Batch, open_store
 
 PAIR = Pair("checkpoint 'ck'", "table 't'", "Put copies back.")

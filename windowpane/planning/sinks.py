@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from windowpane.pairs import Pair
+from windowpane.state.pairs import Pair
 
 SinkFunction = Callable[[Any, int], None]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.errors import AbsentRowError, ChangedViewSchemaError, InvalidSpecError
-from windowpane.pairs import NONE, Pair
+from windowpane.state.pairs import NONE, Pair
 from windowpane.stores.names import quoted
 
 _WORDS = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from windowpane.pairs import NONE
+from windowpane.state.pairs import NONE
 from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch
 from windowpane.stores.duck_file import open_file
 from windowpane.stores.names import quoted

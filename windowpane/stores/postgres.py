@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windowpane.errors import MissingExtraError, StoreError
-from windowpane.pairs import NONE
+from windowpane.state.pairs import NONE
 from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch
 from windowpane.stores.names import quoted
 from windowpane.stores.postgres_types import postgres_type, to_text

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.errors import StoreError, UnsupportedTypeError
-from windowpane.pairs import NONE
+from windowpane.state.pairs import NONE
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
 if TYPE_CHECKING:

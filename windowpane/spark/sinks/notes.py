@@ -14,9 +14,9 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 
-from windowpane.pairs import NONE
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.queries.checkpoints import only
+from windowpane.state.pairs import NONE
 
 _SLOTS = (0, 1)
 

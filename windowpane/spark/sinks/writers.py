@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from windowpane.pairs import NONE, Pair
 from windowpane.planning.sinks import DeltaTable, Files, NumberedSink
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.queries.checkpoints import exists, query_id
 from windowpane.spark.sinks.notes import keep_number, kept_number, last_batches
+from windowpane.state.pairs import NONE, Pair
 
 
 class QueryId:

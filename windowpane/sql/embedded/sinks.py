@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowpane.errors import SqlNameError, SqlTypeError
-from windowpane.pairs import NONE, Pair
 from windowpane.sql.catalog.entries import SinkInfo
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.outbox import Outbox
@@ -24,6 +23,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.types import INTERVAL
 from windowpane.sql.parse.connector_options import check_local, known_connector, refuse_other_options
 from windowpane.sql.parse.positions import Place
+from windowpane.state.pairs import NONE, Pair
 from windowpane.stores import Batch, open_store
 
 CONNECTORS: Mapping[str, tuple[str, ...]] = {

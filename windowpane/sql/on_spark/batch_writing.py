@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.malformed import MalformedRow
-from windowpane.pairs import NONE, Pair
 from windowpane.sql.failures.malformed_rows import NOTHING, Found
 from windowpane.sql.on_spark.change_log import ChangeLog, held_in
 from windowpane.sql.on_spark.source_rows import Progress, Report
 from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.state.pairs import NONE, Pair
 from windowpane.stores import PostgresStore
 from windowpane.stores.batches import IS_DELETED
 

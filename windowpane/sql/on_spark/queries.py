@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windowpane.errors import MisplacedStateError, MistakeError
-from windowpane.pairs import NONE, Pair
 from windowpane.sql.on_spark.batch_writing import LogWriter, ServerWriter
 from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.change_sets import SCHEMA, named_in, received
 from windowpane.sql.on_spark.connect_limits import check_folder
 from windowpane.sql.on_spark.pending_changes import ADOPTED, PendingChanges
+from windowpane.state.pairs import NONE, Pair
 
 if TYPE_CHECKING:
     from windowpane.spark.queries.batch_query import BatchQuery
