@@ -23,8 +23,7 @@ from windowpane.errors import MistakeError, present
 from windowpane.sizes import Size
 from windowpane.state import pickles
 from windowpane.state.codec import decode_key_at, encode_key
-from windowpane.state.entries import Entries
-from windowpane.state.namespaces import decode_namespace, encode_namespace
+from windowpane.state.entries import Entries, decode_namespace, encode_namespace
 from windowpane.windowing.windows import Window
 
 MAX_CHUNKS = Size("chunks of a list", 8, (1, 2))

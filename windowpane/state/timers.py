@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from windowpane.state.codec import decode_int64, decode_key_at, encode_int64
-from windowpane.state.entries import Entries
-from windowpane.state.namespaces import decode_namespace, encode_namespace
+from windowpane.state.entries import Entries, decode_namespace, encode_namespace
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import Window
 
