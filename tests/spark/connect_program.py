@@ -213,11 +213,7 @@ def written_by_start(spark: Any, folder: Path) -> dict[str, Any]:
     sinks = {name: str(folder / name) for name in ("main", "late", "large")}
     query = result.start(checkpoint=str(folder / "ck2"), trigger={"availableNow": True}, **sinks)
     query.awaitTermination()
-    dropped = 0
-    for progress in query.recentProgress:
-        counters = progress.observedMetrics["windowpane"]
-        names = [column["name"] for column in counters["schema"]["fields"]]
-        dropped += counters["values"][names.index("late_dropped")]
+    dropped = wp.progress(query)["late_dropped"]
     read = {name: rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
     return {**read, "late_dropped": dropped}
 
