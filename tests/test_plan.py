@@ -177,7 +177,7 @@ def test_explain_says_what_runs_and_why():
         (wp.AfterWatermark(early=wp.AfterCount(3)), False),
         (wp.Repeatedly(wp.AfterProcessingTime(5)), False),
     ],
-    ids=str,
+    ids=lambda value: str(value).partition(" at 0x")[0],
 )
 def test_explain_says_which_triggers_drop_rows_with_their_window(trigger, loses):
     """As Flink's triggers do: they have no answer to the cleanup of the window, or another one than FIRE."""
