@@ -29,7 +29,7 @@ from windowpane.spark.sources import arrow_rows, connectors
 from windowpane.spark.stages.blobs import unpack
 from windowpane.spark.stages.wire import Wire
 from windowpane.sql import Session
-from windowpane.sql.on_spark import view_batches, view_streams
+from windowpane.sql.on_spark import spark_runner, view_batches, view_streams
 from windowpane.sql.on_spark.batch_writing import LogWriter
 from windowpane.sql.on_spark.ingest import Ingest
 from windowpane.sql.on_spark.pending_changes import PendingChanges
@@ -262,6 +262,7 @@ def on_connect() -> Iterator[None]:
 def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sessions with a Spark run in this process; what queries took before is forgotten."""
     CHECKPOINTS.clear()
+    monkeypatch.setattr(spark_runner, "warn_of_leaking_sockets", lambda spark: None)  # it has no version
     monkeypatch.setattr(view_batches, "ViewQueries", Queries)
     monkeypatch.setattr(view_streams, "groups_below", lambda node, read, tables, runs=None: SpreadPlan(runs or node))
     monkeypatch.setattr(
