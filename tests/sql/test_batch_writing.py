@@ -100,11 +100,11 @@ def test_a_run_that_was_given_up_writes_nothing_once_another_has_begun(tmp_path:
 
 def test_two_runs_of_a_batch_leave_the_first_and_no_draft(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path)
-    for outcome in ("first", "second"):
+    for outcome in ("1", "2"):
         (path := tmp_path / f"{outcome}.parquet").write_text(outcome)
         log.keep(0, outcome, [path])
-    assert (log.outcome(0), [path.name for path in tmp_path.iterdir()]) == ("first", [f"{0:012}"])
-    assert (tmp_path / f"{0:012}" / "part-00000.parquet").read_text() == "first"
+    assert (log.outcome(0), [path.name for path in tmp_path.iterdir()]) == ("1", [f"{0:012}"])
+    assert (tmp_path / f"{0:012}" / "part-00000.parquet").read_text() == "1"
 
 
 def test_what_an_earlier_version_left_of_a_batch_is_replaced(tmp_path: Path) -> None:

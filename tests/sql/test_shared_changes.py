@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.sql.in_process import Exchange, Files, Queries, on_connect, run_in_process
-from windowpane.errors import SqlRunError
+from windowpane.errors import SqlRunError, UnreadableStateError
 from windowpane.sql import Session
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.on_spark import change_log, spark_runner, view_batches
-from windowpane.sql.on_spark.change_log import ChangeLog
-from windowpane.sql.on_spark.change_sets import ChangeSet
+from windowpane.sql.on_spark.change_log import ChangeLog, held_in
+from windowpane.sql.on_spark.change_sets import ChangeFile, ChangeSet, named_in
 from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.sql.on_spark.view_batches import ViewBatches
@@ -317,6 +319,41 @@ def test_a_statement_that_is_rolled_back_leaves_no_file(tmp_path: Path, monkeypa
                 assert set(inodes(streams)) == files
         session.run("FLUSH")
         assert held(session) == expected(CHANGES[:2])
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 0.9])
+def test_a_truncated_file_is_no_mistake_of_ours_but_named_with_the_way_out(tmp_path: Path, share: float) -> None:
+    names = {"inbox": "2.parquet", "received": "t.parquet", "log": "part-00000.parquet"}
+    paths = {kind: tmp_path / kind / "inbox" / name for kind, name in names.items()}
+    rows = pa.table({"id": list(range(100))})
+    log = ChangeLog(tmp_path / "view" / "changes")
+    outcome = log.folder / f"{0:012}" / "_outcome.json"
+    for path in paths.values():
+        change_log.write_shared([rows], [path])
+    log.keep(0, json.dumps({"before": {}, "after": {}}), [])
+    whole = paths["received"]
+    reads: dict[Path, Callable[[], object]] = {
+        paths["inbox"]: lambda: named_in(paths["inbox"].parent),
+        paths["log"]: lambda: list(held_in(paths["log"])),
+        whole: lambda: ChangeFile("t", whole.name, {}).parts(whole.parent),
+        outcome: lambda: log.outcome(0),
+    }
+    for path, read in reads.items():
+        read()
+        os.truncate(path, int(path.stat().st_size * share))
+        with pytest.raises(UnreadableStateError, match=rf"{re.escape(str(path))}.*(?s:.*)Restore the store.* or DROP the view"):
+            read()
+
+
+def test_a_session_names_the_truncated_file_of_its_inbox(tmp_path: Path) -> None:
+    store = tmp_path / "views.duckdb"
+    with Session(object(), str(store)) as session:
+        define(session)
+        session.run(f"{CHANGES[0]}; FLUSH")
+    damaged = min(Path(f"{store}.streams").glob("totals-*/inbox/*.parquet"))
+    os.truncate(damaged, damaged.stat().st_size // 2)
+    with pytest.raises(UnreadableStateError, match=re.escape(str(damaged))):
+        Session(object(), str(store))
 
 
 def test_values_of_every_type_arrive_as_they_are(small_parts) -> None:

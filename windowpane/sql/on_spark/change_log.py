@@ -17,10 +17,12 @@ the folders of the readers, inside the transaction that takes the changes. A cra
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -29,6 +31,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windowpane.errors import UnreadableStateError
 from windowpane.state.compact import from_stream, to_stream
 
 _BLOBS = 1
@@ -92,8 +95,16 @@ class ChangeLog:
         return max((int(path.parent.name) for path in self.folder.glob(f"[0-9]*/{_TAKEN}")), default=-1)
 
     def outcome(self, number: int) -> str:
-        """Return the outcome of a batch, as text."""
-        return (self._batch(number) / _OUTCOME).read_text(encoding="utf-8")
+        """Return the outcome of a batch, as text.
+
+        Raises:
+            UnreadableStateError: its file is damaged.
+        """
+        path = self._batch(number) / _OUTCOME
+        with readable(path):
+            text = path.read_text(encoding="utf-8")
+            json.loads(text)
+        return text
 
     def changes(self, number: int) -> Iterator[pa.Table]:
         """Yield the changes of a batch, some parts together: so many are in memory at a time."""
@@ -113,7 +124,7 @@ class ChangeLog:
         """
         folder.mkdir(parents=True, exist_ok=True)
         for place, path in enumerate(self._parts(number)):
-            if not pq.read_metadata(path).num_rows:
+            if not parquet_metadata(path).num_rows:
                 continue
             target = folder / f"{self.folder.parent.name}-{number}-{place}.parquet"
             if not target.exists():
@@ -205,11 +216,41 @@ def _write(changes: Iterable[pa.Table], path: Path) -> bool:
 
 
 def held_in(path: Path, group: int | None = None) -> Iterator[pa.Table]:
-    """Yield the changes in a file, or in one of its row groups, part by part: one is in memory at a time."""
-    with pq.ParquetFile(path) as file:
+    """Yield the changes in a file, or in one of its row groups, part by part: one is in memory at a time.
+
+    Raises:
+        UnreadableStateError: the file is damaged.
+    """
+    with readable(path), pq.ParquetFile(path) as file:
         groups = None if group is None else [group]
         for part in file.iter_batches(batch_size=_BLOBS, row_groups=groups, columns=["blob"]):
             yield from_stream(part.column("blob")[0].as_py())
+
+
+def parquet_metadata(path: Path) -> Any:
+    """Return the metadata of a Parquet file.
+
+    Raises:
+        UnreadableStateError: the file is damaged.
+    """
+    with readable(path):
+        return pq.read_metadata(path)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise an error with the way out where a file of change logs and inboxes cannot be read.
+
+    Raises:
+        UnreadableStateError: the file is damaged.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise UnreadableStateError(
+            f"file {str(path)!r} cannot be read: {error}. It holds changes of a view, and is damaged or was removed. Restore the "
+            "store and the folder beside it from copies that belong together, or DROP the view and CREATE it anew."
+        ) from error
 
 
 def _share(path: Path, target: Path) -> None:

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowpane.engines.common.tagged import tag, tagged
-from windowpane.sql.on_spark.change_log import held_in
+from windowpane.sql.on_spark.change_log import held_in, parquet_metadata
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.state.compact import from_stream, to_stream
 
@@ -54,7 +54,7 @@ class ChangeFile:
 
     def parts(self, folder: Path) -> list[bytes]:
         """Return the parts of a change set that name this file, one for each of its row groups."""
-        ids, groups = json.dumps(dict(self.ids)), pq.read_metadata(folder / self.file).num_row_groups
+        ids, groups = json.dumps(dict(self.ids)), parquet_metadata(folder / self.file).num_row_groups
         tables = (tagged(pa.table({}), file=self.file, group=str(group), ids=ids) for group in range(groups))
         return [to_stream(table).to_pybytes() for table in tables]
 
@@ -196,4 +196,4 @@ def named_in(inbox: Path) -> set[str]:
 
 
 def _named_by(change_set: Path) -> list[str]:
-    return list(json.loads((pq.read_metadata(change_set).metadata or {}).get(_FILES, b"[]")))
+    return list(json.loads((parquet_metadata(change_set).metadata or {}).get(_FILES, b"[]")))
