@@ -44,6 +44,18 @@ def test_arrow_reads_each_file_once_whatever_its_name(spark: Any, by_arrow: Any,
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("by", ["parquet", "contents"])
+def test_files_that_come_one_by_one_may_have_any_name(spark: Any, by_arrow: Any, tmp_path: Path, by: str) -> None:
+    ids = write(tmp_path / "in", "plain", "a[1]", "a1")
+    one: dict[str, Any] = {"maxFilesPerTrigger": 1}
+    if by == "parquet":
+        rows = spark.readStream.schema(SCHEMA).options(**one).parquet(str(tmp_path / "in"))
+    else:
+        rows = wp.read_in_arrow(spark, str(tmp_path / "in"), SCHEMA, **one)
+    assert counted(spark, rows, tmp_path) == ids
+
+
+@pytest.mark.spark
 def test_contents_are_read_once_whatever_the_name_of_their_file(spark: Any, tmp_path: Path) -> None:
     ids = write(tmp_path / "in", *NAMES)
     assert counted(spark, wp.read_in_arrow(spark, str(tmp_path / "in"), SCHEMA), tmp_path) == ids

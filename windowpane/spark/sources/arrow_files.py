@@ -20,7 +20,7 @@ from windowpane.errors import InvalidSpecError, MalformedRowError, PatternNameEr
 from windowpane.hidden_columns import ORIGIN
 from windowpane.malformed import POLICIES, MalformedRow, csv_cells, json_cells, json_documents, shortened
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
-from windowpane.spark.sources.file_names import START_AGAIN, is_pattern, odd_name
+from windowpane.spark.sources.file_names import START_AGAIN, has_one_file_a_batch, is_pattern, odd_name
 from windowpane.spark.sources.parquet_reader import local_path
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 
@@ -68,11 +68,12 @@ def arrow_files(
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     reader = spark.readStream if streaming else spark.read
     contents = reader.format("binaryFile").schema(_CONTENTS).options(**options).load(path).select("path", "content")
-    is_exact = not streaming
-    if streaming and odd_name(local_path(path), {name.lower(): str(value) for name, value in options.items()}) is not None:
-        contents, is_exact = contents.repartition("path"), True
+    given = {name.lower(): str(value) for name, value in options.items()}
+    takes_any_name = not streaming or has_one_file_a_batch(given)
+    if not takes_any_name and odd_name(local_path(path), given) is not None:
+        contents, takes_any_name = contents.repartition("path"), True
     reading = None if format == "parquet" else Reading(malformed)
-    reader = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, path, reading, is_exact)
+    reader = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, path, reading, takes_any_name)
     return ArrowRows(contents, reader, columns, reading=reading)
 
 
@@ -87,7 +88,7 @@ class FileReader:
         zone: where instants are that are written without a zone.
         source: what malformed rows name as their source.
         reading: what becomes of malformed rows, and those that were met; ``None`` where one is an error.
-        is_exact: whether all contents of one path come to one task, which reads them once; see ``file_names``.
+        takes_any_name: whether no name doubles others: all contents of one path come to one task, or files come one by one.
     """
 
     format: str
@@ -96,7 +97,7 @@ class FileReader:
     zone: str
     source: str = ""
     reading: Reading | None = None
-    is_exact: bool = True
+    takes_any_name: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Read the files of one partition.
@@ -112,7 +113,7 @@ class FileReader:
                 if path in read:
                     continue
                 read.add(path)
-                if not self.is_exact and is_pattern(path):
+                if not self.takes_any_name and is_pattern(path):
                     raise PatternNameError(path, START_AGAIN)
                 yield self._tried(path, content.as_buffer())
 

@@ -26,6 +26,11 @@ def is_pattern(path: str) -> bool:
     return not _CHARACTERS.isdisjoint(path)
 
 
+def has_one_file_a_batch(options: Mapping[str, str]) -> bool:
+    """Whether a stream reads its files one by one, so that no name adds others; options by lower-case name."""
+    return options.get("maxfilespertrigger") == "1"
+
+
 def odd_name(path: str, options: Mapping[str, str]) -> str | None:
     """Return the path of a file that Spark would take for a pattern, of those that a stream reads now; ``None`` if there is none.
 
@@ -33,9 +38,7 @@ def odd_name(path: str, options: Mapping[str, str]) -> str | None:
         path: what the stream reads, as Spark has it, on the local file system.
         options: of the file source, by lower-case name.
     """
-    if options.get("maxfilespertrigger") == "1":
-        return None
-    return next(filter(is_pattern, _files(path)), None)
+    return None if has_one_file_a_batch(options) else next(filter(is_pattern, _files(path)), None)
 
 
 def refuse_odd_name(path: str | None) -> None:

@@ -21,7 +21,7 @@ from windowpane.errors import UnsupportedTypeError
 from windowpane.spark.internals.file_relation import FileRelation, LeftToSpark, file_relation
 from windowpane.spark.internals.plan_trees import Steps
 from windowpane.spark.queries.settings import setting
-from windowpane.spark.sources.file_names import odd_name, refuse_odd_name
+from windowpane.spark.sources.file_names import has_one_file_a_batch, odd_name, refuse_odd_name
 from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, RowFilter, local_path, places
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.expressions import names_in
@@ -106,7 +106,8 @@ def _read_by_arrow(dataframe: Any, relation: FileRelation, odd: str | None) -> P
     if sample is None:
         return LeftToSpark("the folder has no file yet, or folders of values of a column")
     try:
-        reader = replace(_reader(dataframe.schema, relation), odd=odd)
+        takes_any_name = odd is not None or has_one_file_a_batch(relation.options)
+        reader = replace(_reader(dataframe.schema, relation), odd=odd, takes_any_name=takes_any_name)
     except UnsupportedTypeError as error:
         return LeftToSpark(str(error))
     return ParquetStream(places(spark, relation.path, relation.options, is_exact=odd is not None), reader, sample)

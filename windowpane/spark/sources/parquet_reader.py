@@ -84,6 +84,7 @@ class ParquetColumns:
         sources: the names that columns have in the files, where these are others.
         filter: which rows are read, ``None`` for all.
         odd: one of the files whose name Spark takes for a pattern; then all places that are equal come to one task.
+        takes_any_name: whether a name that comes later doubles nothing.
     """
 
     schema: pa.Schema
@@ -91,6 +92,7 @@ class ParquetColumns:
     sources: Mapping[str, str] = field(default_factory=dict)
     filter: RowFilter | None = None
     odd: str | None = None
+    takes_any_name: bool = False
 
     def narrowed(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> ParquetColumns:
         """Return a reader of some of the columns, of ``coded`` texts among them."""
@@ -121,7 +123,7 @@ class ParquetColumns:
                 if (path, row) in read:
                     continue
                 read.add((path, row))
-                if self.odd is None and is_pattern(path):
+                if not self.takes_any_name and is_pattern(path):
                     raise PatternNameError(path, START_AGAIN)
                 if file is None or file.path != path:
                     with _naming_the_file(path):
