@@ -78,6 +78,7 @@ def test_the_blocks_of_a_page_run_on_spark(
         assert [line for line in capsys.readouterr().out.splitlines() if line] == [line for line in promised.splitlines() if line]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "start_writing", lambda rows, *rest: rows)
+        patch.setattr(running, "note_operators", lambda query, operators: None)
         for program in streams_among(names.values()):
             _start_all(program, tmp_path)
 

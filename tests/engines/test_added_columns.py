@@ -20,6 +20,7 @@ from windowpane.engines.protocol import Clock
 from windowpane.engines.row.cells import FEWEST_ROWS_OF_RUNS
 from windowpane.errors import ChangedPlanError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.deduplication_programs import _description as described_deduplication
 from windowpane.planning.description import columns_text
 from windowpane.planning.engines import make_engine
@@ -132,7 +133,8 @@ def test_joins_go_on(match: Any, engine: str, expected: list[tuple[Any, ...]], i
 def test_first_rows_go_on_and_last_rows_which_are_held_do_not(engine: str) -> None:
     def program(columns: pa.Schema, keep: Keep = Keep.FIRST) -> Any:
         made = DeduplicationProgram(("p",), columns, tuple(columns.names), within=10, keep=keep, engine=engine)
-        return described(made, described_deduplication)
+        plan = DeduplicationPlan(10, keep, keys=("p",), event_time="t")
+        return dataclasses.replace(made, description=described_deduplication(plan, made))
 
     bucket = Bucket()
     assert shown(bucket.run(program(BEFORE), MIN, rows(BEFORE, entry(1))), "id") == [(1,)]

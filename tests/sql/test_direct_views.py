@@ -88,6 +88,7 @@ def made(spark: object, folder: Path, views: dict[str, str], *stores: str) -> Se
     session = Session(spark, *stores)
     if not session.relations():
         for name, (columns, mark) in SOURCES.items():
+            (folder / name).mkdir(parents=True, exist_ok=True)
             options = f"connector = 'parquet', path = '{folder / name}'" + (", maxFilesPerTrigger = '1'" * (spark is not None))
             session.run(f"CREATE SOURCE {name} ({columns}, WATERMARK FOR at AS {mark}) WITH ({options})")
         session.run("CREATE TABLE names (sym text PRIMARY KEY, name text); INSERT INTO names VALUES ('a', 'alpha'), ('', 'none')")
