@@ -24,7 +24,7 @@ from windowpane.sql.expressions.aggregates import (
     sorted_jsonb,
 )
 from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, if_kept, quoted, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, quoted, settled
 from windowpane.sql.expressions.forms import is_row_of_subquery
 from windowpane.sql.expressions.operators import by_value, sortable
 from windowpane.sql.expressions.types import BIGINT, INTEGER, JSONB, is_float
@@ -252,19 +252,13 @@ class _AggregateCall:
             return percentile(self.name, settled(binder.bind(self.arguments[0])), value)
         if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
             return AGGREGATES["count"]([])
-        arguments = [self._filtered(binder.bind(argument), binder) for argument in self.arguments]
+        arguments = [binder.filtered(binder.bind(argument), self.condition) for argument in self.arguments]
         if self.name == "count" and not arguments:
             raise MismatchError(COUNTS_ROWS)
         if self._sorts_jsonb(arguments):
             listed = sorted_jsonb(arguments[0])
             return as_jsonb(listed) if self.name == "jsonb_agg" else listed
         return AGGREGATES[self.name]([by_value(argument) for argument in arguments] if self.distinct else arguments)
-
-    def _filtered(self, argument: Expr, binder: ScalarBinder) -> Expr:
-        """Return an argument that is computed of the rows alone that FILTER keeps: of others it may fail."""
-        if self.condition is None or argument.is_column or not argument.columns:
-            return argument
-        return if_kept(binder.condition(self.condition, "FILTER"), argument)
 
     def _sorts_jsonb(self, arguments: Sequence[Expr]) -> bool:
         """Whether it lists distinct values of jsonb in an order that the query names."""
@@ -299,7 +293,7 @@ class _AggregateCall:
 
         def column(tree: exp.Expr) -> str:
             # Distinct values are sorted by themselves alone: those of jsonb by their text, where the query names no order.
-            value = self._filtered(settled(binder.bind(tree)), binder)
+            value = binder.filtered(settled(binder.bind(tree)), self.condition)
             if self._sorts_jsonb([value]):
                 return computed.column(jsonb_by_value(value)).id
             return computed.column(by_value(value) if self.distinct else sortable(value)).id

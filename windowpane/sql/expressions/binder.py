@@ -15,7 +15,7 @@ from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions import operators
 from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.array_functions import array
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, settled, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, if_kept, settled, text_literal
 from windowpane.sql.expressions.forms import FORMS, REPLACING, compares_any, row_values, rows_equal, rows_ordered
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.expressions.types import (
@@ -133,6 +133,12 @@ class ScalarBinder:
     def boolean(self, tree: exp.Expr) -> Expr:
         """Return a bound condition."""
         return self.condition(tree, self.clause)
+
+    def filtered(self, argument: Expr, condition: exp.Expr | None) -> Expr:
+        """Return an argument that is computed of the rows alone that a FILTER keeps: of others it may fail."""
+        if condition is None or argument.is_column or not argument.columns:
+            return argument
+        return if_kept(self.condition(condition, "FILTER"), argument)
 
     def condition(self, tree: exp.Expr, clause: str) -> Expr:
         """Return a bound condition of a clause."""

@@ -12,7 +12,7 @@ from windowpane.sql.bind.build_plan import Computed, over
 from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, ORDERED_SETS, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, if_kept, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, settled
 from windowpane.sql.expressions.operators import by_value, key_value, sortable
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, UNKNOWN, SqlType, common, is_integer
 from windowpane.sql.nodes import Node, Order
@@ -358,7 +358,7 @@ class _Call:
         return register(call, self.name)
 
     def _aggregate(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
-        arguments = [] if self._counts_rows() else [self._filtered(binder.bind(each), binder) for each in self.arguments]
+        arguments = [] if self._counts_rows() else [binder.filtered(binder.bind(each), self.filter) for each in self.arguments]
         if self.name == "count" and not self.arguments:
             raise MismatchError(COUNTS_ROWS)
         if self.distinct or self.name == "mode":
@@ -384,12 +384,6 @@ class _Call:
 
         result = parts.finish([column(primitive) for primitive in parts.primitives])
         return Expr(result.sql, result.type, result.columns, name=self.name)
-
-    def _filtered(self, argument: Expr, binder: ScalarBinder) -> Expr:
-        """Return an argument that is computed of the rows alone that FILTER keeps: of others it may fail."""
-        if self.filter is None or argument.is_column or not argument.columns:
-            return argument
-        return if_kept(binder.condition(self.filter, "FILTER"), argument)
 
     def _condition(self, calls: WindowCalls, binder: ScalarBinder, arguments: Sequence[Expr]) -> str | None:
         """Return the column of FILTER; ``arg_min`` and ``arg_max`` skip values that are NULL, as in RisingWave."""
