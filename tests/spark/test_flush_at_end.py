@@ -68,6 +68,24 @@ def test_a_new_checkpoint_is_asked_for_its_marks_without_a_word_in_the_log(
     assert logged.count("Assume no metadata directory") == 1  # that of the single path
 
 
+def test_a_normal_run_logs_no_warning_of_its_state(
+    spark: Any, feed: Feed, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    if capture is None or not capture.is_globally_capturing():
+        pytest.skip("nothing is captured")
+    spark.sparkContext.setLogLevel("WARN")
+    try:
+        capture.read_global_capture()
+        flushed(totals(feed, spark), tmp_path)
+        logged = "".join(capture.read_global_capture())
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+    assert "MicroBatchExecution" in logged  # Spark's own warning, that adaptive execution is off in streams
+    assert "StateServer" not in logged
+    assert "TimerStateImpl" not in logged
+
+
 def test_what_was_interrupted_is_written_under_the_same_number(spark: Any, feed: Feed, tmp_path: Path) -> None:
     collected, numbers = Collected(), list[int]()
     take = collected.sink("main")

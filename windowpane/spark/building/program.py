@@ -35,6 +35,7 @@ from windowpane.spark.building.own_exchange import each_use_its_own, reuse_no_ex
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
 from windowpane.spark.internals.query_plans import with_own_counters
+from windowpane.spark.internals.session import hide_state_warnings
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.queries.settings import Buckets, choose_settings
@@ -343,6 +344,7 @@ def run_on_buckets(
         spread = encoded if buckets is None else encoded.repartition(buckets, encode.BUCKET)
         return spread.groupBy(encode.BUCKET).applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
     choose_settings(encoded.sparkSession)
+    hide_state_warnings(encoded.sparkSession)
     grouped = each_use_its_own(encoded).groupBy(encode.BUCKET)
     processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark, follows_watermark, next_watermark)
     light = unpickled_on_workers(processor, *SparkBlobStore.DECLARED)

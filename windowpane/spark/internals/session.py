@@ -1,4 +1,4 @@
-"""Sessions: whether a session has its JVM beside it, what only that JVM knows, and how the jobs of a thread are marked."""
+"""Sessions: whether a session has its JVM beside it, what that JVM knows and logs, and how jobs are marked."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ _QUERY = "sql.streaming.queryId"
 _TAG = re.compile(rf"{re.escape(_MARK)}=(\w+)")
 _TAGS = "spark.job.tags"
 
+_STREAMING = "org.apache.spark.sql.execution.{}"
+_STATE_LOGGERS = (
+    _STREAMING.format("python.streaming.TransformWithStateInPySparkStateServer"),
+    _STREAMING.format("python.streaming.TransformWithStateInPandasStateServer"),
+    _STREAMING.format("streaming.operators.stateful.transformwithstate.timers.TimerStateImpl"),
+    _STREAMING.format("streaming.TimerStateImpl"),
+)
+"""What warns that a key has no state yet, and that a timer is there already, in Spark 4.3 and 4.0."""
+
 
 def is_classic(spark: Any) -> bool:
     """Whether a session has its JVM beside it, as a Spark Connect client has not."""
@@ -35,6 +44,23 @@ def processors(spark: Any) -> int:
 def parallelism(spark: Any) -> int:
     """Return how many tasks a session runs at once; where that cannot be read (Connect), how many processors this machine has."""
     return int(spark.sparkContext.defaultParallelism) if is_classic(spark) else processors(spark)
+
+
+def hide_state_warnings(spark: Any) -> None:
+    """Have the JVM of a classic session log no warning where state is read that is not there yet, or a timer set again.
+
+    Errors of the same loggers are logged, and everything is where the session logs in detail.
+    """
+    if not is_classic(spark):
+        return
+    log4j = spark.sparkContext._jvm.org.apache.logging.log4j
+    try:
+        for name in _STATE_LOGGERS:
+            logger = log4j.LogManager.getLogger(name)
+            if logger.isWarnEnabled() and not logger.isDebugEnabled():
+                log4j.core.config.Configurator.setLevel(name, log4j.Level.ERROR)
+    except (Py4JError, TypeError):  # the session logs by something else
+        return
 
 
 def mark_jobs(spark: Any, mark: str) -> None:
