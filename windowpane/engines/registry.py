@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from windowpane.engines import never
 from windowpane.engines.deduplication.engine import DeduplicationEngine
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.deduplication.reference import DeduplicationReferenceEngine
@@ -19,7 +18,6 @@ from windowpane.engines.join.interval import JoinIntervalEngine
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.reference import JoinReferenceEngine
 from windowpane.engines.join.windows import JoinWindowEngine
-from windowpane.engines.never import NeverEngine
 from windowpane.engines.over import close, update
 from windowpane.engines.over.close import OverCloseEngine
 from windowpane.engines.over.program import Emit, OverProgram
@@ -63,10 +61,6 @@ def _has_windows_of_fixed_size(program: Program) -> bool:
 
 def _fires_each_batch(program: Program) -> bool:
     return program.spec.fires_each_batch and not program.spec.merges
-
-
-def _is_never_expected(program: Program) -> bool:
-    return False
 
 
 def _is_static(program: PointInTimeProgram) -> bool:
@@ -127,13 +121,6 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         state="a segment log by window or shard of keys: partial aggregates, with pane_info how many panes there were",
         combining_refusal=updates.combining_refusal,
         explains=_fires_each_batch,
-    ),
-    EngineSpec(
-        NeverEngine,
-        refusal=never.refusal,
-        reason="the trigger never fires, so nothing needs keeping",
-        state="nothing",
-        explains=_is_never_expected,
     ),
     EngineSpec(
         CountsEngine,

@@ -1,7 +1,8 @@
-"""The panes engine: windows of fixed size that clocks fire key by key, or with an evictor, on Arrow tables.
+"""The panes engine: windows that clocks fire key by key, or with an evictor, or that never fire, on Arrow tables.
 
 For early results (continuous triggers, purging or not), and for evictors under the windows' own triggers: built-in aggregates
-only. A pane, what one window holds of one key, is appended to in each batch and evaluated when it fires.
+only. A pane, what one window holds of one key, is appended to in each batch and evaluated when it fires. What never fires is not
+kept.
 
 State, by name in the bucket's blob store, with one segment a window, named by its end: a segment log ``c`` of contents (see
 ``timed_contents``); for early results the ``fire_times`` of panes; for staggered windows their ``stagger``; and the ``header``.
@@ -79,11 +80,6 @@ class _Rule(NamedTuple):
     interval: int | None
     by_event_time: bool
 
-    @property
-    def fires(self) -> bool:
-        """Whether panes fire at all."""
-        return self.at_end or self.interval is not None
-
 
 def refusal(program: Program) -> str | None:
     """Return why the panes engine cannot run a program, ``None`` if it can."""
@@ -92,6 +88,8 @@ def refusal(program: Program) -> str | None:
         return refused
     if _rule(spec) is None:
         return f"{type(spec.trigger).__name__} fires by more than the clock of its windows"
+    if not _fires(spec):
+        return common_refusal(program)
     if (refused := refinement_refusal(spec)) is not None:
         return refused
     if spec.refines_each and isinstance(program.arrow, ArrowWindowFunction):
@@ -108,10 +106,10 @@ def combining_refusal(program: Program) -> str | None:
 def _rule(spec: WindowSpec) -> _Rule | None:
     inner = spec.firing_trigger
     is_event_time = spec.assigner.is_event_time
+    if not _fires(spec):
+        return _Rule(False, None, is_event_time)
     if isinstance(spec.assigner, GlobalWindows):
         return _Rule(True, None, True) if type(inner) is EndOfStreamTrigger else None
-    if type(inner) is NeverTrigger:
-        return _Rule(False, None, is_event_time)
     if spec.fires_at_window_end:
         return _Rule(True, None, is_event_time)
     if type(inner) is ContinuousProcessingTimeTrigger:
@@ -119,6 +117,10 @@ def _rule(spec: WindowSpec) -> _Rule | None:
     if type(inner) is ContinuousEventTimeTrigger and is_event_time:
         return _Rule(True, inner.interval, True)
     return None
+
+
+def _fires(spec: WindowSpec) -> bool:
+    return type(spec.firing_trigger) is not NeverTrigger
 
 
 class _Firing(NamedTuple):
@@ -135,7 +137,7 @@ class _Batch(ColumnarBatch):
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
         super().__init__(program, fold, store)
         rule = present(_rule(program.spec), "the planner checked")
-        self._rule = rule
+        self._rule, self._fires = rule, _fires(program.spec)
         self._purges = program.spec.purges
         self._keys = list(key_names(program))
         self._windows = PaneWindows(self)
@@ -214,9 +216,11 @@ class _Batch(ColumnarBatch):
         if all(SLICE in table.column_names for table in tables):
             self._take_folded(pa.concat_tables(tables))
             return
-        always_in_order = self.program.spec.evictor is not None or self._fire_times is not None or self._refines_each
+        always_in_order = self._fires and (
+            self.program.spec.evictor is not None or self._fire_times is not None or self._refines_each
+        )
         rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order)))
-        if rows.num_rows and self._rule.fires:  # what never fires need not be kept: it would never be seen
+        if rows.num_rows and self._fires:  # what never fires need not be kept: it would never be seen
             rows = with_plain_keys(self.program, rows)
             if self._refines_each:
                 self._refine_each(rows, starts)
@@ -224,7 +228,7 @@ class _Batch(ColumnarBatch):
 
     def _take_folded(self, folded: pa.Table) -> None:
         rows, starts = self._windows.folded(folded.sort_by(TIME))
-        if rows.num_rows and self._rule.fires:
+        if rows.num_rows and self._fires:
             self._add(self._windows.in_open_windows(rows, starts))
 
     def _add(self, elements: Elements) -> None:
@@ -303,6 +307,6 @@ def _fired(panes: EvaluatedPanes, fires: Mask, has_fired: Mask) -> pa.Table:
 
 
 def _contents(program: Program, fold: GroupedFold, store: BlobStore, keys: list[str]) -> TimedContents:
-    if program.spec.evictor is None:
+    if program.spec.evictor is None or not _fires(program.spec):
         return FoldedContents(store, keys, fold)
     return EvictedContents(store, keys, program, fold, survivors_of(program.spec.evictor))
