@@ -11,7 +11,6 @@ import pytest
 from tests.engines.columnar_programs import columnar_engine
 from tests.examples import seeds
 from verify.fuzz import over
-from windowpane.engines.over.page_form import FEW_ROWS, PageForm, PageWriter
 from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
@@ -19,14 +18,12 @@ from windowpane.engines.over.tails import SHARD_ROWS, Tails
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import InconsistentChangeError, MissingOrderError
-from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, SORT_KEY, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import with_engine
 from windowpane.sizes import Size
-from windowpane.state.codec import frame, unframe
 from windowpane.state.compact.texts import MANY_TEXTS
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import BLOCK_PAGES, RowPages
-from windowpane.state.tables import table_to_blob
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import (
@@ -313,56 +310,6 @@ def _rows_held(store: MemoryBlobStore, engine: Engine) -> int:
     return sum(form.from_blob(pages.read(ordinal)).num_rows for ordinal in range(len(pages)))
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("partition_by", [("p",), ("p", "v"), ("v",), ()])
-@pytest.mark.parametrize("order", ["t", "p"])
-def test_pages_that_an_earlier_version_wrote_go_on(partition_by: tuple[str, ...], order: str, version: int) -> None:
-    spec = OverSpec(partition_by, (OrderColumn(order, nulls_first=False),), ("id",), (OverCall("lag", ("t",)), OverCall("rank")))
-    program = OverProgram(spec, COLUMNS, output_schema(spec, COLUMNS, ["c0", "c1"]))
-    engine, stores, rng = columnar_engine(program), [MemoryBlobStore(), MemoryBlobStore()], random.Random(5)
-    for batch in range(6):
-        entries = [(rng.choice(["", "a", "b\0"]), rng.randint(0, 99), 20 * batch + n, rng.randint(0, 1)) for n in range(20)]
-        with given_sizes(small_pages(5) | {FEW_ROWS: rng.choice([1, 1000])}):
-            first, second = (changes(engine.run(store, [rows(entries)], Clock(MIN, 0))) for store in stores)
-            assert first == second, f"batch {batch}"
-            if batch % 2:
-                _write_as_before(stores[1], engine, version)
-
-
-def _write_as_before(store: MemoryBlobStore, engine: Engine, version: int) -> None:
-    """Write all pages as they were: with whole sort keys in version 2 unless they are cheap, in 3 if texts are in them."""
-    form, keys, stored = engine.form, engine.sort_keys, engine.stored  # type: ignore[attr-defined]
-    names = store.keys()
-    for name in [name for name in names if name.startswith("g.p")]:
-        blob = store.get(name) or b""
-        table = form.table([form.from_blob(blob)])
-        columns = table.select(stored.names)
-        if keys.has_texts or (version == 2 and keys.stored):
-            whole = pa.array(keys.of_stored(table).tolist(), pa.binary())
-            columns = columns.add_column(0, pa.field(SORT_KEY, pa.binary()), whole)
-        if version == 3 and keys.has_texts:
-            arrays = [column.combine_chunks() for column in columns.columns]
-            blob = PageWriter(PageForm(columns.schema), arrays, np.empty(0, np.int64), []).blob(0, table.num_rows)
-        kind = "row-pages-page"
-        store.put(name, table_to_blob(kind, 2, columns) if version == 2 else frame(kind, 3, unframe(kind, (3, 4), blob)))
-
-
-def test_tails_that_lie_by_the_hash_of_an_earlier_version_go_on() -> None:
-    program = a_program(OverCall("lag", ("v",), offset=2), mode=Emit.CLOSE, time_column="t", append_only=True)
-    engine, stores, rng = columnar_engine(program), [MemoryBlobStore(), MemoryBlobStore()], random.Random(5)
-    with given_sizes({SHARD_ROWS: 8}):
-        for batch in range(8):
-            entries = [(f"key {rng.randint(0, 30)}", 20 * batch + n, 20 * batch + n, rng.randint(0, 9)) for n in range(20)]
-            outputs = [engine.run(store, [rows(entries)], Clock(20 * batch - 1, 0)) for store in stores]
-            first, second = (sorted((row["id"], row["c0"] or 0) for row in emitted(output)) for output in outputs)
-            assert first == second, f"batch {batch}"
-            if batch in (2, 4, 5):
-                _write_tails_as_version_2(stores[1])
-    names = [store.keys() for store in stores]
-    assert sorted(names[0]) == sorted(names[1])
-    assert len([name for name in names[0] if name.startswith("t.")]) == 9
-
-
 def test_rows_that_wait_are_counted_singly_when_a_shard_is_parted() -> None:
     program = a_program(OverCall("lead", ("v",)), mode=Emit.CLOSE, time_column="t", append_only=True)
     engine, store = columnar_engine(program), MemoryBlobStore()
@@ -373,18 +320,6 @@ def test_rows_that_wait_are_counted_singly_when_a_shard_is_parted() -> None:
     names = store.keys()
     assert len([name for name in names if name.startswith("t.")]) > 2, names
     assert (len(emitted(output)), output.counters.open_windows) == (40, 20)  # the last row of a key waits for the one behind it
-
-
-def _write_tails_as_version_2(store: MemoryBlobStore) -> None:
-    """Give the rows of each shard to the next one, as another hash would."""
-    kind = "over-tails-index"
-    numbers = np.frombuffer(unframe(kind, 3, store.get("t.i") or b""), np.int64).reshape(-1, 3)
-    held = {shard: store.get(f"t.{shard:x}") for shard in range(len(numbers)) if numbers[shard, 0]}
-    for shard in held:
-        store.remove(f"t.{shard:x}")
-    for shard, blob in held.items():
-        store.put(f"t.{(shard + 1) % len(numbers):x}", blob or b"")
-    store.put("t.i", frame(kind, 2, np.roll(numbers, 1, axis=0).tobytes()))
 
 
 def test_numbering_on_close_keeps_one_row_of_a_partition() -> None:

@@ -214,7 +214,7 @@ def test_rows_that_only_long_tiles_see_are_kept_by_tile() -> None:
             start = end - 1000 if exact else (end - 1000) // 100 * 100
             assert out[-1] == ("a", end - 1, 20, total_of(range(start if start > 0 else 0, end)))
         (page,) = [name for name in store.keys() if name == "p.0"]  # noqa: SIM118 (no dict)
-        return pieces_held(from_stream(unframe("hash-pages-page", 2, store.get(page) or b"")))
+        return pieces_held(from_stream(unframe("hash-pages-page", store.get(page) or b"")))
 
     assert pieces(exact=True) > 1000
     assert pieces(exact=False) <= 131

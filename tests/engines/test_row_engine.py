@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 
 import pyarrow as pa
@@ -23,10 +22,8 @@ from windowpane.errors import (
     MissingTimestampError,
     OutputSchemaError,
     TriggerResultError,
-    UnknownStateFormatError,
 )
 from windowpane.hidden_columns import FIRING_WATERMARK
-from windowpane.state.codec import frame
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.assigners import EventTimeSessionWindows, TumblingEventTimeWindows
 from windowpane.windowing.functions import WindowFunctionSpec
@@ -138,14 +135,6 @@ def test_a_changed_program_is_refused_by_name_and_the_old_one_goes_on():
         run_batch(changed, store, Batch(20, 0, ()))
     assert store.snapshot() == before
     assert results_of(run_batch(program, store, Batch(20, 0, ()))) == [("a", 0, 10, "[1]")]
-
-
-def test_state_of_an_unknown_format_version_is_refused_by_name():
-    program = program_of(WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger()))
-    store = MemoryBlobStore()
-    store.put("header", frame("bucket-header", 99, json.dumps({}).encode()))
-    with pytest.raises(UnknownStateFormatError, match=r"bucket-header.*99"):
-        run_batch(program, store, Batch(0, 0, ()))
 
 
 def emitted(function, row=("a", 1, 5)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -25,32 +24,30 @@ _INPUT, _CHECKPOINT = "@INPUT@", "@CHECKPOINT@"
 Batch = list[list[Any]]
 
 
-@dataclass(frozen=True)
-class Golden:
-    """What a program gave before its checkpoint and after it: rows as text, by output."""
+Results = dict[str, list[str]]
+"""Rows as text, by output."""
 
-    before: dict[str, list[str]]
-    after: dict[str, list[str]]
 
-    @staticmethod
-    def read(name: str) -> Golden:
-        """Read the results that are kept for a program."""
-        return Golden(**json.loads((FOLDER / f"{name}.json").read_text()))
+def read_results(name: str) -> Results:
+    """Read what a program gives after its checkpoint."""
+    results: Results = json.loads((FOLDER / f"{name}.json").read_text())
+    return results
 
-    def write(self, name: str) -> None:
-        """Keep these results for a program."""
-        (FOLDER / f"{name}.json").write_text(json.dumps(asdict(self), indent=0, ensure_ascii=False) + "\n")
+
+def write_results(name: str, results: Results) -> None:
+    """Write what a program gives after its checkpoint."""
+    (FOLDER / f"{name}.json").write_text(json.dumps(results, indent=0, ensure_ascii=False) + "\n")
 
 
 def pack(name: str, checkpoint: Path, folder: Path) -> None:
-    """Keep a checkpoint of a stream from a folder, with words in place of where both stand."""
+    """Pack a checkpoint of a stream from a folder, with words in place of where both stand."""
     replace_words(checkpoint, {str(folder): _INPUT, str(checkpoint): _CHECKPOINT})
     with tarfile.open(FOLDER / f"{name}.tar.xz", "w:xz") as archive:
         archive.add(checkpoint, arcname=".", filter=plain)
 
 
 def unpack(name: str, checkpoint: Path, folder: Path) -> None:
-    """Lay a kept checkpoint down, as that of a stream from ``folder``."""
+    """Unpack a checkpoint, as that of a stream from ``folder``."""
     extract(FOLDER / f"{name}.tar.xz", checkpoint)
     replace_words(checkpoint, {_INPUT: str(folder), _CHECKPOINT: str(checkpoint)})
 
@@ -81,7 +78,7 @@ def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return entry
 
 
-def go_on(spark: Any, name: str, batches: Sequence[Batch], folder: Path, checkpoint: Path) -> dict[str, list[str]]:
+def go_on(spark: Any, name: str, batches: Sequence[Batch], folder: Path, checkpoint: Path) -> Results:
     """Run a program over batches, those that its checkpoint has not read yet, and return the rows of its outputs as text."""
     schema = CHANGES if name == "over_changelog" else SCHEMA
     feed = Feed(folder, schema).add(*[_typed(batch, name == "over_changelog") for batch in batches])
@@ -126,7 +123,7 @@ def random_batches(seed: int, count: int) -> list[Batch]:
     number = 0
     for index in range(count):
         batch: Batch = []
-        for _ in range(24):
+        for _ in range(12):
             number += 1
             row = _random_row(draw, number, 8 * index)
             live[number] = row

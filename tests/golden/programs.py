@@ -1,7 +1,6 @@
-"""Programs whose checkpoints are kept: at least one for each engine, and for each form that its state takes.
+"""Programs of the golden checkpoints: at least one for each engine, and for each form that its state takes.
 
-They use public names only, so they outlive every move inside the package. A program that is changed needs a new name: the
-checkpoint that is kept belongs to the old one.
+They use public names only, so they outlive every move inside the package.
 """
 
 from __future__ import annotations

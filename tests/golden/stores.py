@@ -30,12 +30,12 @@ def _rows(session: Session, view: str) -> list[list[str]]:
 
 
 def unpack(store: Path) -> None:
-    """Lay the kept store down as a file."""
+    """Unpack the store as a file."""
     store.write_bytes(lzma.decompress(PACKED.read_bytes()))
 
 
 def write(folder: Path) -> None:
-    """Keep the store and the results of going on from it.
+    """Write the store and the results of going on from it.
 
     Raises:
         SystemExit: a run that was never stopped gives other rows.

@@ -1,9 +1,7 @@
-"""Stores of SQL views on Spark: DuckDB's file and Spark's folders, packed. Rows come as files, with a flush behind each.
+"""A store of SQL views on Spark: DuckDB's file and Spark's folders, packed. Rows come as files, with a flush behind each.
 
-- ``below``: groups of windows in a program, below a Top-N; one view emits groups as windows close, the other as they change.
-- ``by_value``: nodes whose rows lie by the value of a time or an integer: joins, Top-N, groups, and the values of DISTINCT.
-- ``together``: nodes by one key that run in one operator, and hashes of numbers.
-- ``text_hashes``: the same, and rows by texts, long ones too, which lie by a hash that is not their MD5.
+Its views are groups of windows in a program below a Top-N, as windows close and as they change; joins, Top-N, OVER, groups and
+DISTINCT by integers, times, short and long texts; a view of a view; and nodes by one key, which run in one operator.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import json
 import os
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -25,8 +22,11 @@ import pyarrow.parquet as pq
 from tests.golden.checkpoints import extract, plain, replace_words
 from windowpane.sql import Session
 
+FOLDER = Path(__file__).parent / "views_on_spark"
+RESULTS, _PACKED = FOLDER / "results.json", FOLDER / "store.tar.xz"
+"""The batches, and the rows of the views before and behind the later ones; the store between them."""
 SPLIT = 2
-"""So many files came before the store was kept."""
+"""So many files came before the store was packed."""
 STORE = "views.duckdb"
 _HERE, _STREAMS = "@FOLDER@", f"{STORE}.streams"
 _TYPES = {"k": pa.int32(), "name": pa.string(), "v": pa.int32(), "at": pa.timestamp("us")}
@@ -39,7 +39,7 @@ Views = dict[str, list[list[str | None]]]
 def random_batches(seed: int, count: int) -> list[list[Row]]:
     """Make batches of rows, the time in seconds: late rows, ties, NULLs, and rows without a time."""
     draw = Random(seed)
-    return [[_random_row(draw, 180 * number) for _ in range(40)] for number in range(count)]
+    return [[_random_row(draw, 180 * number) for _ in range(16)] for number in range(count)]
 
 
 def _random_row(draw: Random, since: int) -> Row:
@@ -58,77 +58,61 @@ def add(work: Path, number: int, rows: Sequence[Row]) -> None:
     os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
-@dataclass(frozen=True)
-class KeptStore:
-    """A store that is kept in a folder of this name."""
+def run(spark: Any, work: Path, batches: Mapping[int, Sequence[Row]]) -> Views:
+    """Run the session of a folder, on Spark or without, over the files of further batches; return the rows of all views.
 
-    name: str
+    Args:
+        spark: the session of Spark, or ``None``.
+        work: the folder of the store and of the files.
+        batches: rows by the number of their file.
+    """
+    with Session(spark, str(work / STORE)) as session:
+        for number, rows in batches.items():
+            add(work, number, rows)
+            if not session.relations():
+                script = (FOLDER / "views.sql").read_text().replace(_HERE, str(work))
+                session.run(script if spark is not None else script.replace(", maxFilesPerTrigger = '1'", ""))
+            session.run("FLUSH")
+        names = [row[0] for row in session.query("SHOW MATERIALIZED VIEWS").rows()]
+        return {name: sorted(session.query(f"SELECT * FROM {name}").text_rows(), key=repr) for name in names}
 
-    @property
-    def folder(self) -> Path:
-        return Path(__file__).parent / self.name
 
-    @property
-    def results(self) -> Path:
-        """The batches, and the rows of the views before and behind the later ones."""
-        return self.folder / "results.json"
+def unpack(work: Path) -> None:
+    """Unpack the store into a folder."""
+    extract(_PACKED, work)
+    _replace(work, _HERE, str(work))
 
-    @property
-    def _packed(self) -> Path:
-        return self.folder / "store.tar.xz"
 
-    def run(self, spark: Any, work: Path, batches: Mapping[int, Sequence[Row]]) -> Views:
-        """Run the session of a folder, on Spark or without, over the files of further batches; return the rows of all views.
+def _pack(work: Path) -> None:
+    """Pack the store of a folder that no session has open, with a word in place of where it stands."""
+    _replace(work, str(work), _HERE)
+    with tarfile.open(_PACKED, "w:xz") as archive:
+        for name in (STORE, _STREAMS):
+            archive.add(work / name, arcname=name, filter=plain)
+    _replace(work, _HERE, str(work))
 
-        Args:
-            spark: the session of Spark, or ``None``.
-            work: the folder of the store and of the files.
-            batches: rows by the number of their file.
-        """
-        with Session(spark, str(work / STORE)) as session:
-            for number, rows in batches.items():
-                add(work, number, rows)
-                if not session.relations():
-                    script = (self.folder / "views.sql").read_text().replace(_HERE, str(work))
-                    session.run(script if spark is not None else script.replace(", maxFilesPerTrigger = '1'", ""))
-                session.run("FLUSH")
-            names = [row[0] for row in session.query("SHOW MATERIALIZED VIEWS").rows()]
-            return {name: sorted(session.query(f"SELECT * FROM {name}").text_rows(), key=repr) for name in names}
 
-    def unpack(self, work: Path) -> None:
-        """Lay the kept store down in a folder."""
-        extract(self._packed, work)
-        _replace(work, _HERE, str(work))
+def write(spark: Any, work: Path) -> None:
+    """Write the store after the first batches, with all batches and the results before and behind.
 
-    def _pack(self, work: Path) -> None:
-        """Keep the store of a folder that no session has open, with a word in place of where it stands."""
-        _replace(work, str(work), _HERE)
-        with tarfile.open(self._packed, "w:xz") as archive:
-            for name in (STORE, _STREAMS):
-                archive.add(work / name, arcname=name, filter=plain)
-        _replace(work, _HERE, str(work))
-
-    def write(self, spark: Any, work: Path) -> None:
-        """Keep the store after the first batches, with all batches and the results before and behind.
-
-        Raises:
-            SystemExit: a run that was never stopped, or one without Spark, gives other rows.
-        """
-        batches = dict(enumerate(random_batches(seed=77, count=5)))
-        first = {number: rows for number, rows in batches.items() if number < SPLIT}
-        later = {number: rows for number, rows in batches.items() if number >= SPLIT}
-        kept, undisturbed, embedded = (work / name for name in ("kept", "undisturbed", "embedded"))
-        for folder in (kept, undisturbed, embedded):
-            folder.mkdir()
-        before = self.run(spark, kept, first)
-        self._pack(kept)
-        after = self.run(spark, kept, later)
-        if self.run(None, embedded, first) != before or self.run(None, embedded, later) != after:
-            raise SystemExit("without Spark the views have other rows")
-        if self.run(spark, undisturbed, batches) != after:
-            raise SystemExit("the store that was closed in the middle gives other rows than one that was not")
-        lines = json.dumps({"batches": list(batches.values()), "before": before, "after": after}, ensure_ascii=False)
-        self.results.write_text(lines.replace("]], ", "]],\n").replace("}, ", "},\n") + "\n")
+    Raises:
+        SystemExit: a run that was never stopped, or one without Spark, gives other rows.
+    """
+    batches = dict(enumerate(random_batches(seed=77, count=4)))
+    first = {number: rows for number, rows in batches.items() if number < SPLIT}
+    later = {number: rows for number, rows in batches.items() if number >= SPLIT}
+    stopped, undisturbed, embedded = (work / name for name in ("stopped", "undisturbed", "embedded"))
+    for folder in (stopped, undisturbed, embedded):
+        folder.mkdir()
+    before = run(spark, stopped, first)
+    _pack(stopped)
+    after = run(spark, stopped, later)
+    if run(None, embedded, first) != before or run(None, embedded, later) != after:
+        raise SystemExit("without Spark the views have other rows")
+    if run(spark, undisturbed, batches) != after:
+        raise SystemExit("the store that was closed in the middle gives other rows than one that was not")
+    lines = json.dumps({"batches": list(batches.values()), "before": before, "after": after}, ensure_ascii=False)
+    RESULTS.write_text(lines.replace("]], ", "]],\n").replace("}, ", "},\n") + "\n")
 
 
 def _replace(work: Path, old: str, new: str) -> None:
@@ -137,6 +121,3 @@ def _replace(work: Path, old: str, new: str) -> None:
         store.execute("UPDATE windowpane.catalog SET text = replace(text, ?, ?)", [old, new])
     for checkpoint in (work / _STREAMS).glob("*/checkpoint"):
         replace_words(checkpoint, {old: new})
-
-
-BELOW, BY_VALUE, TOGETHER, TEXT_HASHES = STORES = tuple(map(KeptStore, ("below", "by_value", "together", "text_hashes")))

@@ -1,4 +1,4 @@
-"""A store of SQL views that an earlier commit wrote: this one goes on from it with the same results."""
+"""A store of SQL views that ``python -m tests.golden.write`` made: a session goes on from it with the same results."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 from tests.golden.stores import RESULTS, run, unpack
 
-KEPT = json.loads(RESULTS.read_text())
+GOLDEN = json.loads(RESULTS.read_text())
 
 
 @pytest.mark.parametrize(("scripts", "moment"), [((), "before"), (("after.sql",), "after")])
-def test_a_kept_store_goes_on_with_the_results_that_were_kept(tmp_path: Path, scripts: tuple[str, ...], moment: str) -> None:
+def test_a_golden_store_goes_on_with_its_results(tmp_path: Path, scripts: tuple[str, ...], moment: str) -> None:
     unpack(tmp_path / "views.duckdb")
-    assert run(tmp_path / "views.duckdb", *scripts) == KEPT[moment]
+    assert run(tmp_path / "views.duckdb", *scripts) == GOLDEN[moment]
 
 
-def test_every_view_of_the_store_changes_after_it_was_kept() -> None:
-    assert [view for view, rows in KEPT["after"].items() if rows == KEPT["before"][view]] == []
+def test_every_view_of_the_store_changes_after_it_was_made() -> None:
+    assert [view for view, rows in GOLDEN["after"].items() if rows == GOLDEN["before"][view]] == []

@@ -1,7 +1,7 @@
-"""``python -m tests.golden.write [NAME ...]``: keep checkpoints and stores, and the results of going on from them.
+"""``python -m tests.golden.write [NAME ...]``: make the golden checkpoints and stores, and the results of going on from them.
 
-A checkpoint that is kept is a promise: later versions go on from it with the same results, or refuse it by name. So a name is
-written once; to write it again, delete its files first, and say in the changelog why the promise is broken.
+What exists is left alone: to make it anew, delete its files first. Until 0.1.0 is released a format of state may change, and what
+has it is made anew in the same commit; the checkpoints of 0.1.0 are opened by every later version.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from typing import Any
 
 from tests.conftest import SETTINGS
 from tests.golden import stores, stores_on_spark
-from tests.golden.checkpoints import FOLDER, INPUT, SPLIT, Golden, go_on, pack, random_batches, unpack
+from tests.golden.checkpoints import FOLDER, INPUT, SPLIT, go_on, pack, random_batches, unpack, write_results
 from tests.golden.programs import PROGRAMS
 
 SEED, BATCHES = 20_241, 6
+STORES = {"views": stores.RESULTS, "views_on_spark": stores_on_spark.RESULTS}
+"""Stores of SQL, each with the file that says it exists."""
 
 
 def write(spark: Any, name: str) -> str:
-    """Keep the checkpoint of a program after half of its rows, and its results; return what was done."""
+    """Write the checkpoint of a program after half of its rows, and its results; return what was done."""
     batches = json.loads(INPUT.read_text())
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -35,14 +37,14 @@ def write(spark: Any, name: str) -> str:
     parts = {output: sorted(rows + after[output]) for output, rows in before.items()}
     if parts != {output: sorted(rows) for output, rows in whole.items()}:
         raise SystemExit(f"{name}: the restarted run gives other rows than one that was never stopped")
-    Golden(before, after).write(name)
+    write_results(name, {output: sorted(rows) for output, rows in after.items()})
     return f"{name}: " + ", ".join(f"{len(rows)} + {len(after[output])} rows {output}" for output, rows in before.items())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="programs; all that have no checkpoint if left out")
-    given = parser.parse_args()
+    parser.add_argument("names", nargs="*", metavar="NAME", help="programs and stores; all that do not exist if left out")
+    names = parser.parse_args().names or [*PROGRAMS, *STORES]
     FOLDER.mkdir(exist_ok=True)
     if not INPUT.exists():
         INPUT.write_text(json.dumps(random_batches(SEED, BATCHES), ensure_ascii=False).replace("]], [[", "]],\n[[") + "\n")
@@ -52,20 +54,15 @@ def main() -> None:
     settings = SETTINGS | {"spark.sql.shuffle.partitions": "1"}
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    if not stores.RESULTS.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            stores.write(Path(folder))
-        print("views: kept", flush=True)
-    for store in stores_on_spark.STORES:
-        if not store.results.exists():
-            with tempfile.TemporaryDirectory() as folder:
-                store.write(spark, Path(folder))
-            print(f"views on Spark, {store.name}: kept", flush=True)
-    for name in given.names or PROGRAMS:
-        if (FOLDER / f"{name}.json").exists():
-            print(f"{name}: kept already")
-        else:
+    for name in names:
+        if (STORES.get(name) or FOLDER / f"{name}.json").exists():
+            print(f"{name}: is there already")
+        elif name in PROGRAMS:
             print(write(spark, name), flush=True)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                stores.write(Path(folder)) if name == "views" else stores_on_spark.write(spark, Path(folder))
+            print(f"{name}: written", flush=True)
 
 
 if __name__ == "__main__":

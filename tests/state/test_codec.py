@@ -86,36 +86,37 @@ def zone_name(zone):
     return zone.key if isinstance(zone, ZoneInfo) else zone.tzname(None)
 
 
+def of_version(version: int, blob: bytes) -> bytes:
+    """Return a framed blob as another version of windowpane would have written it."""
+    end = 4 + blob[3]
+    return blob[:end] + version.to_bytes(2, "big") + blob[end + 2 :]
+
+
 class TestFrame:
-    @given(st.text("abc-", max_size=255), st.integers(0, 65535), st.binary())
-    def test_gives_the_body_back(self, kind, version, body):
-        blob = frame(kind, version, body)
-        assert unframe(kind, version, blob) == body
+    @given(st.text("abc-", max_size=255), st.binary())
+    def test_gives_the_body_back(self, kind, body):
+        blob = frame(kind, body)
+        assert unframe(kind, blob) == body
 
     def test_layout_is_fixed(self):
-        assert frame("ab", 258, b"xy") == b"\xabWP\x02ab\x01\x02xy"
+        assert frame("ab", b"xy") == b"\xabWP\x02ab\x00\x01xy"
 
-    def test_accepts_any_supported_version(self):
-        assert unframe("page", (1, 2), frame("page", 2, b"new")) == b"new"
-
-    def test_refuses_an_unknown_version_by_name(self):
+    def test_refuses_an_unknown_version_in_one_sentence(self):
         with pytest.raises(UnknownStateFormatError) as refusal:
-            unframe("page", (1, 2), frame("page", 3, b""))
-        message = str(refusal.value)
-        assert "'page'" in message
-        assert "found version 3" in message
-        assert "1, 2" in message
-        assert "Upgrade windowpane" in message
-        assert "the version that wrote the checkpoint" in message
+            unframe("page", of_version(258, frame("page", b"rows")))
+        assert str(refusal.value) == (
+            "state blob of kind 'page': found version 258, where this windowpane reads format version 1; restart with the "
+            "windowpane that wrote the checkpoint, or give the query a new one."
+        )
 
     def test_refuses_another_kind_by_name(self):
         with pytest.raises(UnknownStateFormatError, match=r"'page': found kind 'index', version 1"):
-            unframe("page", 1, frame("index", 1, b""))
+            unframe("page", frame("index", b""))
 
     @pytest.mark.parametrize("blob", [b"", b"x", b"no frame at all", b"\xabWP", b"\xabWP\xffshort"])
     def test_refuses_bytes_without_a_frame(self, blob):
         with pytest.raises(UnknownStateFormatError, match="without a windowpane frame"):
-            unframe("page", 1, blob)
+            unframe("page", blob)
 
 
 class TestInt64:

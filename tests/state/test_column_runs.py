@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import pickle
 from decimal import Decimal
@@ -14,9 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.errors import UnknownStateFormatError
-from windowpane.state import pickles
-from windowpane.state.column_runs import BatchColumns, ColumnRun
+from windowpane.state.column_runs import BatchColumns
 from windowpane.windowing.times import MAX, MIN
 
 _BERLIN = pa.timestamp("us", "Europe/Berlin")
@@ -69,7 +66,7 @@ def test_rows_are_those_of_arrow(drawn: tuple[pa.Table, list[int], list[int]]) -
     times = np.arange(rows.num_rows) * 10**12
     columns = BatchColumns(rows, np.array(order), np.array(starts), times)
     for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
-        run = pickles.loads(pickle.dumps(columns.run(start, end), protocol=5))
+        run = pickle.loads(pickle.dumps(columns.run(start, end), protocol=5))
         assert _as_text(run.values) == _as_text(rows.take(pa.array(order[start:end])).to_pylist())
         assert run.timestamps == times[order[start:end]].tolist()
 
@@ -90,23 +87,3 @@ def test_a_value_that_python_has_no_type_for_is_an_error() -> None:
     rows = pa.table({"t": pa.array([MAX]).cast(pa.timestamp("us"))})
     with pytest.raises((OverflowError, ValueError)):
         BatchColumns(rows, np.array([0]), np.array([0]), None)
-
-
-def test_runs_are_read_from_checkpoints_of_version_1() -> None:
-    kept = base64.b64decode(
-        b"gAWV4QAAAAAAAABdlIwcd2luZG93cGFuZS5zdGF0ZS5jb2x1bW5fcnVuc5SMCUNvbHVtblJ1bpSTlChLAUsCKIwBa5SMAW6UjAF0"
-        b"lIwBeJSMAWSUdJQojAE9lIwBYZSGlCiMAWmUSwWMA3x1MZRDAgAClHSUKIwBdJRLAIwDPHU0lEMIAAAAAEBCDwCUjANVVEOUdJSM"
-        b"AWaUjAM8ZjiUQxAAAAAAAADgPwAAAAAAAPC/lIeUjAFElF2UKIwEMS41MJSMBDIuMDCUZYaUdJQoaA1LAIwDPHU0lEMIAAAAAEBC"
-        b"DwCUdJR0lFKUYS4="
-    )
-    (run,) = pickles.loads(kept)
-    assert run.values == [
-        {"k": "a", "n": 5, "t": dt.datetime(1970, 1, 1, tzinfo=dt.UTC), "x": 0.5, "d": Decimal("1.50")},
-        {"k": "a", "n": 7, "t": dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC), "x": -1.0, "d": Decimal("2.00")},
-    ]
-    assert run.timestamps == [0, 1_000_000]
-
-
-def test_a_later_version_is_refused() -> None:
-    with pytest.raises(UnknownStateFormatError, match="version 2"):
-        ColumnRun(2, 0, (), (), None)

@@ -7,8 +7,6 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.state.codec import frame
-from windowpane.state.compact import to_stream
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.state.memory import MemoryBlobStore
 
@@ -133,14 +131,3 @@ def test_part_of_the_pages_may_be_replaced():
     pages.commit()
     expected = {number: 3 if number in numbers else 1 for number in range(40) if number != numbers[0]}
     assert held(opened(store), 16) == expected
-
-
-def test_pages_of_an_earlier_version_are_read() -> None:
-    """Before version 2 lists were stored as they are."""
-    store, table = MemoryBlobStore(), rows({1: 5}).append_column("l", pa.array([[{"t": 2**40, "n": 3}]]))
-    pages = opened(store)
-    pages.write(0, table)
-    pages.commit()
-    assert store.get("p.0") == frame("hash-pages-page", 2, to_stream(table, "lz4", lists=True, structs=True))
-    store.put("p.0", frame("hash-pages-page", 1, to_stream(table, "lz4")))
-    assert opened(store).read(0) == table

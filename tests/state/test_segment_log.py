@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.errors import UnknownStateFormatError
-from windowpane.state.codec import frame, unframe
+from windowpane.state.codec import unframe
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.segment_log import MAX_CHUNKS, SegmentLog
 
@@ -72,13 +70,6 @@ def test_a_batch_appends_without_reading_and_many_chunks_want_compaction():
     assert log.byte_size > 0
 
 
-def test_an_unknown_format_is_refused_by_name():
-    store = MemoryBlobStore()
-    store.put("s.i", frame("segment-log-index", 9, b""))
-    with pytest.raises(UnknownStateFormatError, match="segment-log-index"):
-        SegmentLog(store, "s")
-
-
 def test_a_large_chunk_takes_fewer_bytes_in_state_than_its_texts_and_reads_back() -> None:
     store = MemoryBlobStore()
     log = SegmentLog(store, "s")
@@ -87,23 +78,6 @@ def test_a_large_chunk_takes_fewer_bytes_in_state_than_its_texts_and_reads_back(
     log.flush()
     assert log.byte_size * 4 < persons.nbytes
     assert SegmentLog(store, "s").read(0)[0].equals(persons)
-
-
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_chunks_of_earlier_versions_are_read_beside_those_of_now(version):
-    store = MemoryBlobStore()
-    log = SegmentLog(store, "s")
-    texts = pa.table({"l": [[f"a text of thirty letters {n % 90:06}" for n in range(i, i + 100)] for i in range(300)]})
-    log.append(0, texts)
-    log.append(0, texts.slice(0, 5))
-    held = store.get("s.0.0")
-    assert held is not None
-    assert len(held) < texts.nbytes / 20
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, texts.schema) as writer:
-        writer.write_table(texts)
-    store.put("s.0.0", frame("segment-log-chunk", version, sink.getvalue().to_pybytes()))
-    assert [each.to_pydict() for each in log.read(0)] == [texts.to_pydict(), texts.slice(0, 5).to_pydict()]
 
 
 def test_texts_that_repeat_are_stored_once_in_a_large_chunk():
@@ -117,7 +91,7 @@ def test_texts_that_repeat_are_stored_once_in_a_large_chunk():
     log.append(0, rows.slice(5, 6_000))
     blob = store.get("s.0.0")
     assert blob is not None
-    with pa.ipc.open_stream(unframe("segment-log-chunk", (4,), blob)) as reader:
+    with pa.ipc.open_stream(unframe("segment-log-chunk", blob)) as reader:
         assert [pa.types.is_dictionary(kind) for kind in reader.schema.types] == [True, False]
     assert log.read(0) == [rows, rows.slice(5, 6_000)]
     assert all(table.schema.equals(schema) for table in log.read(0))

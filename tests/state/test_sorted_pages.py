@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.examples import examples
 from windowpane.errors import PageLimitError, UnknownStateFormatError, UnreadableStateError
 from windowpane.state import MemoryBlobStore, SortedPages, encode_key, prefix_end
-from windowpane.state.codec import encode_int64, frame, unframe
+from windowpane.state.codec import encode_int64, unframe
 from windowpane.state.page_rewrite import ENTRY_OVERHEAD
 
 KEYS = st.one_of(st.binary(max_size=3), st.integers(0, 60).map(lambda number: b"%03d" % number))
@@ -21,7 +21,7 @@ PAGE_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
 
 def read(kind, schema, blob):
-    return pa.ipc.read_record_batch(pa.py_buffer(unframe(kind, 1, blob)), schema).to_pylist()
+    return pa.ipc.read_record_batch(pa.py_buffer(unframe(kind, blob)), schema).to_pylist()
 
 
 def stored_index(store, name="p"):
@@ -333,14 +333,6 @@ class TestPages:
 
 
 class TestUnreadableState:
-    @pytest.mark.parametrize(("key", "kind"), [("p.i", "sorted-pages-index"), ("p.0", "sorted-pages-page")])
-    def test_an_unknown_version_is_refused_by_name(self, key, kind):
-        store = MemoryBlobStore()
-        filled(store, 10)
-        store.put(key, frame(kind, 99, b"of the future"))
-        with pytest.raises(UnknownStateFormatError, match=f"'{kind}': found version 99"):
-            SortedPages(store, "p").get(encode_int64(1))
-
     @pytest.mark.parametrize(("key", "kind"), [("p.i", "sorted-pages-index"), ("p.0", "sorted-pages-page")])
     def test_a_truncated_blob_is_refused_by_name(self, key, kind):
         store = MemoryBlobStore()

@@ -90,16 +90,14 @@ class RepartitionedCheckpointError(WindowpaneError):
 class UnknownStateFormatError(WindowpaneError):
     """A state blob is of another kind, or of a format version this windowpane does not read."""
 
-    def __init__(self, kind: str, found: str, supported: tuple[int, ...]) -> None:
-        versions = ", ".join(str(version) for version in supported)
+    def __init__(self, kind: str, found: str, version: int) -> None:
         super().__init__(
-            f"state blob of kind {kind!r}: found {found}, but this windowpane reads only "
-            f"format version(s) {versions} of {kind!r}. Upgrade windowpane, or restart with "
-            "the version that wrote the checkpoint."
+            f"state blob of kind {kind!r}: found {found}, where this windowpane reads format version {version}; restart with the "
+            "windowpane that wrote the checkpoint, or give the query a new one."
         )
         self.kind = kind
         self.found = found
-        self.supported = supported
+        self.version = version
 
 
 class UnreadableStateError(WindowpaneError):

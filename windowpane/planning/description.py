@@ -10,16 +10,13 @@ import pyarrow as pa
 
 from windowpane.arrays.columns import column_text
 
-STATE_FORMAT = "1"
-"""The version of what engines write. A new one refuses the checkpoints of the one before."""
-
 _NO_REPR: Any = object.__repr__
 
 
 def description(engine: str, **parts: str) -> tuple[tuple[str, str], ...]:
     """Return the parts a restart compares, by name; a name is written with spaces."""
     named = ((name.replace("_", " "), text) for name, text in parts.items())
-    return (("state format", STATE_FORMAT), ("engine", engine), *named)
+    return (("engine", engine), *named)
 
 
 def columns_text(columns: pa.Schema) -> str:

@@ -1,7 +1,8 @@
 """How state is written as bytes: the frame around every blob, and the canonical encoding of keys.
 
-Frame: magic (3 bytes), length of the kind (1), kind (ASCII), format version (2, big endian), body. A reader
-names the kind and the versions it understands and refuses everything else, so a checkpoint is never misread.
+Frame: magic (3 bytes), length of the kind (1), kind (ASCII), format version (2, big endian), body. All kinds have
+one version, ``FORMAT``. A reader names the kind it expects and refuses any other kind or version, so a checkpoint is
+never misread. Until 0.1.0 is released what a kind holds may change without a new version.
 
 Key encoding: one tag byte, then the value. Fixed-width values follow as they are; the others carry a length
 (one byte below 255, else 0xff and eight bytes) or a count of encoded items. What a value's encoding holds
@@ -31,45 +32,44 @@ from windowpane.errors import MistakeError, UnencodableKeyError, UnknownStateFor
 
 # --- the frame -----------------------------------------------------------------------------------------
 
+FORMAT = 1
+"""The version of every format of state."""
 _MAGIC = b"\xabWP"
 _VERSION = struct.Struct(">H")
 
 
-def frame(kind: str, version: int, body: bytes) -> bytes:
+def frame(kind: str, body: bytes) -> bytes:
     """Return ``body`` as a blob that says what it is.
 
     Args:
         kind: ASCII name of the format, at most 255 characters.
-        version: format version, 0 to 65535.
         body: the content.
 
-    >>> unframe("page", 1, frame("page", 1, b"rows"))
+    >>> unframe("page", frame("page", b"rows"))
     b'rows'
     """
     name = kind.encode("ascii")
-    return b"".join((_MAGIC, bytes((len(name),)), name, _VERSION.pack(version), body))
+    return b"".join((_MAGIC, bytes((len(name),)), name, _VERSION.pack(FORMAT), body))
 
 
-def unframe(kind: str, supported: int | tuple[int, ...], blob: bytes) -> bytes:
+def unframe(kind: str, blob: bytes) -> bytes:
     """Return the body of a framed blob.
 
     Args:
         kind: the kind the caller expects.
-        supported: the format version, or versions, the caller reads.
         blob: what ``frame`` returned.
 
     Raises:
-        UnknownStateFormatError: no frame, another kind, or a version that is not supported.
+        UnknownStateFormatError: no frame, another kind, or another version.
     """
-    versions = (supported,) if isinstance(supported, int) else supported
     header = _header(blob)
     if header is None:
-        raise UnknownStateFormatError(kind, f"bytes without a windowpane frame ({blob[:16]!r})", versions)
+        raise UnknownStateFormatError(kind, f"bytes without a windowpane frame ({blob[:16]!r})", FORMAT)
     found_kind, version, start = header
     if found_kind != kind:
-        raise UnknownStateFormatError(kind, f"kind {found_kind!r}, version {version}", versions)
-    if version not in versions:
-        raise UnknownStateFormatError(kind, f"version {version}", versions)
+        raise UnknownStateFormatError(kind, f"kind {found_kind!r}, version {version}", FORMAT)
+    if version != FORMAT:
+        raise UnknownStateFormatError(kind, f"version {version}", FORMAT)
     return blob[start:]
 
 

@@ -1,6 +1,6 @@
 """Runs of rows in state, column by column: rows of one key and window that arrived together, as functions get them.
 
-Layout of a run, pickled: ``ColumnRun(version, length, names, columns, times)``. A column is a tuple, by its first item::
+Layout of a run, pickled: ``ColumnRun(length, names, columns, times)``. A column is a tuple, by its first item::
 
     "=" value                       the same value in every row
     "i" least dtype bytes           integers, as distances from the least of the batch, in as few bytes as those need
@@ -26,9 +26,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.arrays.python_values import calendar_numbers, days_at, instants_at, python_rows, python_values, zone_of
-from windowpane.errors import MistakeError, UnknownStateFormatError
-
-_VERSION = 1
+from windowpane.errors import MistakeError
 
 _Stored = tuple[Any, ...]
 
@@ -38,26 +36,18 @@ class ColumnRun:
 
     __slots__ = ("_columns", "_length", "_names", "_times")
 
-    def __init__(
-        self, version: int, length: int, names: tuple[str, ...], columns: tuple[_Stored, ...], times: _Stored | None
-    ) -> None:
-        """Take what is stored.
-
-        Raises:
-            UnknownStateFormatError: it is of a later version.
-        """
-        if version != _VERSION:
-            raise UnknownStateFormatError("run of rows", f"version {version}", (_VERSION,))
+    def __init__(self, length: int, names: tuple[str, ...], columns: tuple[_Stored, ...], times: _Stored | None) -> None:
+        """Take what is stored."""
         self._length, self._names, self._columns, self._times = length, names, columns, times
 
     def __reduce__(self) -> tuple[type[ColumnRun], tuple[Any, ...]]:
-        return ColumnRun, (_VERSION, self._length, self._names, self._columns, self._times)
+        return ColumnRun, (self._length, self._names, self._columns, self._times)
 
     def padded(self, names: Sequence[str]) -> ColumnRun:
         """Return the run with these columns; those that it does not have are ``None``."""
         held = dict(zip(self._names, self._columns, strict=True))
         columns = tuple(held.get(name, ("=", None)) for name in names)
-        return ColumnRun(_VERSION, self._length, tuple(names), columns, self._times)
+        return ColumnRun(self._length, tuple(names), columns, self._times)
 
     @property
     def values(self) -> list[dict[str, Any]]:
@@ -153,7 +143,7 @@ class BatchColumns:
         """Return the run from ``start`` to ``end``."""
         columns = tuple([column.part(start, end) for column in self._columns])
         times = None if self._times is None else self._times.part(start, end)
-        return ColumnRun(_VERSION, end - start, self._names, columns, times)
+        return ColumnRun(end - start, self._names, columns, times)
 
 
 def _column(column: pa.ChunkedArray, order: Integers, firsts: Integers) -> _Column:

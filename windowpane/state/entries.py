@@ -10,7 +10,6 @@ import pickle
 from collections.abc import Iterator
 from typing import Protocol
 
-from windowpane.state import pickles
 from windowpane.state.codec import decode_int64, encode_int64_pair
 from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
 
@@ -92,6 +91,6 @@ def decode_namespace(data: bytes, at: int = 0) -> tuple[Window | None, int]:
         return TimeWindow(decode_int64(data[at + 1 : at + 9]), decode_int64(data[at + 9 : at + 17])), at + 17
     if tag == _OTHER:
         end = at + 5 + int.from_bytes(data[at + 1 : at + 5], "big")
-        window: Window = pickles.loads(data[at + 5 : end])
+        window: Window = pickle.loads(data[at + 5 : end])
         return window, end
     return (GLOBAL_WINDOW if tag == _GLOBAL else None), at + 1

@@ -44,9 +44,7 @@ DENSE_ROWS = Size("held rows of a page among pages that are all replaced", 1 << 
 STEP_ROWS = Size("held and new rows of a step", 1 << 22, (5, 12))
 """About so many are worked on at once: bounds the memory of a batch, whatever is held."""
 
-_PAGE_KIND, _PAGE_VERSIONS = "hash-pages-page", (1, 2)
-"""From 2 on lists of integers, of texts and of structs may be compact."""
-_INDEX_KIND, _VERSION = "hash-pages-index", 1
+_PAGE_KIND, _INDEX_KIND = "hash-pages-page", "hash-pages-index"
 
 
 class PageSummary(NamedTuple):
@@ -181,7 +179,7 @@ class HashPages:
         if not self._pages:
             return None
         blob = present(self._store.get(self._key(self._pages[position].number)), "the index names only pages that were written")
-        return from_stream(unframe(_PAGE_KIND, _PAGE_VERSIONS, blob))
+        return from_stream(unframe(_PAGE_KIND, blob))
 
     def write(self, position: int, table: pa.Table) -> None:
         """Put ``table`` in the place of a page; all of its rows belong there."""
@@ -237,7 +235,7 @@ class HashPages:
     def _put(self, page: _Page) -> None:
         if page.unwritten is None:
             raise MistakeError("the page has changed")
-        blob = frame(_PAGE_KIND, _PAGE_VERSIONS[-1], to_stream(page.unwritten, compression="lz4", lists=True, structs=True))
+        blob = frame(_PAGE_KIND, to_stream(page.unwritten, compression="lz4", lists=True, structs=True))
         self._store.put(self._key(page.number), blob)
         page.size = len(blob)
         page.due, page.live = self._summary_of(page.unwritten)
@@ -258,13 +256,13 @@ class HashPages:
         numbers = [(page.number, page.rows, page.live, page.size, page.due) for page in self._pages]
         fences = array("Q", [page.fence for page in self._pages]).tobytes()
         rest = array("q", [number for row in numbers for number in row]).tobytes()
-        self._store.put(f"{self._name}.i", frame(_INDEX_KIND, _VERSION, fences + rest))
+        self._store.put(f"{self._name}.i", frame(_INDEX_KIND, fences + rest))
 
     def _read_index(self) -> list[_Page]:
         blob = self._store.get(f"{self._name}.i")
         if blob is None:
             return []
-        numbers = np.frombuffer(unframe(_INDEX_KIND, _VERSION, blob), np.int64).copy()
+        numbers = np.frombuffer(unframe(_INDEX_KIND, blob), np.int64).copy()
         count = len(numbers) // 6
         fences = numbers[:count].view(np.uint64).tolist()
         return [_Page(fence, *row) for fence, row in zip(fences, numbers[count:].reshape(count, 5).tolist(), strict=True)]

@@ -21,7 +21,6 @@ from typing import Any
 
 from windowpane.errors import MistakeError, present
 from windowpane.sizes import Size
-from windowpane.state import pickles
 from windowpane.state.codec import decode_key_at, encode_key
 from windowpane.state.entries import Entries, decode_namespace, encode_namespace
 from windowpane.windowing.windows import Window
@@ -88,7 +87,7 @@ class KeyedState:
         value = self._values.get(address, _ABSENT)
         if value is _ABSENT:
             stored = self._entries.get(address + _VALUE)
-            value = self._values[address] = None if stored is None else pickles.loads(stored)
+            value = self._values[address] = None if stored is None else pickle.loads(stored)
         return value
 
     def put_at(self, address: bytes, value: Any) -> None:
@@ -144,7 +143,7 @@ class KeyedState:
         """Put what a function makes of each value, and of each list of elements, in its place; flushes first."""
         self.flush()
         for entry, stored in list(self._entries.scan(b"")):
-            self._entries.put(entry, pickle.dumps(change(pickles.loads(stored)), protocol=5))
+            self._entries.put(entry, pickle.dumps(change(pickle.loads(stored)), protocol=5))
 
     def count(self) -> int:
         """Return the number of values and lists that are not empty, over all keys; flushes first."""
@@ -180,7 +179,7 @@ class KeyedState:
             cached.stored = []
             for key in cached.chunks:
                 chunk = present(self._entries.get(key), "nobody else deletes chunks")
-                cached.stored.extend(pickles.loads(chunk))
+                cached.stored.extend(pickle.loads(chunk))
             cached.rewrite = len(cached.chunks) >= MAX_CHUNKS.value
         return cached
 

@@ -12,7 +12,6 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_key, encode_key, frame, unframe
 
 _KIND = "memory-blobs"
-_VERSION = 1
 
 
 class MemoryBlobStore:
@@ -54,7 +53,7 @@ class MemoryBlobStore:
 
     def snapshot(self) -> bytes:
         """Return the whole content as one blob; equal contents give equal bytes."""
-        return frame(_KIND, _VERSION, encode_key(self._blobs))
+        return frame(_KIND, encode_key(self._blobs))
 
     def restore(self, snapshot: bytes) -> None:
         """Replace the content by that of a ``snapshot``; the counters stay.
@@ -62,7 +61,7 @@ class MemoryBlobStore:
         Raises:
             UnknownStateFormatError: the bytes are no snapshot, or one of an unknown version.
         """
-        blobs = decode_key(unframe(_KIND, _VERSION, snapshot))
+        blobs = decode_key(unframe(_KIND, snapshot))
         if not isinstance(blobs, dict):
             raise MistakeError("a snapshot is a map of blobs")
         self._blobs = blobs

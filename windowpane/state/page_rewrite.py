@@ -16,8 +16,7 @@ import pyarrow as pa
 from windowpane.errors import UnreadableStateError
 from windowpane.state.codec import frame, unframe
 
-_PAGE_KIND, _PAGE_VERSION = "sorted-pages-page", 1
-_INDEX_KIND, _INDEX_VERSION = "sorted-pages-index", 1
+_PAGE_KIND, _INDEX_KIND = "sorted-pages-page", "sorted-pages-index"
 _PAGE_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 _INDEX_SCHEMA = pa.schema([("fence", pa.binary()), ("page", pa.int64()), ("rows", pa.int64()), ("bytes", pa.int64())])
 
@@ -53,11 +52,11 @@ class Page:
 
     def to_blob(self) -> bytes:
         values = [self.entries[key] for key in self.keys]
-        return _to_blob(_PAGE_KIND, _PAGE_VERSION, _PAGE_SCHEMA, [self.keys, values])
+        return _to_blob(_PAGE_KIND, _PAGE_SCHEMA, [self.keys, values])
 
     @classmethod
     def from_blob(cls, blob: bytes) -> Page:
-        keys, values = _from_blob(_PAGE_KIND, _PAGE_VERSION, _PAGE_SCHEMA, blob)
+        keys, values = _from_blob(_PAGE_KIND, _PAGE_SCHEMA, blob)
         return cls(keys, dict(zip(keys, values, strict=True)))
 
 
@@ -86,21 +85,21 @@ class PageIndex:
 
     def to_blob(self) -> bytes:
         columns: list[list[bytes] | list[int]] = [self.fences, self.numbers, self.rows, self.sizes]
-        return _to_blob(_INDEX_KIND, _INDEX_VERSION, _INDEX_SCHEMA, columns)
+        return _to_blob(_INDEX_KIND, _INDEX_SCHEMA, columns)
 
     @classmethod
     def from_blob(cls, blob: bytes) -> PageIndex:
-        return cls(*_from_blob(_INDEX_KIND, _INDEX_VERSION, _INDEX_SCHEMA, blob))
+        return cls(*_from_blob(_INDEX_KIND, _INDEX_SCHEMA, blob))
 
 
-def _to_blob(kind: str, version: int, schema: pa.Schema, columns: Iterable[list[bytes] | list[int]]) -> bytes:
+def _to_blob(kind: str, schema: pa.Schema, columns: Iterable[list[bytes] | list[int]]) -> bytes:
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     body: bytes = pa.RecordBatch.from_arrays(arrays, schema=schema).serialize().to_pybytes()
-    return frame(kind, version, body)
+    return frame(kind, body)
 
 
-def _from_blob(kind: str, version: int, schema: pa.Schema, blob: bytes) -> list[list]:  # type: ignore[type-arg]
-    body = unframe(kind, version, blob)
+def _from_blob(kind: str, schema: pa.Schema, blob: bytes) -> list[list]:  # type: ignore[type-arg]
+    body = unframe(kind, blob)
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(body), schema)
     except (pa.ArrowException, OSError) as cause:

@@ -36,7 +36,7 @@ from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 
-_BLOCK, _ROOT, _VERSION = "row-pages-block", "row-pages-root", 2
+_BLOCK, _ROOT = "row-pages-block", "row-pages-root"
 BLOCK_PAGES = Size("pages of a block of row pages", 512, (4, 6))
 """Most pages of an index block."""
 
@@ -104,7 +104,7 @@ class RowPages:
         self._altered = False
         self._known_offsets: list[int] | None = None
         blob = store.get(f"{name}.r")
-        body = np.zeros(2, np.int64).tobytes() + _Block.of([], []).to_bytes() if blob is None else unframe(_ROOT, _VERSION, blob)
+        body = np.zeros(2, np.int64).tobytes() + _Block.of([], []).to_bytes() if blob is None else unframe(_ROOT, blob)
         self._next, self.byte_size = np.frombuffer(body, np.int64, 2).tolist()
         self._root = _Block.from_bytes(body[16:])
 
@@ -173,9 +173,9 @@ class RowPages:
         for number in self._removed:
             self._store.remove(self._block_key(number))
         for number in self._changed - self._removed:
-            self._store.put(self._block_key(number), frame(_BLOCK, _VERSION, self._blocks[number].to_bytes()))
+            self._store.put(self._block_key(number), frame(_BLOCK, self._blocks[number].to_bytes()))
         body = np.array([self._next, self.byte_size], np.int64).tobytes() + self._root.to_bytes()
-        self._store.put(f"{self._name}.r", frame(_ROOT, _VERSION, body))
+        self._store.put(f"{self._name}.r", frame(_ROOT, body))
         self._changed, self._removed, self._altered = set(), set(), False
 
     def _remove(self, start: int, end: int) -> list[int]:
@@ -265,7 +265,7 @@ class RowPages:
             if blob is None:
                 key = self._block_key(number)
                 raise UnreadableStateError(f"block {key!r} of an index is missing: restart from an intact checkpoint")
-            self._blocks[number] = _Block.from_bytes(unframe(_BLOCK, _VERSION, blob))
+            self._blocks[number] = _Block.from_bytes(unframe(_BLOCK, blob))
         return self._blocks[number]
 
     def _block_key(self, number: int) -> str:

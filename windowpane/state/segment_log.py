@@ -31,9 +31,7 @@ MAX_CHUNKS = Size("chunks of a segment", 8, (1, 2))
 
 _LARGE = Size("bytes of a chunk worth compressing", 1 << 16, (1, 512))
 
-_CHUNK_KIND, _CHUNK_VERSIONS = "segment-log-chunk", (1, 2, 3, 4)
-"""From 2 on a chunk may be compact, from 3 on its lists, too, and from 4 on texts that repeat may be coded; else as 1."""
-_INDEX_KIND, _INDEX_VERSION = "segment-log-index", 1
+_CHUNK_KIND, _INDEX_KIND = "segment-log-chunk", "segment-log-index"
 _INDEX_FIELDS = 5
 
 
@@ -151,13 +149,13 @@ class SegmentLog:
         numbers = array("q")
         for segment, held in sorted(self._segments.items()):
             numbers.extend((segment, held.first, held.chunks, held.rows, held.size))
-        return frame(_INDEX_KIND, _INDEX_VERSION, numbers.tobytes())
+        return frame(_INDEX_KIND, numbers.tobytes())
 
     def _read_index(self) -> dict[int, _Segment]:
         blob = self._store.get(self._index_key)
         if blob is None:
             return {}
-        numbers = array("q", unframe(_INDEX_KIND, _INDEX_VERSION, blob))
+        numbers = array("q", unframe(_INDEX_KIND, blob))
         starts = range(0, len(numbers), _INDEX_FIELDS)
         return {numbers[at]: _Segment(*numbers[at + 1 : at + _INDEX_FIELDS]) for at in starts}
 
@@ -168,10 +166,10 @@ def _to_blob(table: pa.Table) -> bytes:
     stream = to_stream(
         table if is_large else with_plain_texts(table), "zstd" if is_large else None, lists=is_large, texts=is_large
     )
-    return frame(_CHUNK_KIND, _CHUNK_VERSIONS[-1], stream)
+    return frame(_CHUNK_KIND, stream)
 
 
 def _from_blob(blob: bytes | None, coded: Container[str]) -> pa.Table:
     if blob is None:
         raise MistakeError("the index names only chunks that were written")
-    return from_stream(unframe(_CHUNK_KIND, _CHUNK_VERSIONS, blob), coded)
+    return from_stream(unframe(_CHUNK_KIND, blob), coded)

@@ -15,15 +15,15 @@ _CODEC = pa.Codec("lz4")
 _LENGTH = 8
 
 
-def table_to_blob(kind: str, version: int, table: pa.Table) -> bytes:
+def table_to_blob(kind: str, table: pa.Table) -> bytes:
     """Return a table as a blob."""
     batches = table.combine_chunks().to_batches()
-    return batch_to_blob(kind, version, batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema))
+    return batch_to_blob(kind, batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema))
 
 
-def batch_to_blob(kind: str, version: int, batch: pa.RecordBatch) -> bytes:
+def batch_to_blob(kind: str, batch: pa.RecordBatch) -> bytes:
     """Return a record batch as a blob."""
-    return frame(kind, version, packed(batch))
+    return frame(kind, packed(batch))
 
 
 def packed(batch: pa.RecordBatch) -> bytes:
@@ -41,21 +41,21 @@ def unpacked(body: bytes | memoryview, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(_CODEC.decompress(body[_LENGTH:], int.from_bytes(body[:_LENGTH], "big")), schema)
 
 
-def table_from_blob(kind: str, version: int, blob: bytes | None, schema: pa.Schema) -> pa.Table:
+def table_from_blob(kind: str, blob: bytes | None, schema: pa.Schema) -> pa.Table:
     """Return the table of a blob.
 
     Raises:
         UnreadableStateError: the blob is missing or damaged.
         UnknownStateFormatError: it is of another kind or version.
     """
-    return pa.Table.from_batches([batch_from_blob(kind, version, blob, schema)], schema)
+    return pa.Table.from_batches([batch_from_blob(kind, blob, schema)], schema)
 
 
-def batch_from_blob(kind: str, version: int, blob: bytes | None, schema: pa.Schema) -> pa.RecordBatch:
+def batch_from_blob(kind: str, blob: bytes | None, schema: pa.Schema) -> pa.RecordBatch:
     """Return the record batch of a blob; it raises as ``table_from_blob`` does."""
     if blob is None:
         raise UnreadableStateError(f"a state blob of kind {kind!r} is missing: restart from an intact checkpoint")
-    body = unframe(kind, version, blob)
+    body = unframe(kind, blob)
     try:
         return unpacked(body, schema)
     except (pa.ArrowException, OSError, ValueError) as cause:

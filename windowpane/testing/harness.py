@@ -47,7 +47,6 @@ from windowpane.windowing.watermarks import WatermarkGenerator, Watermarks
 from windowpane.windowing.windows import Window
 
 SNAPSHOT = "harness-snapshot"
-SNAPSHOT_VERSION = 1
 
 
 class StateEntry(NamedTuple):
@@ -308,7 +307,7 @@ class WindowTestHarness:
         kept: list[Any] = [entries.copy() for entries in self._entries]
         kept += [] if self._generator is None else [self._generator.state]
         body = pickle.dumps(kept, protocol=5)
-        return frame(SNAPSHOT, SNAPSHOT_VERSION, body)
+        return frame(SNAPSHOT, body)
 
     @classmethod
     def restore(cls, snapshot: bytes, *args: Any, **parts: Any) -> Self:
@@ -324,7 +323,7 @@ class WindowTestHarness:
             >>> harness = WindowTestHarness.restore(harness.snapshot(), TumblingEventTimeWindows.of(10))
         """
         harness = cls(*args, **parts)
-        keyed, event, processing, *known = pickle.loads(unframe(SNAPSHOT, SNAPSHOT_VERSION, snapshot))
+        keyed, event, processing, *known = pickle.loads(unframe(SNAPSHOT, snapshot))
         harness._build(keyed, event, processing)
         if harness._generator is not None and known:
             (before,) = known

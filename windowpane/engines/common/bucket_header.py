@@ -22,10 +22,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.windowing.times import MIN
 
-_KEY, _KIND, _VERSION = "header", "bucket-header", 1
-
-_EVENT_TIME = "event time"
-"""The part that names the column; golden checkpoints do not have it, and go on."""
+_KEY, _KIND = "header", "bucket-header"
 
 Parts = Mapping[str, str]
 """The parts of a description, by name."""
@@ -42,7 +39,7 @@ class BucketHeader:
         open_windows: windows, or keys, that held something at its end.
         arrivals: how many rows were numbered by arrival.
         cut: the time below which rows are in the history that the state began with, ``None`` if it began empty.
-        raw_rows: rows that are held one by one; ``None`` where they are not counted.
+        raw_rows: rows that are held one by one, where an engine counts them.
         added: columns of rows that the program which wrote the state did not have; not written.
     """
 
@@ -52,7 +49,7 @@ class BucketHeader:
     open_windows: int = 0
     arrivals: int = 0
     cut: int | None = None
-    raw_rows: int | None = None
+    raw_rows: int = 0
     added: frozenset[str] = frozenset()
 
     @classmethod
@@ -77,29 +74,19 @@ class BucketHeader:
         """
         blob = store.get(_KEY)
         if blob is None:
-            return cls(description, raw_rows=0)
-        held = json.loads(unframe(_KIND, _VERSION, blob))
-        was = {part: text for part, text in description if part == _EVENT_TIME} | dict(held["description"])
+            return cls(description)
+        held = json.loads(unframe(_KIND, blob))
+        was = dict(held["description"])
         added = {part: _added(was[part], columns) for part, columns in growing.items() if part in was}
         if accepts is None or not accepts(was, dict(description)):
             _compare(was, {part: text if added.get(part) is None else was[part] for part, text in description})
-        clocks = held["watermark"], held["processing_time"]
-        counted = held["open_windows"], held.get("arrivals", 0)
         new = frozenset(name for names in added.values() for name in names or ())
-        return cls(tuple(was.items()), *clocks, *counted, held.get("cut"), held.get("raw_rows"), new)
+        return cls(**held | {"description": tuple(was.items()), "added": new})
 
     def write(self, store: BlobStore) -> None:
         """Write the header."""
-        body = {
-            "description": self.description,
-            "watermark": self.watermark,
-            "processing_time": self.processing_time,
-            "open_windows": self.open_windows,
-            "arrivals": self.arrivals,
-        }
-        rest = {"cut": self.cut, "raw_rows": self.raw_rows}
-        body |= {name: value for name, value in rest.items() if value is not None}
-        store.put(_KEY, frame(_KIND, _VERSION, json.dumps(body).encode()))
+        body = {name: value for name, value in vars(self).items() if name != "added"}
+        store.put(_KEY, frame(_KIND, json.dumps(body).encode()))
 
 
 def _added(was: str, columns: pa.Schema) -> frozenset[str] | None:

@@ -17,7 +17,7 @@ from windowpane.windowing.assigners import (
 )
 from windowpane.windowing.spec import WindowSpec
 
-_KEY, _KIND, _VERSION = "stagger", "window-stagger", 1
+_KEY, _KIND = "stagger", "window-stagger"
 
 
 def is_staggered(assigner: WindowAssigner) -> bool:
@@ -55,9 +55,9 @@ def staggered(slices: Slices, assigner: WindowAssigner, store: BlobStore, now: i
     if blob is None:
         if now is None:
             raise MistakeError("windows by the clock have a clock")
-        blob = frame(_KIND, _VERSION, encode_int64(stagger.offset(now, slices.slide)))
+        blob = frame(_KIND, encode_int64(stagger.offset(now, slices.slide)))
         store.put(_KEY, blob)
-    return slices.shifted(decode_int64(unframe(_KIND, _VERSION, blob)))
+    return slices.shifted(decode_int64(unframe(_KIND, blob)))
 
 
 def _stagger(assigner: WindowAssigner) -> WindowStagger:

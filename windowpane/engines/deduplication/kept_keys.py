@@ -37,7 +37,7 @@ from windowpane.state.segment_log import SegmentLog
 RUNS = Size("runs of kept keys of about one size", 8, (2, 3))
 RUN_ROWS = Size("rows of a run of kept keys that is not merged any more", 1 << 20, (4, 16))
 
-_INDEX, _KIND, _VERSION = "r", "kept-keys-runs", 1
+_INDEX, _KIND = "r", "kept-keys-runs"
 
 
 @dataclass(frozen=True)
@@ -152,14 +152,14 @@ class KeptKeys:
         blob = self._store.get(_INDEX)
         if blob is None:
             return []
-        return [_Run(*row) for row in np.frombuffer(unframe(_KIND, _VERSION, blob), np.int64).reshape(-1, 3).tolist()]
+        return [_Run(*row) for row in np.frombuffer(unframe(_KIND, blob), np.int64).reshape(-1, 3).tolist()]
 
     def _write_index(self) -> None:
         if not self._runs:
             self._store.remove(_INDEX)
             return
         numbers = np.array([(run.number, run.middle, run.last) for run in self._runs], np.int64)
-        self._store.put(_INDEX, frame(_KIND, _VERSION, numbers.tobytes()))
+        self._store.put(_INDEX, frame(_KIND, numbers.tobytes()))
 
 
 def _size_class(rows: int) -> int:

@@ -4,8 +4,7 @@ Where windows are made of slices, rows are dropped with their slice. A session t
 row engine rows are counted as lists of them grow and are cleared; a row in several windows is held, and counted, once in each.
 
 State: one framed JSON blob ``held``, the rows of each side by slice, or all of them together. Who may mutate: the engine of
-window joins, once a batch, after the engine of its window program. Recovery: read it back; where a version before this one wrote
-the state, rows are counted from then on.
+window joins, once a batch, after the engine of its window program. Recovery: read it back.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from windowpane.state.codec import frame, unframe
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.windows import Window
 
-_KEY, _KIND, _VERSION = "held", "held-rows", 1
+_KEY, _KIND = "held", "held-rows"
 
 Sides = Counter[int]
 """Rows by the code of their side."""
@@ -34,7 +33,7 @@ class HeldCounts:
         """Read the stored counts."""
         self._store = store
         blob = store.get(_KEY)
-        held = {} if blob is None else json.loads(unframe(_KIND, _VERSION, blob))
+        held = {} if blob is None else json.loads(unframe(_KIND, blob))
         self._rows = {int(place): Sides({int(side): rows for side, rows in of.items()}) for place, of in held.items()}
 
     def add(self, place: int, rows: Mapping[int, int]) -> None:
@@ -51,7 +50,7 @@ class HeldCounts:
         total = sum((+rows for rows in self._rows.values()), Sides())
         if total:
             held = {str(place): dict(+rows) for place, rows in self._rows.items()}
-            self._store.put(_KEY, frame(_KIND, _VERSION, json.dumps(held).encode()))
+            self._store.put(_KEY, frame(_KIND, json.dumps(held).encode()))
         elif self._store.get(_KEY) is not None:
             self._store.remove(_KEY)
         return total

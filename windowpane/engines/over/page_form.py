@@ -1,6 +1,6 @@
 """The form of a page of rows as bytes: integers in few bytes, columns that stay the same for a while once for each run of rows.
 
-Body, version 4: a byte that says whether the page is compact, then
+Body: a byte that says whether the page is compact, then
 
     else:    its length in bytes, and a record batch of the rows, in LZ4
     compact: the runs, if columns repeat (how many rows each has, and their values), then the rows with the other columns, each as
@@ -8,8 +8,7 @@ Body, version 4: a byte that says whether the page is compact, then
 
 A column of 64-bit integers, instants or durations is stored as the distance from the least value of the rows that are written
 together, in 1, 2 or 4 bytes. Pages take half the bytes or less; Spark's state calls spend more on a byte than all that is done
-here. Small pages are not compact: each would take longer to write and read than it saves. Earlier versions are read, and written
-no more. In version 3 rows with texts in their order had their whole sort key. Version 2 was the record batch as it is, in LZ4.
+here. Small pages are not compact: each would take longer to write and read than it saves.
 
 Nothing here mutates state or needs recovery.
 """
@@ -30,31 +29,16 @@ from windowpane.kernels.keys.row_differences import written_differently
 from windowpane.sizes import Size
 from windowpane.state.codec import frame, unframe
 from windowpane.state.compact.distances import distance_type
-from windowpane.state.tables import batch_from_blob, packed, unpacked
+from windowpane.state.tables import packed, unpacked
 
-_KIND, _VERSION = "row-pages-page", 4
-_HEADS = {version: frame(_KIND, version, b"") for version in (3, _VERSION)}
+_KIND = "row-pages-page"
+_HEAD = frame(_KIND, b"")
 _FLAT, _COMPACT = 0, 1
 _CODEC = pa.Codec("lz4")
 _LENGTHS = struct.Struct(">QQ")
 _NARROW = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32()}
 FEW_ROWS = Size("rows of a page that is not worth being compact", 1000, (1, 4))
 """Pages of fewer rows are not compact."""
-
-
-@dataclass(frozen=True)
-class EarlierForm:
-    """How pages of earlier versions are read whose rows had other columns.
-
-    Args:
-        schema: of their rows.
-        until: the last version of such pages.
-        read: returns rows of the schema of today.
-    """
-
-    schema: pa.Schema
-    until: int
-    read: Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -81,12 +65,10 @@ class PageForm:
     Args:
         schema: of the rows.
         runs: of how many first columns of it each run of rows has one value.
-        earlier: how pages of earlier versions are read; ``None``: their rows have the same schema.
     """
 
     schema: pa.Schema
     runs: int = 0
-    earlier: EarlierForm | None = None
 
     @property
     def repeated(self) -> pa.Schema:
@@ -100,15 +82,10 @@ class PageForm:
             UnreadableStateError: the blob is damaged.
             UnknownStateFormatError: it is of another kind or version.
         """
-        version = next((each for each in (_VERSION, 3) if blob.startswith(_HEADS[each])), 2)
-        if self.earlier and version <= self.earlier.until:
-            rows = PageForm(self.earlier.schema).from_blob(blob)
-            return self._flat(self.earlier.read(pa.RecordBatch.from_arrays(rows.columns, schema=self.earlier.schema)).columns)
-        if version == 2:
-            unframe(_KIND, (2, 3, _VERSION), blob)
-            return self._flat(batch_from_blob(_KIND, 2, blob, self.schema).columns)
+        if not blob.startswith(_HEAD):
+            unframe(_KIND, blob)
         try:
-            return self._read(memoryview(blob)[len(_HEADS[version]) :])
+            return self._read(memoryview(blob)[len(_HEAD) :])
         except (pa.ArrowException, OSError, ValueError, IndexError, KeyError, struct.error) as cause:
             raise UnreadableStateError(
                 f"a state blob of kind {_KIND!r} is damaged: {cause}; restart from an intact checkpoint"
@@ -198,8 +175,8 @@ class PageWriter:
     def blob(self, low: int, high: int) -> bytes:
         """Return the rows at [low, high) as a page."""
         if high - low < FEW_ROWS.value:
-            return b"".join([_HEADS[_VERSION], bytes([_FLAT]), packed(self._whole.slice(low, high - low))])
-        parts = [_HEADS[_VERSION], bytes([_COMPACT])]
+            return b"".join([_HEAD, bytes([_FLAT]), packed(self._whole.slice(low, high - low))])
+        parts = [_HEAD, bytes([_COMPACT])]
         if self._form.runs:
             first = int(np.searchsorted(self._firsts, low, side="right")) - 1
             end = int(np.searchsorted(self._firsts, high))

@@ -26,7 +26,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 from windowpane.state.segment_log import SegmentLog
 
-_KIND, _VERSION = "over-sort-buffer-width", 2
+_KIND = "over-sort-buffer-width"
 _PIECES = 8
 _MOST_SEGMENTS = Size("segments of the sort buffer", 64, (1, 3))
 
@@ -44,7 +44,7 @@ class SortBuffer:
         self._width_key = f"{name}.w"
         self._log = SegmentLog(store, name, coded)
         blob = store.get(self._width_key) if self._log.segments() else None
-        self._width = 0 if blob is None else decode_int64(unframe(_KIND, _VERSION, blob))
+        self._width = 0 if blob is None else decode_int64(unframe(_KIND, blob))
 
     @property
     def byte_size(self) -> int:
@@ -128,4 +128,4 @@ class SortBuffer:
 
     def _set_width(self, width: int) -> None:
         self._width = min(width, 1 << 62)
-        self._store.put(self._width_key, frame(_KIND, _VERSION, encode_int64(self._width)))
+        self._store.put(self._width_key, frame(_KIND, encode_int64(self._width)))

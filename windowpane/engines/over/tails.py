@@ -4,8 +4,7 @@ State, by name in the bucket's blob store: ``<name>.i``, the index (how many row
 emitted, its size), and ``<name>.<shard>``, an Arrow table with the rows of the partitions whose hash falls into it; the rows of a
 partition are in their order. Who may mutate: this class, at ``write``. Recovery: read back.
 
-A batch reads and writes the shards of its partitions only. There are twice as many shards when they get large on average. In
-version 2 of the index rows lay by another hash: all shards become one when it is read, and are parted again at the next write.
+A batch reads and writes the shards of its partitions only. There are twice as many shards when they get large on average.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ from windowpane.state.tables import table_from_blob, table_to_blob
 
 EMITTED = hidden("emitted")
 """The column that says whether a row was emitted; the others wait to be."""
-_SHARD_KIND, _VERSION = "over-tail", 2
-_INDEX_KIND, _INDEX_VERSION, _BY_ANOTHER_HASH = "over-tails-index", 3, 2
+_SHARD_KIND, _INDEX_KIND = "over-tail", "over-tails-index"
 SHARD_ROWS = Size("rows of a shard of tails", 16_384, (2, 8))
 """Rows of a shard, on average, past which there are twice as many."""
 
@@ -44,10 +42,8 @@ class Tails:
         self._schema = schema
         self._partition_by = partition_by
         blob = store.get(f"{name}.i")
-        body = bytes(24) if blob is None else unframe(_INDEX_KIND, (_BY_ANOTHER_HASH, _INDEX_VERSION), blob)
+        body = bytes(24) if blob is None else unframe(_INDEX_KIND, blob)
         self._rows, self._waiting, self._sizes = (list(array("q", body)[part::3]) for part in range(3))
-        if len(self._rows) > 1 and blob == frame(_INDEX_KIND, _BY_ANOTHER_HASH, body):
-            self._join()
 
     @property
     def waiting(self) -> list[int]:
@@ -96,23 +92,14 @@ class Tails:
 
     def _write_index(self) -> None:
         index = array("q", [number for each in zip(self._rows, self._waiting, self._sizes, strict=True) for number in each])
-        self._store.put(f"{self._name}.i", frame(_INDEX_KIND, _INDEX_VERSION, index.tobytes()))
+        self._store.put(f"{self._name}.i", frame(_INDEX_KIND, index.tobytes()))
 
     def widen(self, added: Container[str]) -> None:
         """Write shards of rows without the columns ``added`` anew, with NULL in these."""
         held = pa.schema([field for field in self._schema if field.name not in added])
         for shard in (shard for shard, rows in enumerate(self._rows) if rows):
-            rows = table_from_blob(_SHARD_KIND, _VERSION, self._store.get(self._key(shard)), held)
+            rows = table_from_blob(_SHARD_KIND, self._store.get(self._key(shard)), held)
             self._write(shard, padded(rows, self._schema))
-        self._write_index()
-
-    def _join(self) -> None:
-        """Put the rows of all shards into one."""
-        rows = self.read(range(len(self._rows)))
-        for shard in range(len(self._rows)):
-            self._write(shard, self._schema.empty_table())
-        self._rows, self._waiting, self._sizes = [0], [0], [0]
-        self._write(0, rows)
         self._write_index()
 
     def _split(self) -> None:
@@ -128,14 +115,14 @@ class Tails:
             self._write(shard, rows.filter(stays))
 
     def _read(self, shard: int) -> pa.Table:
-        return table_from_blob(_SHARD_KIND, _VERSION, self._store.get(self._key(shard)), self._schema)
+        return table_from_blob(_SHARD_KIND, self._store.get(self._key(shard)), self._schema)
 
     def _key(self, shard: int) -> str:
         return f"{self._name}.{shard:x}"
 
     def _write(self, shard: int, rows: pa.Table) -> None:
         key = self._key(shard)
-        blob = table_to_blob(_SHARD_KIND, _VERSION, rows) if rows.num_rows else b""
+        blob = table_to_blob(_SHARD_KIND, rows) if rows.num_rows else b""
         if blob:
             self._store.put(key, blob)
         elif self._rows[shard]:

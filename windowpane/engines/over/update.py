@@ -28,7 +28,7 @@ from windowpane.engines.over.arrivals import Arrivals
 from windowpane.engines.over.changes import net_changes
 from windowpane.engines.over.eviction import Eviction
 from windowpane.engines.over.output import changelog
-from windowpane.engines.over.page_form import EarlierForm, PageForm, PageWriter, run_firsts
+from windowpane.engines.over.page_form import PageForm, PageWriter, run_firsts
 from windowpane.engines.over.page_writing import Altered, write_pages
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import Delta, InSpans, InTable, Live, MorePages, PageCache, Segments, Spans, around
@@ -70,19 +70,11 @@ class OverUpdateEngine:
 
     def _page_form(self) -> PageForm:
         """Return the form of pages: hashes of partitions, and their columns, are written once for all rows of a partition."""
-        keys, whole = self.sort_keys, pa.schema([pa.field(SORT_KEY, pa.binary()), *self.stored])
-        if not keys.stored and not keys.has_texts:
+        keys = self.sort_keys
+        if not keys.stored:
             return PageForm(self.stored)
-        runs = [*keys.stored, *(self.stored.field(name) for name in dict.fromkeys(keys.partition_by))] if keys.stored else []
-        schema = pa.schema([*runs, *(field for field in self.stored if field not in runs)])
-
-        def of_today(rows: pa.RecordBatch) -> pa.RecordBatch:
-            columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-            if keys.stored:
-                columns[SORT_KEY] = keys.hashes_of(columns[SORT_KEY])
-            return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-        return PageForm(schema, len(runs), EarlierForm(whole, 3 if keys.has_texts else 2, of_today))
+        runs = [*keys.stored, *(self.stored.field(name) for name in dict.fromkeys(keys.partition_by))]
+        return PageForm(pa.schema([*runs, *(field for field in self.stored if field not in runs)]), len(runs))
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""

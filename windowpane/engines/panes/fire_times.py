@@ -28,7 +28,7 @@ from windowpane.windowing.times import MAX
 DONE = MAX
 """The time of a pane that fires no more: time itself ends before it is due."""
 
-_DUE, _DUE_KIND, _DUE_VERSION = "d", "due-fire-times", 1
+_DUE, _DUE_KIND = "d", "due-fire-times"
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class FireTimes:
             return
         if self._due:
             pairs = array("q", [number for pair in sorted(self._due.items()) for number in pair])
-            self._store.put(_DUE, frame(_DUE_KIND, _DUE_VERSION, pairs.tobytes()))
+            self._store.put(_DUE, frame(_DUE_KIND, pairs.tobytes()))
         else:
             self._store.remove(_DUE)
 
@@ -159,7 +159,7 @@ class FireTimes:
         blob = self._store.get(_DUE)
         if blob is None:
             return {}
-        numbers = array("q", unframe(_DUE_KIND, _DUE_VERSION, blob))
+        numbers = array("q", unframe(_DUE_KIND, blob))
         return dict(zip(numbers[::2], numbers[1::2], strict=True))
 
 

@@ -158,7 +158,7 @@ class _Batch:
             pieces.waiting[:] = 0
         set_looks(self._spec, keys, pieces, np.ones(len(keys), np.bool_), self._watermark)
         pieces = self._coarser(keys, pieces)
-        self._raw_rows = (self._raw_rows or 0) + single_pieces(self._spec, keys, pieces)
+        self._raw_rows += single_pieces(self._spec, keys, pieces)
         self._pages.put(positions, held_table(keys, pieces), is_run)
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
@@ -181,7 +181,7 @@ class _Batch:
 
     def _output(self, late: pa.Table | None, clock: Clock) -> BucketOutput:
         program, dropped = self._program, 0 if late is None else late.num_rows
-        keys, raw_rows = self._pages.rows, self._raw_rows or 0
+        keys, raw_rows = self._pages.rows, self._raw_rows
         self._write_header(max(clock.processing_time, self._header.processing_time))
         tables = [(MAIN, table) for table in self._in_order()]
         if late is not None and program.late_columns is not None:
@@ -254,7 +254,7 @@ class _Batch:
         self._pages.prefetch(positions)
         pages = [page for position in positions if (page := self._pages.read(position)) is not None]
         held = of_held_table(pa.concat_tables(pages).combine_chunks()) if pages else None
-        if held is not None and self._raw_rows is not None:
+        if held is not None:
             self._raw_rows -= single_pieces(self._spec, *held)
         rows_first = self._program.upstream is not Upstream.SOURCE
         if held is not None and not rows_first:
@@ -265,8 +265,7 @@ class _Batch:
             held = self._advanced(*held)
         if held is not None:
             pieces = self._coarser(*held)
-            if self._raw_rows is not None:
-                self._raw_rows += single_pieces(self._spec, held[0], pieces)
+            self._raw_rows += single_pieces(self._spec, held[0], pieces)
             self._pages.put(positions, held_table(held[0], pieces), is_run)
 
     def _coarser(self, keys: Keys, pieces: Pieces) -> Pieces:

@@ -117,15 +117,14 @@ class _Batch:
             emitted_by_row=len(results) - by_tick,
             emitted_by_tick=by_tick,
             keys=keys,
-            raw_rows=self._raw_rows() or 0,
+            raw_rows=self._raw_rows(),
         )
         is_idle = not keys and self._program.upstream is Upstream.SOURCE
         return BucketOutput(list(self._tables(results, rows)), counters, is_idle)
 
-    def _raw_rows(self) -> int | None:
-        """Return how many rows are held, ``None`` where an earlier version that did not count them wrote the state."""
-        before = self._header.raw_rows
-        return None if before is None else before + self._operator.taken - self._operator.forgotten
+    def _raw_rows(self) -> int:
+        """Return how many rows are held."""
+        return self._header.raw_rows + self._operator.taken - self._operator.forgotten
 
     def _write(self, watermark: int, processing_time: int) -> None:
         self._state.flush()

@@ -13,7 +13,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.windowing.times import MAX
 
-_DUE, _DUE_KIND, _DUE_VERSION = "d", "due-timers", 1
+_DUE, _DUE_KIND = "d", "due-timers"
 
 
 class DueTimers:
@@ -23,7 +23,7 @@ class DueTimers:
         """Read them."""
         self._store = store
         blob = store.get(_DUE)
-        numbers = array("q", b"" if blob is None else unframe(_DUE_KIND, _DUE_VERSION, blob))
+        numbers = array("q", b"" if blob is None else unframe(_DUE_KIND, blob))
         self._times = {at: (one, other) for at, one, other in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)}
         self._changed = False
 
@@ -62,4 +62,4 @@ class DueTimers:
         """Write them if they changed."""
         if self._changed:
             flat = array("q", [number for at, times in sorted(self._times.items()) for number in (at, *times)])
-            self._store.put(_DUE, frame(_DUE_KIND, _DUE_VERSION, flat.tobytes()))
+            self._store.put(_DUE, frame(_DUE_KIND, flat.tobytes()))

@@ -47,8 +47,6 @@ class SortKeys:
         self.partition_width = _HASH_BYTES if self._hashed else sum(widths)
         self.stored = [pa.field(SORT_KEY, pa.binary(_HASH_BYTES))] if self._hashed else []
         """What is stored of the keys, since it takes Python a look at single values: hashes of partitions, if there are any."""
-        self.has_texts = not all(_width(columns.field(each.name).type) for each in self._ordered)
-        """Whether ORDER BY or key columns are texts; then whole keys were stored before."""
 
     def of(self, table: pa.Table) -> Bytes:
         """Return the key of each row."""
@@ -76,10 +74,6 @@ class SortKeys:
         column = flat(table[SORT_KEY])
         hashes = np.frombuffer(column.buffers()[1], f"V{_HASH_BYTES}", len(column), column.offset * _HASH_BYTES)
         return self._closed(table, _Fixed([(hashes.dtype.str, hashes)]))
-
-    def hashes_of(self, keys: pa.Array) -> pa.Array:
-        """Return the hashes of partitions, which are stored today, of whole keys, which were stored before."""
-        return pc.binary_slice(keys, 0, _HASH_BYTES).cast(pa.binary(_HASH_BYTES))
 
     @property
     def partition_by(self) -> list[str]:

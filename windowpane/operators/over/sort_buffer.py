@@ -13,7 +13,6 @@ from typing import Any
 
 from windowpane.errors import InconsistentChangeError
 from windowpane.operators.over.consolidation import Report
-from windowpane.state import pickles
 from windowpane.state.codec import encode_int64, encode_key
 from windowpane.state.entries import Entries
 from windowpane.windowing.changes import APPEARING, Row
@@ -53,7 +52,7 @@ class SortBuffer:
     def release(self, watermark: int) -> list[tuple[int, Row]]:
         """Remove and return the rows with a time at or below the watermark, ascending by time and order."""
         due = list(self._entries.scan(encode_int64(MIN), encode_int64(watermark) + b"\xff"))
-        released = [(_time(address), pickles.loads(row)) for address, row in due]
+        released = [(_time(address), pickle.loads(row)) for address, row in due]
         for address, _ in due:
             self._entries.delete(address)
         return sorted(released, key=lambda timed: (timed[0], self._order(timed[1])))

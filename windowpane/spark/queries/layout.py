@@ -26,7 +26,7 @@ from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 
 PROBED_BUCKET = 0
 """The least id comes first in every layout (``bucket_ids``)."""
-_KEY, _KIND, _VERSION = "layout", "bucket-layout", 1
+_KEY, _KIND = "layout", "bucket-layout"
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 _compared: set[tuple[Layout, Any]] = set()
@@ -61,9 +61,9 @@ class Layout:
             return
         blob = store.get(_KEY)
         if blob is None:
-            store.put(_KEY, frame(_KIND, _VERSION, encode_int64(self.partitions)))
+            store.put(_KEY, frame(_KIND, encode_int64(self.partitions)))
             return
-        written = decode_int64(unframe(_KIND, _VERSION, blob))
+        written = decode_int64(unframe(_KIND, blob))
         if written != self.partitions:
             raise RepartitionedCheckpointError(written, self.partitions)
         _compared.add((self, bucket))

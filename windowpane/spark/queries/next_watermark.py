@@ -30,7 +30,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.windowing.times import MIN, add_clamped
 
-_KEY, _KIND, _VERSION = "next-watermark", "next-watermark", 1
+_KEY, _KIND = "next-watermark", "next-watermark"
 _BATCH = "streaming.sql.batchId"
 _FOLDERS = "SPARK_LOCAL_DIRS"
 """The variable in which an executor names its folders to its Python workers; they are removed when it ends."""
@@ -88,11 +88,11 @@ class NextWatermark:
         if self.delay is None:
             raise MistakeError("the caller has checked")
         blob = store.get(_KEY)
-        held = None if blob is None else json.loads(unframe(_KIND, _VERSION, blob))
+        held = None if blob is None else json.loads(unframe(_KIND, blob))
         before = int(held["bound"]) if held is not None and held["run"] == run else MIN
         bound = max(before, watermark, MIN if latest is None else add_clamped(latest, -self.delay))
         if held != {"run": run, "bound": bound}:
-            store.put(_KEY, frame(_KIND, _VERSION, json.dumps({"run": run, "bound": bound}).encode()))
+            store.put(_KEY, frame(_KIND, json.dumps({"run": run, "bound": bound}).encode()))
         return bound
 
 

@@ -31,7 +31,7 @@ from windowpane.windowing.times import MIN, add_clamped
 from windowpane.windowing.watermarks import SourceMark, SourceName, Watermarks, WatermarkState, advance
 
 _MARK, _REPORT = b"windowpane.mark", b"windowpane.report"
-_KEY, _KIND, _VERSION = "watermark", "own-watermark", 1
+_KEY, _KIND = "watermark", "own-watermark"
 RUN = "spark.jobGroup.id"
 """The local property with the run of a query: another one each time that it starts."""
 
@@ -131,7 +131,7 @@ class OwnWatermark:
         blob = store.get(_KEY)
         if blob is None:
             return WatermarkState()
-        held = json.loads(unframe(_KIND, _VERSION, blob))
+        held = json.loads(unframe(_KIND, blob))
         sources = {name: SourceMark(latest, silent) for name, latest, silent in held.pop("sources")}
         is_same = held.pop("column") == self.strategy.source
         return WatermarkState(sources=sources if is_same else {}, **held)
@@ -161,5 +161,5 @@ class OwnWatermark:
             "run": after.run,
             "caught_up": after.caught_up,
         }
-        store.put(_KEY, frame(_KIND, _VERSION, json.dumps(body).encode()))
+        store.put(_KEY, frame(_KIND, json.dumps(body).encode()))
         return after

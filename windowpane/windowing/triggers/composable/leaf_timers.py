@@ -1,8 +1,7 @@
 """Which timers of a window are those of Flink's triggers in its tree: each of these is called at the timers that it registered.
 
 State of a window, beside that of the tree: for each of Flink's triggers that waits its path, its timers of event time as
-distances from the window's last instant, and those of the clock. Invariant: it is kept from the first row on. A window whose
-tree has state without it is from a checkpoint of an earlier version: there each trigger is called at every timer, as it was.
+distances from the window's last instant, and those of the clock.
 """
 
 from __future__ import annotations
@@ -10,33 +9,22 @@ from __future__ import annotations
 from windowpane.windowing.triggers.base import TriggerContext
 
 _TIMERS = "leaf-timers"
-_Kept = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+_Written = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 
 
 class LeafTimers:
-    """The timers of Flink's triggers in the tree of one window, by the paths of the triggers.
+    """The timers of Flink's triggers in the tree of one window, by the paths of the triggers."""
 
-    Attributes:
-        are_new: whether the tree of the window had no state when they were read.
-    """
-
-    def __init__(self, context: TriggerContext, last_instant: int, has_tree: bool) -> None:
-        """Read them; ``has_tree`` says whether the tree of the window has state."""
-        self.are_new = not has_tree
+    def __init__(self, context: TriggerContext, last_instant: int) -> None:
+        """Read them."""
         self._state = context.value_state(_TIMERS)
         self._end = last_instant
-        kept: _Kept | None = self._state.get()
-        self._is_known = kept is not None or not has_tree
-        self._of = {path: (set(events), set(clocks)) for path, events, clocks in kept or ()}
-
-    def begin(self) -> None:
-        """Note that no trigger waits, for a window that is new."""
-        self._is_known, self._of = True, {}
-        self._write()
+        written: _Written | None = self._state.get()
+        self._of = {path: (set(events), set(clocks)) for path, events, clocks in written or ()}
 
     def belongs_to(self, path: str, time: int, event_time: bool) -> bool:
         """Return whether a timer is one of those that the trigger at a path waits for."""
-        return not self._is_known or self._key(time, event_time) in self._times(path, event_time)
+        return self._key(time, event_time) in self._times(path, event_time)
 
     def is_awaited(self, time: int, event_time: bool) -> bool:
         """Return whether any of the triggers is known to wait for a timer."""
@@ -44,7 +32,7 @@ class LeafTimers:
 
     def add(self, path: str, time: int, event_time: bool) -> None:
         """Note that the trigger at a path waits for a timer."""
-        if self._is_known and not self.belongs_to(path, time, event_time):
+        if not self.belongs_to(path, time, event_time):
             self._of.setdefault(path, (set(), set()))
             self._times(path, event_time).add(self._key(time, event_time))
             self._write()
@@ -69,7 +57,8 @@ class LeafTimers:
             self._write()
 
     def clear(self) -> None:
-        """Drop the state."""
+        """Note that no trigger waits, and drop the state."""
+        self._of = {}
         self._state.clear()
 
     def _times(self, path: str, event_time: bool) -> set[int]:

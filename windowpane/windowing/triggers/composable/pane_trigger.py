@@ -57,8 +57,6 @@ class PaneTrigger(Trigger):
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Hand the row to the tree, and call it."""
         held, moment = self._opened(window, context)
-        if moment.leaf_timers.are_new and self._has_leaves:
-            moment.leaf_timers.begin()
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
         tree = self.root.add(held.tree, element, timestamp, "", moment)
@@ -103,8 +101,7 @@ class PaneTrigger(Trigger):
         held, moment = self._opened(window, context)
         if held.is_finished:
             return
-        if self._has_leaves:
-            moment.leaf_timers.begin()
+        moment.leaf_timers.clear()
         for path, trigger in self.root.flink_triggers(held.tree, ""):
             trigger.on_merge(window, LeafMergeContext(context.prefixed(path), moment, path))
         context.value_state(_STATE).update(held._replace(tree=self.root.settled(held.tree, "", moment)))
@@ -146,16 +143,11 @@ class PaneTrigger(Trigger):
             window,
             context,
             end <= context.current_watermark,
-            LeafTimers(context, end, held is not None),
+            LeafTimers(context, end),
             event_times=frozenset((end, self._cleanup_time(window))),
             processing_times=set(self.root.due_times(state.tree)),
         )
         return state, moment
-
-    @property
-    def _has_leaves(self) -> bool:
-        """Whether some of Flink's triggers are in the tree."""
-        return any(True for _ in all_flink_triggers(self.root))
 
     def _called(self, time: int, held: _WindowState, moment: Moment, event_time: bool) -> list[tuple[str, Trigger]]:
         """Return those of Flink's triggers that wait for a timer, with their paths, and note that it has fired."""

@@ -1,3 +1,0 @@
-INSERT INTO t VALUES (7, 'd', 7);
-DELETE FROM t WHERE id = 1;
-FLUSH;
