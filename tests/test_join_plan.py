@@ -61,4 +61,4 @@ def test_what_a_join_costs() -> None:
     assert "changelog" in updating["passed on"]
     hour = wp.TumblingEventTimeWindows.of("1 hour")
     assert "engine slices" in explained(WindowMatch(hour), lateness=_SECOND)["engine"]
-    assert "engine row" in explained(WindowMatch(wp.EventTimeSessionWindows.with_gap("1 hour")), lateness=_SECOND)["engine"]
+    assert "engine reference" in explained(WindowMatch(wp.EventTimeSessionWindows.with_gap("1 hour")), lateness=_SECOND)["engine"]

@@ -1,4 +1,4 @@
-"""Programs of built-in aggregates, their streams as tables, and the comparison of a columnar engine with the row engine."""
+"""Programs of built-in aggregates, their streams as tables, and the comparison of a columnar engine with the reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
-from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.errors import AggregateOverflowError, EvictionTimeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
@@ -112,7 +112,7 @@ def outcome(run: Callable[[], BucketOutput]) -> BucketOutput | AggregateOverflow
 
 
 class Pair:
-    """The row engine and a columnar engine on the same program, each with a store of its own.
+    """The reference and a columnar engine on the same program, each with a store of its own.
 
     ``in_order`` compares the order of results, too; ``counts_panes`` the number of open windows, key by key.
     """
@@ -127,7 +127,7 @@ class Pair:
     def run(self, batch: Batch, tables: list[pa.Table]) -> BucketOutput:
         """Run a batch with new engines, so that nothing survives but the stores; both must do the same."""
         clock = Clock(batch.watermark, batch.processing_time)
-        expected = outcome(lambda: RowEngine(self._program).run(self._stores[0], tables, clock))
+        expected = outcome(lambda: ReferenceEngine(self._program).run(self._stores[0], tables, clock))
         got = outcome(lambda: self._engine(self._program).run(self._stores[1], tables, clock))
         if isinstance(expected, AggregateOverflowError) or isinstance(got, AggregateOverflowError):
             assert {str(each).split(" is ")[0] for each in (expected, got)} == {"the result of sum('v')"}

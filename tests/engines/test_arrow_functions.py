@@ -1,4 +1,4 @@
-"""Functions on Arrow tables: every engine calls them on tables of many keys and gives what the row engine gives key by key."""
+"""Functions on Arrow tables: every engine calls them on tables of many keys and gives what the reference gives key by key."""
 
 from __future__ import annotations
 
@@ -110,12 +110,12 @@ def _rows(tables: Any, number: int) -> list[dict]:
 @pytest.mark.parametrize("assigner", ASSIGNERS, ids=lambda assigner: type(assigner).__name__)
 @pytest.mark.parametrize("kind", FUNCTIONS)
 @pytest.mark.parametrize("lateness", [0, 20])
-def test_the_planners_engine_gives_what_the_row_engine_gives(
+def test_the_planners_engine_gives_what_the_reference_gives(
     kind: str, assigner: WindowAssigner, lateness: int, seed: int
 ) -> None:
     function, schema = FUNCTIONS[kind]
     parts: dict[str, Any] = {"allowed_lateness": lateness if assigner.is_event_time else 0}
-    expected = run(program_of(function, schema, assigner, **parts, engine="row"), steps_of(seed))
+    expected = run(program_of(function, schema, assigner, **parts, engine="reference"), steps_of(seed))
     got = run(program_of(function, schema, assigner, **parts), steps_of(seed))
     for wanted, shown in zip(expected, got, strict=True):
         assert difference(wanted[0], shown[0]) is None
@@ -139,10 +139,10 @@ COUNTED: list[dict[str, Any]] = [
 @pytest.mark.parametrize(
     ("kind", "parts"), [*((kind, parts) for kind in FUNCTIONS for parts in EARLY), *(("aggregate", parts) for parts in COUNTED)]
 )
-def test_early_results_evictors_and_counts_give_what_the_row_engine_gives(kind: str, parts: dict[str, Any], seed: int) -> None:
+def test_early_results_evictors_and_counts_give_what_the_reference_gives(kind: str, parts: dict[str, Any], seed: int) -> None:
     program = program_of(*FUNCTIONS[kind], **parts)
     assert program.engine in ("panes", "counts")
-    expected = run(program_of(*FUNCTIONS[kind], **parts, engine="row"), steps_of(seed))
+    expected = run(program_of(*FUNCTIONS[kind], **parts, engine="reference"), steps_of(seed))
     for wanted, shown in zip(expected, run(program, steps_of(seed)), strict=True):
         assert difference(wanted[0], shown[0]) is None
         assert difference(wanted[1], shown[1]) is None
@@ -195,7 +195,7 @@ def fail(table: pa.Table) -> pa.Table:
     raise RuntimeError("no luck")
 
 
-@pytest.mark.parametrize("engine", [None, "row"])
+@pytest.mark.parametrize("engine", [None, "reference"])
 @pytest.mark.parametrize(
     ("function", "schema", "error", "words"),
     [

@@ -1,4 +1,4 @@
-"""The counts engine equals the row engine on random programs, batch by batch and in order, with a restart after every batch."""
+"""The counts engine equals the reference on random programs, batch by batch and in order, with a restart after every batch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ assigners = st.one_of(st.just(wp.GlobalWindows.create()), fixed_assigners)
 
 @settings(max_examples=examples(300), deadline=None, print_blob=True)
 @given(assigners, counting, evictors, lateness, st.booleans(), batches(), st.sampled_from(["last", "each"]))
-def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, trigger, evictor, late, keyed, stream, refine):
+def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, trigger, evictor, late, keyed, stream, refine):
     program = program_of(assigner, trigger, evictor, late, keyed, refine=refine)
     note(repr(program.spec))
     assert refusal(program) is None

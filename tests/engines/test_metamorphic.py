@@ -87,7 +87,7 @@ def _pane(row: dict) -> tuple:
 def both_engines(*args, **parts) -> list[Program]:
     """Return the program for the planner's engine, and for the reference."""
     parts |= {"columns": COLUMNS}
-    return [program_of(*args, **parts), program_of(*args, **parts, engine="row")]
+    return [program_of(*args, **parts), program_of(*args, **parts, engine="reference")]
 
 
 def cut(draw: Random, steps: Steps) -> list[tuple[int, pa.Table]]:
@@ -150,7 +150,7 @@ def test_the_discarded_panes_add_up_to_the_last_accumulated_one(seed: int) -> No
     trigger = random_trigger(draw, assigner)
     inner = getattr(trigger, "inner", trigger) or assigner.default_trigger()
     steps, lateness = random_steps(draw), draw.choice([0, 5, 30])
-    for name in (None, "row"):
+    for name in (None, "reference"):
         parts: dict[str, Any] = {"allowed_lateness": lateness, "engine": name}
         accumulated, _ = run(program_of(assigner, ADDABLE, trigger=inner, columns=COLUMNS, **parts), steps)
         discarded, _ = run(program_of(assigner, ADDABLE, trigger=wp.PurgingTrigger.of(inner), columns=COLUMNS, **parts), steps)

@@ -20,7 +20,7 @@ from windowpane.engines.nested_keys.reading import decoded_keys
 from windowpane.engines.nested_keys.writing import encoded_keys, hashable_key
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
-from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.errors import UnreadableStateError, UnrepresentableValueError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine
@@ -288,10 +288,10 @@ def test_rows_by_coded_keys_fold_as_by_their_bytes(early):
 
 
 def test_nested_keys_go_on_after_a_restart():
-    """The engine that is chosen, opened anew from its bytes at every batch, beside the row engine without restarts."""
+    """The engine that is chosen, opened anew from its bytes at every batch, beside the reference without restarts."""
     built = program()
     assert built.engine == "slices"
-    store, beside, reference = MemoryBlobStore(), MemoryBlobStore(), RowEngine(built)
+    store, beside, reference = MemoryBlobStore(), MemoryBlobStore(), ReferenceEngine(built)
     found = 0
     for batch in range(4):
         clock = Clock(batch * 10 - 1, 0)

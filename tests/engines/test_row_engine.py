@@ -1,4 +1,4 @@
-"""The row engine on a bucket equals the reference operator, on random programs, with a restart after every batch."""
+"""The reference engine on a bucket equals the reference operator, on random programs, with a restart after every batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from verify.fuzz.windowed_streams import SmallBatch as Batch
 from verify.fuzz.windowed_streams import small_stream
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.errors import (
     ChangedPlanError,
     MissingTimestampError,
@@ -92,7 +92,7 @@ def test_rows_of_an_earlier_window_are_late_by_the_watermark_they_carry():
     downstream = type(program)(**{**program.__dict__, "upstream": Upstream.WINDOW_WITH_WATERMARKS})
     batch = Batch(50, 0, (("a", 1, 5), ("a", 2, 6)))
     rows = table_of(batch).append_column(FIRING_WATERMARK, pa.array([8, 9], pa.int64()))
-    output = RowEngine(downstream).run(MemoryBlobStore(), [rows], Clock(50, 0))
+    output = ReferenceEngine(downstream).run(MemoryBlobStore(), [rows], Clock(50, 0))
     assert results_of(output) == [("a", 0, 10, "[1]")], "under watermark 8 the window is open"
     assert late_of(output) == [("a", 2, True, [(0, 10)])], "under watermark 9 it is over"
 
@@ -101,7 +101,7 @@ def test_rows_of_an_earlier_window_without_a_watermark_come_before_the_batchs_ow
     spec = WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger())
     program = program_of(spec)
     downstream = type(program)(**{**program.__dict__, "upstream": Upstream.WINDOW})
-    output = RowEngine(downstream).run(MemoryBlobStore(), [table_of(Batch(0, 0, (("a", 1, 5),)))], Clock(50, 0))
+    output = ReferenceEngine(downstream).run(MemoryBlobStore(), [table_of(Batch(0, 0, (("a", 1, 5),)))], Clock(50, 0))
     assert results_of(output) == [("a", 0, 10, "[1]")]
     assert not output.is_idle, "it must see every watermark, to compare the next rows with the one before"
 
@@ -110,10 +110,10 @@ def test_a_bucket_without_state_finds_no_row_of_an_earlier_window_late_that_carr
     program = program_of(WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger()))
     downstream = type(program)(**{**program.__dict__, "upstream": Upstream.WINDOW})
     late = [table_of(Batch(0, 0, (("a", 1, 5),)))]
-    assert results_of(RowEngine(downstream).run(MemoryBlobStore(), late, Clock(60, 0))) == [("a", 0, 10, "[1]")]
+    assert results_of(ReferenceEngine(downstream).run(MemoryBlobStore(), late, Clock(60, 0))) == [("a", 0, 10, "[1]")]
     store = MemoryBlobStore()
-    RowEngine(downstream).run(store, [table_of(Batch(0, 0, (("a", 1, 55),)))], Clock(50, 0))
-    assert late_of(RowEngine(downstream).run(store, late, Clock(60, 0))) == [("a", 1, True, [(0, 10)])]
+    ReferenceEngine(downstream).run(store, [table_of(Batch(0, 0, (("a", 1, 55),)))], Clock(50, 0))
+    assert late_of(ReferenceEngine(downstream).run(store, late, Clock(60, 0))) == [("a", 1, True, [(0, 10)])]
 
 
 def test_a_row_without_event_time_is_refused_with_key_and_value_even_by_sessions():
@@ -122,7 +122,7 @@ def test_a_row_without_event_time_is_refused_with_key_and_value_even_by_sessions
         rows = table_of(Batch(0, 0, (("a", 7, 5),)))
         rows = rows.set_column(2, rows.column_names[2], pa.nulls(1, pa.int64()))
         with pytest.raises(MissingTimestampError, match=r"'n': 7.*key 'a'"):
-            RowEngine(program).run(MemoryBlobStore(), [rows], Clock(0, 0))
+            ReferenceEngine(program).run(MemoryBlobStore(), [rows], Clock(0, 0))
 
 
 def test_a_changed_program_is_refused_by_name_and_the_old_one_goes_on():
@@ -138,7 +138,7 @@ def test_a_changed_program_is_refused_by_name_and_the_old_one_goes_on():
 
 
 def emitted(function, row=("a", 1, 5)):
-    """Run a function on the window [0, 10) of one row, on the row engine, and return its results."""
+    """Run a function on the window [0, 10) of one row, on the reference engine, and return its results."""
     spec = WindowSpec(TumblingEventTimeWindows(10), function, EventTimeTrigger())
     store, program = MemoryBlobStore(), program_of(spec)
     run_batch(program, store, Batch(-1, 0, (row,)))

@@ -1,4 +1,4 @@
-"""The sessions engine equals the row engine on random programs, batch by batch, with a restart after every batch."""
+"""The sessions engine equals the reference on random programs, batch by batch, with a restart after every batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
-from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.engines.sessions.batch import DENSE_ROWS, PAGE_ROWS, STEP_ROWS
 from windowpane.engines.sessions.engine import SessionsEngine, refusal
 from windowpane.engines.sessions.merging import Arrivals
@@ -115,7 +115,7 @@ def rows_of(output: BucketOutput, number: int) -> list[str]:
 
 
 def _zeros_alike(table: pa.Table) -> pa.Table:
-    """Return results with one spelling of zero in their key, as Spark's groupBy has it; the row engine keeps the first it met."""
+    """Return results with one spelling of zero in their key, as Spark's groupBy has it; the reference keeps the first it met."""
     at = table.column_names.index("k") if "k" in table.column_names else -1
     if at < 0 or not pa.types.is_floating(table["k"].type):
         return table
@@ -133,14 +133,14 @@ def same(left: BucketOutput, right: BucketOutput) -> None:
 
 def run_both(engine, program: Program, stores, batch: Batch, rows: pa.Table) -> None:
     clock = Clock(batch.watermark, batch.processing_time)
-    expected = RowEngine(program).run(stores[0], [rows], clock)
+    expected = ReferenceEngine(program).run(stores[0], [rows], clock)
     halves = [rows.slice(rows.num_rows // 2), rows.slice(0, rows.num_rows // 2)]
     same(engine(program).run(stores[1], halves, clock), expected)
 
 
 @settings(max_examples=examples(150), deadline=None, print_blob=True)
 @given(engines, assigners, st.booleans(), st.sampled_from([0, 0, 3, 20]), st.sampled_from(["", "k", "kw"]), batches(), key_types)
-def test_random_programs_agree_with_the_row_engine_batch_by_batch(engine, assigner, purging, lateness, keys, stream, key_type):
+def test_random_programs_agree_with_the_reference_batch_by_batch(engine, assigner, purging, lateness, keys, stream, key_type):
     program = program_of(assigner, default_trigger(assigner, purging), lateness, tuple(keys), key_type=key_type)
     note(repr(program.spec))
     assert program.engine == "sessions"
@@ -227,7 +227,7 @@ def test_pieces_give_what_some_order_of_their_rows_gives(gap, purging, lateness,
     engine, stores = SmallPages(program), (MemoryBlobStore(), MemoryBlobStore())
     for batch in stream:
         clock = Clock(batch.watermark, batch.processing_time)
-        expected = RowEngine(program).run(stores[0], [table_of(anchors_first(batch, lateness, gap))], clock)
+        expected = ReferenceEngine(program).run(stores[0], [table_of(anchors_first(batch, lateness, gap))], clock)
         chunks = chunks_of(table_of(batch), every)
         windows = [row_windows(program, chunk, 0) for chunk in chunks]
         pieces = [
@@ -315,12 +315,12 @@ def fails(row):
         (wp.EventTimeSessionWindows(fails), 5, UserFunctionError),
     ],
 )
-def test_bad_rows_are_refused_in_the_words_of_the_row_engine(assigner, time, error):
+def test_bad_rows_are_refused_in_the_words_of_the_reference(assigner, time, error):
     rows = table_of(Batch(0, 0, (("b", 6, 4), ("a", 7, 5))))
     rows = rows.set_column(rows.column_names.index(TIME), TIME, pa.array([4, time], pa.int64()))
     program = program_of(assigner)
     with pytest.raises(error) as expected:
-        RowEngine(program).run(MemoryBlobStore(), [rows], Clock(0, 0))
+        ReferenceEngine(program).run(MemoryBlobStore(), [rows], Clock(0, 0))
     with pytest.raises(error) as found:
         SessionsEngine(program).run(MemoryBlobStore(), [rows], Clock(0, 0))
     assert str(found.value).split(" [")[0] == str(expected.value).split(" [")[0]
@@ -335,7 +335,7 @@ def test_a_merge_whose_cleanup_time_overflows_is_refused_as_by_flink_and_one_wit
     if second == 5:
         run_both(SessionsEngine, program, stores, Batch(0, 0, ()), rows)
         return
-    engines: tuple[Engine, Engine] = (RowEngine(program), SessionsEngine(program))
+    engines: tuple[Engine, Engine] = (ReferenceEngine(program), SessionsEngine(program))
     for engine, store in zip(engines, stores, strict=True):
         with pytest.raises(MergeBehindWatermarkError, match=r"'a' gave .*allowed lateness of 9223372036854775807"):
             engine.run(store, [rows], Clock(0, 0))
@@ -346,7 +346,7 @@ def test_rows_of_one_batch_merge_in_their_order_where_a_cleanup_time_overflows(g
     """Flink merges when a window grows; one inside an open window merges nothing."""
     program = program_of(wp.EventTimeSessionWindows(GapBy("v")), lateness=MAX)
     rows = table_of(Batch(0, 0, tuple(("a", gap, 5) for gap in gaps)))
-    for engine in (RowEngine(program), SessionsEngine(program)):
+    for engine in (ReferenceEngine(program), SessionsEngine(program)):
         if is_refused:
             with pytest.raises(MergeBehindWatermarkError, match=r"'a' gave .*allowed lateness of 9223372036854775807"):
                 engine.run(MemoryBlobStore(), [rows], Clock(0, 0))

@@ -1,4 +1,4 @@
-"""The slices engine equals the row engine on random programs, batch by batch, with a restart after every batch."""
+"""The slices engine equals the reference on random programs, batch by batch, with a restart after every batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.examples import examples
 from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.engines.slices.engine import SlicesEngine, refusal
 from windowpane.errors import MissingTimestampError, TimestampOverflowError
 from windowpane.hidden_columns import SLICE, TIME
@@ -49,7 +49,7 @@ def engine_pair(program) -> Pair:
 
 @settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(fixed_assigners, purges, lateness, st.booleans(), batches())
-def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, purges, late, keyed, stream):
+def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, purges, late, keyed, stream):
     program = program_of(assigner, trigger_of(assigner, purges), None, late, keyed)
     note(repr(program.spec))
     assert refusal(program) is None
@@ -86,7 +86,10 @@ def test_rows_folded_before_the_shuffle_give_the_same_results(assigner, purges, 
     for batch in stream:
         rows, clock = table_of(batch), Clock(batch.watermark, batch.processing_time)
         folded = [engine.fold_rows(rows.slice(start, 2)) for start in range(0, rows.num_rows, 2)]
-        expected, got = RowEngine(program).run(stores[0], [rows], clock), SlicesEngine(program).run(stores[1], folded, clock)
+        expected, got = (
+            ReferenceEngine(program).run(stores[0], [rows], clock),
+            SlicesEngine(program).run(stores[1], folded, clock),
+        )
         assert sorted(rows_of(got, 0)) == sorted(rows_of(expected, 0))
         for counter in ("late_elements", "late_dropped", "firings"):
             assert getattr(got.counters, counter) == getattr(expected.counters, counter)
@@ -117,7 +120,7 @@ def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
     assert reason in (refusal(program_of(**change)) or "")
 
 
-def test_bad_rows_are_refused_as_by_the_row_engine():
+def test_bad_rows_are_refused_as_by_the_reference():
     engine = SlicesEngine(program_of(wp.TumblingEventTimeWindows.of(10)))
     rows = table_of(Batch(0, 0, (("a", 7, 5),)))
     nulls = rows.set_column(rows.column_names.index(TIME), TIME, pa.nulls(1, pa.int64()))

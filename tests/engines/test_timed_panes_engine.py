@@ -1,4 +1,4 @@
-"""The panes engine equals the row engine on random programs, batch by batch, with a restart after every batch."""
+"""The panes engine equals the reference on random programs, batch by batch, with a restart after every batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.planning.engines import combiner_refusal
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
@@ -79,7 +79,7 @@ def test_rows_folded_before_the_shuffle_come_in_the_order_of_their_time(parts, l
         in_time = table_of(replace(batch, rows=tuple(sorted(batch.rows, key=lambda row: row[2]))))
         rows, clock = table_of(batch), Clock(batch.watermark, batch.processing_time)
         folded = [engine.fold_rows(rows.slice(start, 3)) for start in range(0, rows.num_rows, 3)]
-        expected, got = RowEngine(program).run(stores[0], [in_time], clock), engine.run(stores[1], folded, clock)
+        expected, got = ReferenceEngine(program).run(stores[0], [in_time], clock), engine.run(stores[1], folded, clock)
         assert sorted(rows_of(got, 0)) == sorted(rows_of(expected, 0))
         for counter in ("late_elements", "late_dropped", "firings"):
             assert getattr(got.counters, counter) == getattr(expected.counters, counter)
@@ -87,7 +87,7 @@ def test_rows_folded_before_the_shuffle_come_in_the_order_of_their_time(parts, l
 
 @settings(max_examples=50, deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, st.booleans(), batches())
-def test_random_programs_agree_with_the_row_engine_batch_by_batch(parts, evictor, late, keyed, stream):
+def test_random_programs_agree_with_the_reference_batch_by_batch(parts, evictor, late, keyed, stream):
     program = program_of(parts[0], parts[1], evictor, late, keyed)
     note(repr(program.spec))
     assume(runs(program))
@@ -96,7 +96,7 @@ def test_random_programs_agree_with_the_row_engine_batch_by_batch(parts, evictor
 
 @settings(max_examples=25, deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, batches())
-def test_without_keys_results_come_in_the_order_of_the_row_engine(parts, evictor, late, stream):
+def test_without_keys_results_come_in_the_order_of_the_reference(parts, evictor, late, stream):
     program = program_of(parts[0], parts[1], evictor, late, keyed=False)
     assume(runs(program))
     Pair(program, TimedPanesEngine, in_order=True).run_all(stream)

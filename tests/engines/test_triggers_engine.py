@@ -1,4 +1,4 @@
-"""Triggers that are called once for windows that are alike: on random programs the engine does what the row engine does."""
+"""Triggers that are called once for windows that are alike: on random programs the engine does what the reference does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.panes.store import SHARD_ROWS
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.engines.triggers.engine import TriggersEngine, refusal
 from windowpane.engines.triggers.standings import FIRES, IS_DROPPED, IS_LAST, PURGES, Standings
 from windowpane.errors import AggregateOverflowError, EndlessTimerError, InvalidSpecError, UserFunctionError
@@ -64,7 +64,7 @@ def trees(draw: st.DrawFn):
 
 @settings(max_examples=examples(250), deadline=None, print_blob=True)
 @given(assigners, trees(), lateness, st.booleans(), batches())
-def test_random_trees_agree_with_the_row_engine_batch_by_batch(assigner, tree, late, keyed, stream):
+def test_random_trees_agree_with_the_reference_batch_by_batch(assigner, tree, late, keyed, stream):
     trigger, panes = tree
     program = program_of(assigner, trigger, None, late, keyed, panes=panes)
     note(repr(program.spec))
@@ -323,13 +323,13 @@ def test_rows_stay_whole_where_a_late_part_would_read_them():
 
 @settings(max_examples=examples(150), deadline=None, print_blob=True)
 @given(event_time_assigners, st.randoms(use_true_random=False), st.booleans(), batches(), st.data())
-def test_folded_rows_agree_with_the_row_engine(assigner, random, keyed, stream, data):
+def test_folded_rows_agree_with_the_reference(assigner, random, keyed, stream, data):
     panes = random_composable_panes(random)
     program = program_of(assigner, random_clock_tree(random), None, 0, keyed, late=False, panes=panes)
     combine = combiner_of(program)
     assume(combine is not None)
     assert combine is not None
-    engine, reference, stores = make_engine(program), RowEngine(program), (MemoryBlobStore(), MemoryBlobStore())
+    engine, reference, stores = make_engine(program), ReferenceEngine(program), (MemoryBlobStore(), MemoryBlobStore())
     for batch in stream:
         clock, rows = Clock(batch.watermark, batch.processing_time), table_of(batch)
         cut = data.draw(st.integers(0, rows.num_rows))

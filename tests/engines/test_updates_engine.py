@@ -1,4 +1,4 @@
-"""EachBatch on columnar engines equals the row engine on random programs, batch by batch, with a restart after every batch."""
+"""EachBatch on columnar engines equals the reference on random programs, batch by batch, with a restart after every batch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def changelog_of(program, stream):
 
 @settings(max_examples=examples(200), deadline=None, print_blob=True)
 @given(assigners, panes, lateness, st.booleans(), batches())
-def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, pane_settings, late, keyed, stream):
+def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, pane_settings, late, keyed, stream):
     program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=pane_settings)
     note(repr(program.spec))
     assert refusal(program) is None
@@ -122,7 +122,7 @@ def test_sessions_that_grow_or_meet_are_deleted_and_inserted_anew():
 
 @settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(sessions, panes, lateness, st.booleans(), batches())
-def test_random_sessions_agree_with_the_row_engine_batch_by_batch(assigner, pane_settings, late, keyed, stream):
+def test_random_sessions_agree_with_the_reference_batch_by_batch(assigner, pane_settings, late, keyed, stream):
     program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=pane_settings)
     note(repr(program.spec))
     assert program.engine == "sessions"

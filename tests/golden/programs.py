@@ -162,8 +162,8 @@ def _difference(before: Any, now: Any) -> float:
 
 
 def row_reference(df: Any) -> wp.Result:
-    """Built-in aggregates on the row engine."""
-    return _keyed(df).window(TEN).allowed_lateness("5 seconds").engine("row").aggregate(**NUMBERS, **LISTS)
+    """Built-in aggregates on the reference engine."""
+    return _keyed(df).window(TEN).allowed_lateness("5 seconds").engine("reference").aggregate(**NUMBERS, **LISTS)
 
 
 def slices_tumbling(df: Any) -> wp.Result:

@@ -341,7 +341,7 @@ def differences(program: Program, model: Model, batches: list[tuple[int, Rows]],
 @pytest.mark.parametrize("seed", seeds(60))
 def test_engines_do_what_the_rules_say(seed: int) -> None:
     program, _ = random_pair(Random(seed))
-    for engine in sorted({"row", program.engine}):
+    for engine in sorted({"reference", program.engine}):
         draw = Random(seed)
         _, model = random_pair(draw)
         batches = random_batches(draw)

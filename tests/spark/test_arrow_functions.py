@@ -47,7 +47,7 @@ def test_an_arrow_aggregate_lives_over_batches_and_a_restart(spark, tmp_path):
     assert sorted([*first.rows(), *second.rows()]) == [("a", 0, 10, 3, 2), ("a", 10, 20, 4, 1), ("b", 0, 10, 50, 1)]
 
 
-@pytest.mark.parametrize("engine", ["slices", "row"])
+@pytest.mark.parametrize("engine", ["slices", "reference"])
 def test_whole_windows_are_applied_in_arrow_and_in_pandas(spark, engine):
     events = table(spark, [("a", 1, 7), ("b", 2, 50), ("a", 3, 2), ("a", 11, 4)])
     windowed = wp.stream(events, "t").key_by("k").window(TEN).engine(engine)

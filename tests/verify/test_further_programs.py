@@ -16,7 +16,7 @@ LEFT_OUT = {
     "a new session equal to a live merged one keeps what that holds, where Flink loses it",
     "engines: the watermark outlives a restart, as on Spark",
 }
-"""What the row engine skips."""
+"""What the engines of rows skip."""
 LIMITS = pytest.mark.parametrize("limit", [pytest.param(40, id="some"), pytest.param(None, id="all", marks=pytest.mark.slow)])
 
 

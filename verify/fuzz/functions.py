@@ -1,7 +1,8 @@
-"""Kind ``functions``: windows with functions of the user's own, on the row engine against the operator alone, batch by batch.
+"""Kind ``functions``: windows with functions of the user's own, on an engine against the operator alone, batch by batch.
 
-The row engine and its state are made anew from bytes before every batch, and rows come to it in two tables, out of order. The
-operator runs once, in memory. Compared are results and late rows in order, counters, entries of state, and timers.
+The engine is the row engine, or the reference where that refuses. It and its state are made anew from bytes before every batch,
+and rows come to it in two tables, out of order. The operator runs once, in memory. Compared are results and late rows in order,
+counters, entries of state, and timers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from verify.fuzz.windowed_streams import SmallBatch, small_stream
 from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.row import engine as row
 from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.description import describe
 from windowpane.state.keyed import KeyedState
@@ -201,7 +204,7 @@ def _random_evictor(draw: Random) -> evictors.Evictor | None:
 
 
 def program_of(spec: WindowSpec) -> Program:
-    """Return the row engine's program of a computation over rows (k, n), keyed by k, with late rows."""
+    """Return the program of a computation over rows (k, n), keyed by k, with late rows."""
     bounds = pa.list_(pa.struct([("start", TIMESTAMP), ("end", TIMESTAMP)]))
     late = pa.schema([*_ROW, (WINDOWS_MISSED, bounds), (DROPPED, pa.bool_())])
     return Program(
@@ -234,7 +237,12 @@ def table_of(batch: SmallBatch, first: int = 0, every: int = 1) -> pa.Table:
 def run_batch(program: Program, store: MemoryBlobStore, batch: SmallBatch) -> BucketOutput:
     """Run a batch with a new engine, so that nothing survives but the store; rows come in two tables, out of order."""
     tables = [table_of(batch, first=1, every=2), table_of(batch, first=0, every=2)]
-    return RowEngine(program).run(store, tables, Clock(batch.watermark, batch.processing_time))
+    return engine_class(program)(program).run(store, tables, Clock(batch.watermark, batch.processing_time))
+
+
+def engine_class(program: Program) -> type[RowEngine | ReferenceEngine]:
+    """Return the engine of functions of the user's own."""
+    return RowEngine if row.refusal(program) is None else ReferenceEngine
 
 
 def results_of(output: BucketOutput) -> list[tuple[Any, ...]]:
@@ -255,7 +263,7 @@ def late_of(output: BucketOutput) -> list[tuple[Any, ...]]:
 
 
 def state_of(store: MemoryBlobStore) -> list[Any]:
-    """Return the entries of the row engine's state, and which timers are set."""
+    """Return the entries of the engine's state, and which timers are set."""
     slots = KeyedState(SortedPages(store, "s")).slots()
     return [list(slots), *(list(map(_timer, TimerQueue(SortedPages(store, name)))) for name in ("e", "p"))]
 
@@ -335,7 +343,7 @@ def differences(spec: WindowSpec, stream: Sequence[SmallBatch]) -> list[str]:
 
 
 def run(seed: int) -> Outcome:
-    """Make the program of a seed, run it on the row engine and on the operator, and compare."""
+    """Make the program of a seed, run it on its engine and on the operator, and compare."""
     draw = Random(seed)
     spec = random_spec(draw)
     stream = small_stream(draw, draw.choice([6, 6, 40]), time_unit(spec.assigner))
@@ -345,7 +353,7 @@ def run(seed: int) -> Outcome:
             found = differences(spec, stream)
     except Exception as error:  # a program that raises, or warns, is a finding like any other
         found = [raised(error)]
-    return Outcome(seed, _text_of(spec), RowEngine.name, found)
+    return Outcome(seed, _text_of(spec), engine_class(program_of(spec)).name, found)
 
 
 def _text_of(spec: WindowSpec) -> str:

@@ -1,4 +1,4 @@
-"""Windowed programs: the engine that the planner chooses gives what the row engine does, batch by batch.
+"""Windowed programs: the engine that the planner chooses gives what the reference does, batch by batch.
 
 Both engines are given the same batches; the columnar one is also stopped and made anew from bytes now and then, and its rows
 fold before the shuffle where the plan allows. Some programs run again under the watermarks of a random strategy, and with windows
@@ -37,7 +37,7 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing.times import MAX, MIN
 
-REFERENCE = "row"
+REFERENCE = "reference"
 _LEFT_OUT = 0.95
 """The share of programs that do not run again: to run again costs more than the program."""
 Outcoming = BucketOutput | WindowpaneError
@@ -93,7 +93,7 @@ def _differences_at_once(program: Program, stream: Sequence[Batch], draw: Random
 
 
 def _columnar_program(draw: Random) -> tuple[Program, pa.Schema]:
-    """Draw until the planner takes a columnar engine: the row engine would only be compared with itself."""
+    """Draw until the planner takes another engine than the reference, which would only be compared with itself."""
     while True:
         try:
             program, columns = random_program(draw)

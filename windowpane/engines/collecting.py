@@ -1,4 +1,4 @@
-"""The collector behind the row engine: what the operator emits, as tables by output number."""
+"""The collector behind the window operator: what the operator emits, as tables by output number."""
 
 from __future__ import annotations
 

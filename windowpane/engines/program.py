@@ -97,7 +97,7 @@ class Program:
     processes_results: bool = False
     key_delay: int | None = None
     foresees_watermark: bool = True
-    engine: str = "row"
+    engine: str = "reference"
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
 

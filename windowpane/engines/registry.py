@@ -35,7 +35,9 @@ from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInT
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.engines.rolling.waiting_labels import WaitingLabelsEngine, WaitingLabelsReferenceEngine
+from windowpane.engines.row import engine as row
 from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
@@ -86,6 +88,8 @@ def _of_the_reference(program: Program) -> str:
         return "each key has a watermark of its own, which only the reference operator keeps"
     return "the reference operator runs every program"
 
+
+_STATE_OF_ROWS = "sorted pages: keyed state, event-time timers, processing-time timers"
 
 WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
@@ -139,9 +143,12 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     ),
     EngineSpec(
         RowEngine,
-        reason=_of_the_reference,
-        state="sorted pages: keyed state, event-time timers, processing-time timers",
+        refusal=row.refusal,
+        reason="functions, triggers and evictors in Python take the rows of a batch by key",
+        state=_STATE_OF_ROWS,
+        tells_refusals=True,
     ),
+    EngineSpec(ReferenceEngine, reason=_of_the_reference, state=_STATE_OF_ROWS),
 )
 """The engines of windows."""
 

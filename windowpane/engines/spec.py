@@ -47,7 +47,8 @@ class EngineSpec(Generic[P]):
         folds_punctual: whether that ``combiner`` also finds which rows are late, so that these stay whole while others fold.
         folds_ordered: whether it also folds aggregates that depend on the order of arrival.
         serves: which programs it is made for at all; it is not named for others.
-        explains: of those, for which its refusal is shown when the reference runs them instead.
+        explains: of those, for which its refusal is shown when the reference, or one that tells refusals, runs them instead.
+        tells_refusals: whether its reason goes on with why faster engines cannot run the program.
     """
 
     make: EngineClass[P]
@@ -59,6 +60,7 @@ class EngineSpec(Generic[P]):
     folds_ordered: bool = False
     serves: Callable[[P], bool] = _always
     explains: Callable[[P], bool] = _always
+    tells_refusals: bool = False
 
     @property
     def name(self) -> str:
@@ -94,14 +96,13 @@ def choose(engines: Sequence[EngineSpec[P]], program: P, wanted: str | None = No
     if wanted not in (None, *(each.name for each in candidates)):
         names = ", ".join(repr(each.name) for each in (reference, *candidates))
         raise InvalidSpecError(f"there is no engine {wanted!r} for such a program; there are {names}.")
-    refusals = {}
+    notes: list[str] = []
     for each in candidates:
         if wanted in (None, each.name):
             refused = each.refusal(program)
             if refused is None:
-                return Choice(each, each.reason_for(program))
-            refusals[each.name] = refused
-    if wanted is not None:
-        raise InvalidSpecError(f"the engine {wanted!r} cannot run this program: {refusals[wanted]}.")
-    notes = [f"not {each.name}: {refusals[each.name]}" for each in candidates if each.explains(program)]
+                return Choice(each, "; ".join([each.reason_for(program), *(notes if each.tells_refusals else [])]))
+            if wanted is not None:
+                raise InvalidSpecError(f"the engine {wanted!r} cannot run this program: {refused}.")
+            notes += [f"not {each.name}: {refused}"] if each.explains(program) else []
     return Choice(reference, "; ".join([reference.reason_for(program), *notes]))

@@ -118,7 +118,7 @@ class Configured:
     def engine(self, name: str) -> Self:
         """Run on this engine instead of the planner's choice: ``explain`` names the engines.
 
-        ``"row"`` runs every program of windows, ``"over reference"`` every one of OVER windows. Results do not depend on the
-        engine; a checkpoint does, so a restart keeps to the one it began with.
+        ``"reference"`` runs every program of windows, ``"over reference"`` every one of OVER windows. Results do not depend on
+        the engine; a checkpoint does, so a restart keeps to the one it began with.
         """
         return self._with(engine=name)

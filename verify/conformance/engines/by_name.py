@@ -11,7 +11,7 @@ from functools import partial
 
 from verify.conformance.engines.columnar_over import ColumnarOver
 from verify.conformance.engines.engine_operator import EngineOperator
-from verify.conformance.engines.engine_programs import columnar_program
+from verify.conformance.engines.engine_programs import columnar_program, reference_program
 from verify.conformance.kinds import (
     join,
     over_window,
@@ -80,6 +80,15 @@ def row_engine() -> Engine:
     }
 
 
+def reference_engine() -> Engine:
+    """Return the reference engine of windows, step by step, on a bucket."""
+    operator = partial(EngineOperator, reference_program)
+    return {
+        "window_operator": partial(window_operator.replay, operator=operator),
+        "window_operator_chain": partial(window_operator_chain.replay, operator=operator),
+    }
+
+
 def columnar_engine() -> Engine:
     """Return the columnar engines, step by step, as the planner chooses them."""
     operator = partial(EngineOperator, columnar_program)
@@ -108,6 +117,7 @@ def spark_engine() -> Engine:
 
 
 ENGINES: dict[str, Callable[[], Engine]] = {
+    "reference": reference_engine,
     "row": row_engine,
     "columnar": columnar_engine,
     "local": local_engine,

@@ -1,6 +1,6 @@
-"""A vector's program as a program of an engine: of a columnar engine where it has a built-in form, of the row engine always.
+"""A vector's program as a program of an engine: of a columnar engine where it has a built-in form, of rows always.
 
-The planner chooses the columnar engine. What it would leave to the row engine is skipped there, with the planner's reason.
+The planner chooses the columnar engine. What it would leave to rows is skipped there, with the planner's reason.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from verify.conformance.reading.programs import Program as VectorProgram
 from verify.conformance.reading.programs import parse_program
 from verify.conformance.replay.verdicts import Options
 from windowpane.engines.program import Program
+from windowpane.errors import InvalidSpecError
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
@@ -27,6 +28,8 @@ from windowpane.windowing.tags import OutputTag
 
 COLUMNS = pa.schema([("key", pa.string()), ("value", pa.int64()), ("ts", pa.int64())])
 """The columns of an element."""
+BY_ROW = ("row", "reference")
+"""The engines that take rows as Python's."""
 _LATE = OutputTag("late")
 _JSON = pa.schema([("json", pa.string())])
 
@@ -58,7 +61,7 @@ def columnar_program(fields: Json, options: Options) -> EngineProgram:
     """Return the program as the planner makes it; with an engine that gives one refinement a row, if there is one.
 
     Raises:
-        LeftToRowsError: it would run on the row engine.
+        LeftToRowsError: rows would run one by one, or by key.
         NotUnderstoodError: its function is no built-in aggregate.
     """
     function, parsed = built_in(fields["function"]["type"]), parse_program(fields)
@@ -68,17 +71,29 @@ def columnar_program(fields: Json, options: Options) -> EngineProgram:
     refines: tuple[Refine, ...] = ("each", "last") if options.batches_steps else ("last",)
     for refine in refines:
         program = compile_program(replace(plan, refine=refine), _types(parsed, slots=slots), COLUMNS.names)
-        if program.engine != "row":
+        if program.engine not in BY_ROW:
             return EngineProgram(program, partial(_shown, function, parsed.keyed), function.gives_rows)
     raise LeftToRowsError(f"engine columnar: {program.engine_reason}")
 
 
 def row_program(fields: Json, options: Options) -> EngineProgram:
-    """Return the program of the row engine, with the vectors' own functions."""
+    """Return the program of the row engine, or where that refuses of the reference, with the vectors' own functions."""
+    try:
+        return _own_program(fields, "row")
+    except InvalidSpecError:
+        return reference_program(fields, options)
+
+
+def reference_program(fields: Json, options: Options) -> EngineProgram:
+    """Return the program of the reference engine, with the vectors' own functions."""
+    return _own_program(fields, "reference")
+
+
+def _own_program(fields: Json, engine: str) -> EngineProgram:
     parsed = parse_program(fields)
     function = replace(parsed.spec.function, process=JsonFunction(parsed.spec.function.process, clears=True, sides=True))
     plan = _plan(parsed, FunctionPlan(function.kind, function, schema=_JSON))
-    settings = replace(plan.settings, side_tags=(CLEARS, SIDES), engine="row")
+    settings = replace(plan.settings, side_tags=(CLEARS, SIDES), engine=engine)
     plan = replace(plan, settings=settings, refine="each")
     types = replace(_types(parsed), declared=_JSON, side_schemas={CLEARS.name: _JSON, SIDES.name: _JSON})
     return EngineProgram(compile_program(plan, types, COLUMNS.names), _read)

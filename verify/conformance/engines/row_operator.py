@@ -1,4 +1,4 @@
-"""One window operator of the row engine under a replay: steps in, what it shows out, restarts in between."""
+"""The reference operator of windows under a replay: steps in, what it shows out, restarts in between."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ _ERRORS: list[tuple[str, type[WindowpaneError]]] = [
 
 
 def row_operator(fields: Json, options: Options) -> Operator:
-    """Return the reference operator itself for a program, or with batches the row engine around it."""
+    """Return the reference operator itself for a program, or with batches an engine of rows around it."""
     if options.batches_steps:
         return EngineOperator(row_program, fields, options)
     return RowOperator(parse_program(fields), options.restart)

@@ -21,7 +21,7 @@ class NotUnderstoodError(Exception):
 
 
 class LeftToRowsError(NotUnderstoodError):
-    """The planner leaves the case's program to the row engine; the message says why."""
+    """The planner leaves the case's program to rows; the message says why."""
 
 
 def require_known(fields: Mapping[str, Any], known: Collection[str], what: str) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from verify.conformance.engines.engine_programs import BY_ROW
 from verify.conformance.reading.fields import Json, LeftToRowsError
 from verify.conformance.replay.verdicts import Options
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
@@ -133,7 +134,7 @@ class EngineRun:
         """Compile the program.
 
         Raises:
-            LeftToRowsError: the planner leaves it to the row engine, with its reason.
+            LeftToRowsError: the planner leaves it to rows, with its reason.
         """
         self._parts = assigner, trigger, panes, lateness
         self._options = options
@@ -153,7 +154,7 @@ class EngineRun:
         plan = WindowPlan(("key",), assigner, function, trigger, None, settings, panes=panes, event_time="ts", refine="each")
         types = InputTypes(self._columns, pa.schema([("key", pa.string())]), ("key",), pa.int64(), {"values": ("value",)})
         self._program: Program = compile_program(plan, types, self._columns.names)
-        if self._program.engine == "row":
+        if self._program.engine in BY_ROW:
             raise LeftToRowsError(f"engine columnar: {self._program.engine_reason}")
         self._engine = make_engine(self._program)
 

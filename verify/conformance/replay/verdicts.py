@@ -22,7 +22,7 @@ class Verdict:
     Args:
         differences: what differed.
         skipped: why it was not replayed.
-        left_to_rows: whether that is since the planner leaves the program to the row engine.
+        left_to_rows: whether that is since the planner leaves the program to rows.
     """
 
     differences: list[Difference] = field(default_factory=list)

@@ -131,7 +131,7 @@ class Results:
         return [pa.concat_arrays([*_chunks(one), *_chunks(other.cast(one.type))]).take(pa.array(places)) for one, other in pairs]
 
     def _finished(self, keys: list[pa.Array], partials: pa.Table) -> list[pa.Array]:
-        """Return the results; an error names the key, as that of the row engine does."""
+        """Return the results; an error names the key, as that of the reference does."""
         try:
             return self._fold.finish(partials)
         except AggregateOverflowError:

@@ -1,7 +1,8 @@
 """How many rows of each side the windows of a join hold: its window program counts windows, and knows no sides.
 
-Where windows are made of slices, rows are dropped with their slice. A session that is joined once drops its rows with it. On the
-row engine rows are counted as lists of them grow and are cleared; a row in several windows is held, and counted, once in each.
+Where windows are made of slices, rows are dropped with their slice. A session that is joined once drops its rows with it. On
+engines of rows these are counted as lists of them grow and are cleared; a row in several windows is held, and counted, once in
+each.
 
 State: one framed JSON blob ``held``, the rows of each side by slice, or all of them together. Who may mutate: the engine of
 window joins, once a batch, after the engine of its window program. Recovery: read it back.
@@ -14,7 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from windowpane.operators.window.contents import CONTENTS, values_of
+from windowpane.engines.row.contents import values_of
+from windowpane.operators.window.contents import CONTENTS
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.keyed import KeyedState

@@ -3,7 +3,7 @@
 So a window join has the windows, the lateness, the merging of sessions and the state of any other window program, and the engine
 that such a program has. Rows carry the columns of both sides, those of the other side NULL. Where rows may come late, each firing
 corrects the one before it, and results that are the same in both stay: on slices the earlier results follow from rows of earlier
-batches, whose numbers rows keep; sessions, which merge, keep their results (panes of the row engine).
+batches, whose numbers rows keep; sessions, which merge, keep their results (panes of the reference).
 
 Source of the rules: Flink's join of windows, whose sessions are those of both sides together.
 """
@@ -28,7 +28,9 @@ from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, pas
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine
+from windowpane.engines.row import engine as row
 from windowpane.engines.row.engine import RowEngine
+from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
@@ -76,13 +78,22 @@ class JoinWindowEngine:
         self._now = Batch()
         corrected = corrects_on_columns(program) and not row_by_row
         self._windowed = _windowed(program, self._fired, self._now if corrected else None)
-        by_row = RowEngine(self._windowed, self._counting_state)
-        self._engine: Engine = by_row if row_by_row else _engine(self._windowed) or by_row
+        self._engine: Engine = (None if row_by_row else self._fast_engine()) or ReferenceEngine(
+            self._windowed, self._counting_state
+        )
 
     @property
     def windows_on(self) -> str:
         """The name of the engine that runs the windows."""
         return self._engine.name
+
+    def _fast_engine(self) -> Engine | None:
+        program = self._windowed
+        if slices.refusal(program) is None:
+            return SlicesEngine(program)
+        if sessions.refusal(program) is None:
+            return SessionsEngine(program)
+        return RowEngine(program, self._counting_state) if row.refusal(program) is None else None
 
     def _counting_state(self, entries: SortedPages) -> CountingState:
         self._counting = [CountingState(entries, _SIDE)]
@@ -176,7 +187,7 @@ class JoinWindowEngine:
                 for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
                     counts.add(place, {side: number})
             counts.keep(SegmentLog(store, "s").segments())
-        elif isinstance(self._engine, RowEngine):
+        elif isinstance(self._engine, RowEngine | ReferenceEngine):
             counts.add(0, self._counting[0].rows)
         elif not self._program.allowed_lateness:
             taken = Sides()
@@ -369,10 +380,3 @@ def _keys_first(columns: Names, keys: tuple[str, ...]) -> Names:
     """Return the columns of a side, those of its keys before the others."""
     named = dict(columns)
     return tuple({key: named[key] for key in keys}.items()) + tuple((name, as_) for name, as_ in columns if name not in keys)
-
-
-def _engine(program: Program) -> Engine | None:
-    """Return the engine on columns that runs a window program, ``None`` if there is none."""
-    if slices.refusal(program) is None:
-        return SlicesEngine(program)
-    return None if sessions.refusal(program) is not None else SessionsEngine(program)

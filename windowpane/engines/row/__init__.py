@@ -1,1 +1,1 @@
-"""The row engine: the reference operator on a bucket, which takes the rows of a batch by key where that changes no result."""
+"""Rows as Python's: the reference engine, an element at a time, and the row engine, which takes the rows of a batch by key."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from windowpane.arrays import Integers
 from windowpane.engines.row.assigning import Assigned, assigns_by_time
+from windowpane.engines.row.contents import RunBuffer
 from windowpane.engines.row.elements import Elements, Key
-from windowpane.engines.row.holding import ListedHolding
-from windowpane.engines.row.plain import PlainWindowsOperator
+from windowpane.engines.row.grouped import PlainWindowsOperator
 from windowpane.errors import MistakeError
 from windowpane.kernels.grouping.running_positions import run_ends
 from windowpane.kernels.sorting.packed_order import stable_order
@@ -151,7 +151,7 @@ class CellOperator(PlainWindowsOperator):
         """Return what adds the elements of a cell of the current key to its window."""
         columns = self._columns(cells)
         if columns is not None:
-            return lambda cell: self._run_holding(cell.window).store_run(columns.run(cell.start, cell.end))
+            return lambda cell: self._run_buffer(cell.window).store_run(columns.run(cell.start, cell.end))
         values, instants, numbers = cells.elements.values, cells.elements.instants, cells.pairs.tolist()
         return lambda cell: self._add_rows(values, instants, cell.window, numbers[cell.start : cell.end])
 
@@ -165,19 +165,19 @@ class CellOperator(PlainWindowsOperator):
         except (OverflowError, ValueError):
             return None  # a value that Python has no type for: whoever makes the rows says so
 
-    def _run_holding(self, window: Window) -> ListedHolding:
-        held = self._holding(window)
-        if not isinstance(held, ListedHolding):
-            raise MistakeError("rows are kept")
-        return held
+    def _run_buffer(self, window: Window) -> RunBuffer:
+        buffer = self._buffer(window)
+        if not isinstance(buffer, RunBuffer):
+            raise MistakeError("the cell is added to a list")
+        return buffer
 
     def _add_rows(self, values: list[Any], instants: Sequence[int], window: Window, numbers: Sequence[int]) -> None:
-        held = self._holding(window)
+        buffer = self._buffer(window)
         try:
-            held.add_all(list(map(values.__getitem__, numbers)), map(instants.__getitem__, numbers))
+            buffer.add_all(list(map(values.__getitem__, numbers)), map(instants.__getitem__, numbers))
         except Exception as error:
-            self._fail(self._in_accumulator, window, held.culprit, error)
-        held.store()
+            self._fail(self._in_accumulator, window, buffer.culprit, error)
+        buffer.store()
 
     def _take_cell(self, elements: Elements, cell: _Cell, add: Callable[[_Cell], None]) -> TriggerResult:
         window = cell.window

@@ -1,57 +1,53 @@
-"""The row engine: the reference operator on a bucket, for every program and every custom class.
+"""The row engine: functions, triggers and evictors of users on the rows of a batch, taken by key.
 
-Where the result does not depend on the order among keys, rows are taken by key (``cells``, ``runs``, ``sessions``): a function is
-called for the same elements in the same order, and state is read and written once a key and window.
+The result does not depend on the order among keys. So a function is called for the same elements of a key in the same order as
+the reference operator does, but state is read and written once a key and window (``cells``, ``runs``, ``sessions``).
 
-State, by name in the bucket's blob store: ``header``; pages ``s`` for keyed state, ``e`` and ``p`` for event-time and
-processing-time timers. Who may mutate: this engine, once a batch. Recovery: read them back; the clocks are in the header.
-
-Order of things in a batch: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then
-takes its rows in arrival order (or ``order_by``). A bucket fed by another window takes rows under the watermark they were
-emitted under, and advances last. Processing time is the machine's for all: no rows are taken before it has advanced.
-Where each key has a watermark of its own, rows are taken under those of the batch before, then the keys that had rows advance.
+State, order and recovery are those of ``reference``; lists of rows are stored as runs of those that arrived together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from windowpane.engines.collecting import OutputCollector
-from windowpane.engines.common.arrival import in_order
-from windowpane.engines.common.bucket_header import BucketHeader
-from windowpane.engines.common.rows import python_keys, python_rows
-from windowpane.engines.program import Program, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.engines.row.added_columns import AddedColumns
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.row.cells import CellOperator
+from windowpane.engines.row.contents import AddedColumnsOfRuns
 from windowpane.engines.row.elements import elements_of
 from windowpane.engines.row.grouped import GroupedOperator
+from windowpane.engines.row.reference import WindowBatch
 from windowpane.engines.row.runs import RunOperator
 from windowpane.engines.row.sessions import SessionOperator
-from windowpane.errors import MissingTimestampError
-from windowpane.hidden_columns import FIRING_WATERMARK, TIME
-from windowpane.kernels.keys.key_codes import plain_key
-from windowpane.operators.window.key_clocks import KeyTimerService
-from windowpane.operators.window.operator import WindowOperator
-from windowpane.operators.window.timer_service import TimerService
+from windowpane.errors import present
+from windowpane.hidden_columns import TIME
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
-from windowpane.state.timers import KeyTimerQueue, TimerQueue
-from windowpane.windowing.times import MIN
+from windowpane.windowing.spec import WindowSpec
 
 FEWEST_ROWS = Size("rows worth taking by key", 64, (1, 3))
 """Fewer are taken one by one."""
 
 
+def refusal(program: Program) -> str | None:
+    """Return why the rows of a program cannot be taken by key, ``None`` if they can."""
+    if program.key_delay is not None:
+        return "each key has a watermark of its own"
+    return None if operator_class(program.spec) is not None else "the windows, or how they fire, need rows one by one"
+
+
+def operator_class(spec: WindowSpec) -> type[GroupedOperator] | None:
+    """Return the operator that takes the rows of a computation the quickest way, ``None`` if none does."""
+    kinds: tuple[type[GroupedOperator], ...] = (CellOperator, SessionOperator, RunOperator)
+    return next((kind for kind in kinds if kind.covers(spec)), None)
+
+
 class RowEngine:
-    """Runs any program, one row at a time."""
+    """Runs programs with functions, triggers and evictors of users."""
 
     name = "row"
 
@@ -65,122 +61,17 @@ class RowEngine:
         return _Batch(self._program, store, self._make_state).run(rows, clock)
 
 
-class _Batch:
-    """One batch of one bucket: state opened, run, written back."""
+class _Batch(WindowBatch):
+    added_columns = AddedColumnsOfRuns
+    _operator: GroupedOperator
 
-    def __init__(self, program: Program, store: BlobStore, make_state: Callable[[SortedPages], KeyedState]) -> None:
-        self._program = program
-        self._store = store
-        self._header = BucketHeader.read(store, program.description, growing={"columns": program.value_types})
-        self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
-        self._state = make_state(self._pages[0])
-        if self._header.added:
-            self._state.rewrite(AddedColumns(self._header.added, program.values))
-        self._timers = self._timer_service()
-        self._timers.restore_clocks(self._header.watermark, self._header.processing_time)
-        self._collector = OutputCollector(program, self._timers)
-        self._operator = _operator_for(program)(program.spec, self._state, self._timers, self._collector)
+    def _make_operator(self) -> GroupedOperator:
+        kind = present(operator_class(self._program.spec), "the planner asked")
+        return kind(self._program.spec, self._state, self._timers, self._collector)
 
-    def _timer_service(self) -> TimerService:
-        by_clock, delay = TimerQueue(self._pages[2]), self._program.key_delay
-        if delay is None:
-            return TimerService(TimerQueue(self._pages[1]), by_clock)
-        return KeyTimerService(self._state, KeyTimerQueue(self._pages[1]), by_clock, delay)
-
-    def run(self, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        arrived = in_order(self._program, rows)
-        self._collector.rows = arrived
-        if self._program.upstream is Upstream.SOURCE:
-            self._advance_watermark(clock.watermark)
-            self._advance_processing_time(clock.processing_time)
-            self._take(arrived)
-        else:
-            self._advance_processing_time(clock.processing_time)
-            self._take_from_window(arrived)
-            self._advance_watermark(clock.watermark)
-        return self._close()
-
-    def _advance_watermark(self, watermark: int) -> None:
-        if watermark > self._timers.watermark:  # a timer registered behind the watermark waits for its next move, as in Flink
-            self._operator.advance_watermark(watermark)
-
-    def _advance_processing_time(self, time: int) -> None:
-        if time >= self._timers.processing_time:  # a clock that was set back fires nothing
-            self._operator.advance_processing_time(time)
-
-    def _take(self, rows: pa.Table | None, start: int = 0) -> None:
-        if rows is not None:
-            seen = self._spelled(rows.select(self._program.values))
-            operator = self._operator
-            if isinstance(operator, GroupedOperator) and rows.num_rows >= FEWEST_ROWS.value and self._have_times(rows):
-                with self._collector.in_row_order():
-                    operator.take(elements_of(rows, self._program.key_columns, seen, start))
-            else:
-                self._take_one_by_one(rows, python_rows(seen), start)
-        self._operator.finish_batch()
-
-    def _have_times(self, rows: pa.Table) -> bool:
-        return not (rows[TIME].null_count and self._program.spec.assigner.is_event_time)
-
-    def _take_one_by_one(self, rows: pa.Table, values: Sequence[Any], start: int) -> None:
-        keys = python_keys(rows, self._program.key_columns)
-        for number, (key, value, time) in enumerate(zip(keys, values, rows[TIME].to_pylist(), strict=True), start):
-            if time is None and self._program.spec.assigner.is_event_time:
-                raise MissingTimestampError(self._program.spec.assigner, key, value)
-            self._collector.row_number = number
-            self._operator.process_element(key, value, MIN if time is None else time, encode_key(key))
-
-    def _take_from_window(self, rows: pa.Table | None) -> None:
-        if rows is None or self._program.upstream is Upstream.WINDOW:
-            self._take(rows)
+    def _process(self, rows: pa.Table, seen: pa.Table, start: int) -> None:
+        if rows.num_rows < FEWEST_ROWS.value or (rows[TIME].null_count and self._program.spec.assigner.is_event_time):
+            super()._process(rows, seen, start)
             return
-        for watermark, start, length in _runs(rows[FIRING_WATERMARK].to_pylist()):
-            self._advance_watermark(watermark)
-            self._take(rows.slice(start, length), start)
-
-    def _spelled(self, values: pa.Table) -> pa.Table:
-        """Return what aggregates read with key columns spelled as keys are: engines that group by them keep no other spelling."""
-        if self._program.aggregates or self._program.arrow is not None:
-            for name in set(self._program.key_columns) & set(values.column_names):
-                values = values.set_column(values.column_names.index(name), name, plain_key(values[name]))
-        return values
-
-    def _close(self) -> BucketOutput:
-        self._state.flush()
-        for pages in self._pages:
-            pages.flush()
-        counted = self._operator.counters
-        opened = self._header.open_windows + counted.windows_opened - counted.windows_closed
-        timers = self._timers
-        watermark = MIN if self._program.key_delay is not None else timers.watermark
-        BucketHeader(self._program.description, watermark, timers.processing_time, opened).write(self._store)
-        counters = Counters(
-            counted.late_elements,
-            counted.late_dropped,
-            counted.firings,
-            counted.merges,
-            opened,
-            sum(pages.byte_size for pages in self._pages),
-            dropped_by_finished_trigger=counted.dropped_by_finished_trigger,
-        )
-        next_processing_time = timers.processing_time_queue.next_time()
-        idle = not any(len(pages) for pages in self._pages) and self._program.upstream is Upstream.SOURCE
-        return BucketOutput(self._collector.tables(), counters, idle, next_processing_time)
-
-
-def _operator_for(program: Program) -> type[WindowOperator]:
-    """Return the operator that takes the rows of a program the quickest way."""
-    if program.key_delay is None:
-        for kind in (CellOperator, SessionOperator, RunOperator):
-            if kind.covers(program.spec):
-                return kind
-    return WindowOperator
-
-
-def _runs(values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield (value, start, length) of each run of equal values."""
-    start = 0
-    for value, run in groupby(values):
-        length = sum(1 for _ in run)
-        yield value, start, length
-        start += length
+        with self._collector.in_row_order():
+            self._operator.take(elements_of(rows, self._program.key_columns, seen, start))

@@ -15,8 +15,10 @@ import numpy as np
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.collecting import OutputCollector
+from windowpane.engines.row.assigning import Assigned, windows_by_time
+from windowpane.engines.row.contents import Buffer, EvictingRunContents, RunContents, buffer_of
 from windowpane.engines.row.elements import Elements
-from windowpane.engines.row.holding import Holding, holding
+from windowpane.operators.window.contents import contents_for
 from windowpane.operators.window.operator import WindowOperator
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.operators.window.user_code import UserCode
@@ -31,6 +33,7 @@ class GroupedOperator(WindowOperator, ABC):
     def __init__(self, spec: WindowSpec, state: KeyedState, timers: TimerService, collector: OutputCollector) -> None:
         """Run ``spec`` as the operator does, and say to ``collector`` at which row it is."""
         super().__init__(spec, state, timers, collector)
+        self._contents = contents_for(spec, state, self._process_context, RunContents, EvictingRunContents)
         self._at = collector
 
     @staticmethod
@@ -65,8 +68,8 @@ class GroupedOperator(WindowOperator, ABC):
         held_back = spec.fires_each_batch or (spec.coalesces_refinements and not spec.evicts_after)
         return spec.fires_for_late_elements and not held_back
 
-    def _holding(self, state_window: Window) -> Holding:
-        return holding(self._contents, self.counters, state_window)
+    def _buffer(self, state_window: Window) -> Buffer:
+        return buffer_of(self._contents, self.counters, state_window)
 
     def _fail(self, scope: UserCode, window: Window, value: object, error: Exception) -> None:
         """Raise what a call of users' code raised at an element.
@@ -77,3 +80,24 @@ class GroupedOperator(WindowOperator, ABC):
         self._element = (value,)
         with scope.of(window):
             raise error
+
+
+class PlainWindowsOperator(GroupedOperator):
+    """Takes the elements of windows that do not merge."""
+
+    def _assigned(self, elements: Elements) -> Assigned | None:
+        """Return the windows of elements, ``None`` where they are to be taken one by one."""
+        found = windows_by_time(self._assigner, elements, self)
+        if found is None:
+            return None
+        windows, kinds, members = found
+        watermark = self.timers.watermark
+        return Assigned(windows, kinds, members, [self._lateness.is_late(each.max_timestamp, watermark) for each in windows])
+
+    def _report_all_late(self, elements: Elements, assigned: Assigned, numbers: Integers) -> None:
+        for number in numbers[assigned.are_late()[numbers]].tolist():
+            key, kind = elements.keys[elements.codes[number]], assigned.kinds[number]
+            self._at.row_number = elements.first + number
+            missed, accepted = assigned.missed[kind], bool(assigned.live[kind])
+            # The collector has the row by its number, so its value is not made.
+            self._report_late(key.value, None, elements.instants[number], missed, accepted)

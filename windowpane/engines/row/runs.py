@@ -1,6 +1,6 @@
 """Runs: the elements of one key after the other, for triggers that may answer to each as they like.
 
-Contents stay in a holding between two firings, so that state is read and written once a window and firing.
+Contents stay in a buffer between two firings, so that state is read and written once a window and firing.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from windowpane.engines.row.assigning import Assigned, assigns_by_time
+from windowpane.engines.row.contents import Buffer
 from windowpane.engines.row.elements import Elements
-from windowpane.engines.row.holding import Holding
-from windowpane.engines.row.plain import PlainWindowsOperator
+from windowpane.engines.row.grouped import PlainWindowsOperator
 from windowpane.operators.window.contexts import OperatorTriggerContext
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.keyed import KeyedState
@@ -41,7 +41,7 @@ class _Context(OperatorTriggerContext):
 
 class _Live(NamedTuple):
     window: Window
-    held: Holding
+    buffer: Buffer
     context: OperatorTriggerContext
 
 
@@ -79,7 +79,7 @@ class RunOperator(PlainWindowsOperator):
                     live = lives[place] = self._open(assigned.windows[place])
                 scope = self._in_accumulator
                 try:
-                    live.held.add(value, timestamp)
+                    live.buffer.add(value, timestamp)
                     scope = self._in_trigger
                     answer = on_element(value, timestamp, live.window, live.context)
                 except Exception as error:
@@ -88,20 +88,20 @@ class RunOperator(PlainWindowsOperator):
                     self._element, self._at.row_number = (value,), elements.first + number
                     self._answer(answer, live)
         for live in lives.values():
-            live.held.store()
+            live.buffer.store()
             self._register_cleanup(live.window)
 
     def _open(self, window: Window) -> _Live:
         with self._in_trigger.of(window):
             self._trigger.check_window(window)
         context = _Context(self._state, self.timers).at(window)
-        return _Live(window, self._holding(window), context)
+        return _Live(window, self._buffer(window), context)
 
     def _answer(self, answer: TriggerResult, live: _Live) -> None:
         checked_result(self._trigger, answer, live.window)
         firing = live.context.announced()
         if firing is not None:
             self._trigger_context.announce(firing)
-        live.held.store()
+        live.buffer.store()
         self._act(answer, live.window, live.window)
-        live.held.reload()
+        live.buffer.reload()

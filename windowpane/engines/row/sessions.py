@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from windowpane.engines.row.cells import STEADY
+from windowpane.engines.row.contents import Buffer
 from windowpane.engines.row.elements import Elements, Key
 from windowpane.engines.row.grouped import GroupedOperator
-from windowpane.engines.row.holding import Holding
 from windowpane.errors import MistakeError
 from windowpane.operators.window.placement import MERGING_WINDOW_SET
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
@@ -45,14 +45,14 @@ class _Session:
         known: the windows that state holds it under: those it was before this batch.
     """
 
-    __slots__ = ("end", "has_grown", "held", "known", "last", "since", "start", "state_window")
+    __slots__ = ("buffer", "end", "has_grown", "known", "last", "since", "start", "state_window")
 
     def __init__(self, start: int, end: int, state_window: Window, known: list[Window]) -> None:
         self.start = start
         self.end = end
         self.state_window = state_window
         self.known = known
-        self.held: Holding | None = None
+        self.buffer: Buffer | None = None
         self.has_grown = False
         self.last = self.since = -1  # the last element of this batch, and the first one that these bounds took
 
@@ -113,10 +113,10 @@ class SessionOperator(GroupedOperator):
                 self._at.row_number = elements.first + number
                 self._report_late(key.value, value, timestamp, [TimeWindow(start, start + gap)], accepted=False)
                 continue
-            if session.held is None:
-                session.held = self._holding(session.state_window)
+            if session.buffer is None:
+                session.buffer = self._buffer(session.state_window)
             try:
-                session.held.add(value, timestamp)
+                session.buffer.add(value, timestamp)
             except Exception as error:
                 self._fail(self._in_accumulator, session.window, value, error)
             session.last = number
@@ -150,22 +150,22 @@ class SessionOperator(GroupedOperator):
     def _join(self, session: _Session, others: Sequence[_Session], start: int, end: int) -> None:
         """Let ``others`` become part of a session that begins before them, with an element from ``start`` to ``end`` between."""
         for each in (session, *others):
-            if each.held is not None:
-                each.held.store()
+            if each.buffer is not None:
+                each.buffer.store()
         session.grow(start, max(end, others[-1].end))
         session.known += [window for each in others for window in each.known]
         self.counters.merges += 1
         with self._in_accumulator.of(session.window):
             state_windows = [each.state_window for each in others]
             self.counters.windows_closed += self._contents.merge(session.state_window, state_windows)
-        if session.held is not None:
-            session.held.reload()
+        if session.buffer is not None:
+            session.buffer.reload()
 
     def _settled(self, session: _Session, elements: Elements) -> TriggerResult:
         """Write the contents of a session, and set the timers of its present window; return the answer of its trigger."""
-        if session.held is None:
+        if session.buffer is None:
             raise MistakeError("an element was added")
-        session.held.store()
+        session.buffer.store()
         window, value = session.window, elements.values[session.last]
         self._element = (value,)
         if session.has_grown:

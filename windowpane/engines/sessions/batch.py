@@ -194,7 +194,7 @@ class SessionBatch(ColumnarBatch):
         return grown
 
     def _in_arrival_order(self, rows: pa.Table, numbers: Integers) -> Integers:
-        """Return numbers of rows in the order in which the row engine takes them."""
+        """Return numbers of rows in the order in which the reference takes them."""
         order = arrival_order(rows.take(pa.array(numbers)), self.program.order_by)
         in_order: Integers = numbers[order.to_numpy()]
         return in_order

@@ -6,12 +6,10 @@ firing. Contents are stored under a state window, so that merged sessions need n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from windowpane.operators.window.merged_states import merged_states
-from windowpane.state.column_runs import ColumnRun
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.evictors import Evictor, EvictorContext, TimestampedValue
 from windowpane.windowing.functions import AggregateFunction
@@ -110,23 +108,20 @@ class FoldedContents:
             self._state.put(state_window, CONTENTS, (accumulator,))
 
 
-@dataclass(frozen=True, slots=True)
-class ElementRun:
-    """Elements that were added to a list together: ``values`` and their ``timestamps``."""
-
-    values: list[Any]
-    timestamps: list[int]
-
-    def __reduce__(self) -> tuple[type[ElementRun], tuple[list[Any], list[int]]]:
-        return ElementRun, (self.values, self.timestamps)
-
-
 class ListedContents:
-    """All elements, in arrival order: one by one, or in runs of those that were added together."""
+    """All elements, in arrival order."""
 
     def __init__(self, state: KeyedState) -> None:
         """Keep the lists in ``state``."""
         self._state = state
+
+    def elements(self, state_window: Window) -> list[TimestampedValue]:
+        """Return the elements."""
+        return self._state.get_list(state_window, CONTENTS)
+
+    def values(self, state_window: Window) -> list[Any]:
+        """Return the values of the elements."""
+        return [element.value for element in self.elements(state_window)]
 
     def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
         """Append the element."""
@@ -134,16 +129,12 @@ class ListedContents:
         self._state.append(state_window, CONTENTS, TimestampedValue(value, timestamp))
         return was_empty
 
-    def extend(self, state_window: Window, run: ElementRun | ColumnRun) -> None:
-        """Append elements."""
-        self._state.append(state_window, CONTENTS, run)
-
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
         """Emit all elements."""
-        elements = self._state.get_list(state_window, CONTENTS)
-        if not elements:
+        values = self.values(state_window)
+        if not values:
             return False
-        emit([value for element in elements for value in values_of(element)])
+        emit(values)
         return True
 
     def of_nothing(self) -> Sequence[Any]:
@@ -175,15 +166,6 @@ class ListedContents:
         return max(0, len(present) - 1)
 
 
-def values_of(element: TimestampedValue | ElementRun | ColumnRun) -> Sequence[Any]:
-    """Return the values of an entry of a list: one, or those of a run."""
-    return (element.value,) if isinstance(element, TimestampedValue) else element.values
-
-
-def _each_of(element: TimestampedValue | ElementRun | ColumnRun) -> Iterable[TimestampedValue]:
-    return (element,) if isinstance(element, TimestampedValue) else map(TimestampedValue, element.values, element.timestamps)
-
-
 class EvictingContents(ListedContents):
     """All elements, and an evictor that decides at each firing which of them stay.
 
@@ -207,7 +189,7 @@ class EvictingContents(ListedContents):
         self._go_over(state_window, window, lambda seen: None)
 
     def _go_over(self, state_window: Window, window: Window, show: Callable[[Sequence[TimestampedValue]], None]) -> bool:
-        elements = [each for element in self._state.get_list(state_window, CONTENTS) for each in _each_of(element)]
+        elements = self.elements(state_window)
         if not elements:
             return False
         seen = self._evictor.evict_before(elements, len(elements), window, self._context)
@@ -226,10 +208,16 @@ class EvictingContents(ListedContents):
         return [self._function.get_result(accumulator)]
 
 
-def contents_for(spec: WindowSpec, state: KeyedState, context: EvictorContext) -> Contents:
-    """Return the contents that ``spec`` asks for."""
+def contents_for(
+    spec: WindowSpec,
+    state: KeyedState,
+    context: EvictorContext,
+    listed: type[ListedContents] = ListedContents,
+    evicting: type[EvictingContents] = EvictingContents,
+) -> Contents:
+    """Return the contents that ``spec`` asks for; lists of elements are of these classes."""
     if spec.evictor is not None:
-        return EvictingContents(state, spec.evictor, spec.function.accumulate, context)
+        return evicting(state, spec.evictor, spec.function.accumulate, context)
     if spec.function.accumulate is not None:
         return FoldedContents(state, spec.function.accumulate)
-    return ListedContents(state)
+    return listed(state)

@@ -117,7 +117,7 @@ class Watermarks:
 
         For devices that are offline for hours: one makes no other late, and the windows of each close by its own rows, in the
         batch that brings them. The windows of a key that brings no more rows stay open. Windows by key have it, not OVER
-        windows; the row engine runs it, and keeps a number for each key for good.
+        windows; the reference engine runs it, and keeps a number for each key for good.
 
         Example:
             >>> wp.stream(df, event_time="at", watermark=wp.Watermarks.bounded("1 minute").per_key()).key_by("device")

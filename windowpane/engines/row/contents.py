@@ -1,21 +1,76 @@
-"""What one window of a key holds while the elements of a batch are added to it: state is read and written once, not each time.
+"""Contents of windows that the elements of a batch are added to together: state is read and written once, not for each.
 
-Invariant: between ``reload`` and ``store`` nobody else reads or writes the contents of the window.
+A list of elements is stored in runs of those that arrived together, by column where that pays. A buffer is what is added to one
+window: between ``reload`` and ``store`` nobody else reads or writes the contents of that window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from windowpane.engines.row.reference import AddedColumns
 from windowpane.errors import MistakeError
-from windowpane.operators.window.contents import Contents, ElementRun, FoldedContents, ListedContents
+from windowpane.operators.window.contents import CONTENTS, Contents, EvictingContents, FoldedContents, ListedContents
 from windowpane.operators.window.operator import OperatorCounters
 from windowpane.state.column_runs import ColumnRun
+from windowpane.windowing.evictors import TimestampedValue
 from windowpane.windowing.windows import Window
 
 
-class Holding(Protocol):
+@dataclass(frozen=True, slots=True)
+class ElementRun:
+    """Elements that were added to a list together: ``values`` and their ``timestamps``."""
+
+    values: list[Any]
+    timestamps: list[int]
+
+    def __reduce__(self) -> tuple[type[ElementRun], tuple[list[Any], list[int]]]:
+        return ElementRun, (self.values, self.timestamps)
+
+
+Entry = TimestampedValue | ElementRun | ColumnRun
+"""An entry of a list: one element, or a run of them."""
+
+
+def values_of(entry: Entry) -> Sequence[Any]:
+    """Return the values of an entry."""
+    return (entry.value,) if isinstance(entry, TimestampedValue) else entry.values
+
+
+def _elements_of(entry: Entry) -> Iterable[TimestampedValue]:
+    return (entry,) if isinstance(entry, TimestampedValue) else map(TimestampedValue, entry.values, entry.timestamps)
+
+
+class AddedColumnsOfRuns(AddedColumns):
+    """Makes rows of before rows of now, in runs, too."""
+
+    def __call__(self, held: Any) -> Any:
+        if isinstance(held, ElementRun):
+            return ElementRun(self(held.values), held.timestamps)
+        return held.padded(self.columns) if isinstance(held, ColumnRun) else super().__call__(held)
+
+
+class RunContents(ListedContents):
+    """All elements, in arrival order, in runs of those that were added together."""
+
+    def extend(self, state_window: Window, run: ElementRun | ColumnRun) -> None:
+        """Append elements."""
+        self._state.append(state_window, CONTENTS, run)
+
+    def elements(self, state_window: Window) -> list[TimestampedValue]:
+        return [each for entry in self._state.get_list(state_window, CONTENTS) for each in _elements_of(entry)]
+
+    def values(self, state_window: Window) -> list[Any]:
+        return [value for entry in self._state.get_list(state_window, CONTENTS) for value in values_of(entry)]
+
+
+class EvictingRunContents(RunContents, EvictingContents):
+    """The same, and an evictor that decides at each firing which of them stay."""
+
+
+class Buffer(Protocol):
     """The contents of one window of the current key.
 
     ``culprit`` is the element at which a function raised.
@@ -36,7 +91,7 @@ class Holding(Protocol):
         """Begin anew with what state holds."""
 
 
-class FoldedHolding:
+class FoldedBuffer:
     """An accumulator."""
 
     __slots__ = ("_add", "_contents", "_counters", "_create", "_held", "_window", "culprit")
@@ -83,12 +138,12 @@ class FoldedHolding:
         self._held = self._contents.held(self._window)
 
 
-class ListedHolding:
+class RunBuffer:
     """Elements that are appended to a list, as one run."""
 
     __slots__ = ("_contents", "_counters", "_is_empty", "_timestamps", "_values", "_window", "culprit")
 
-    def __init__(self, contents: ListedContents, counters: OperatorCounters, state_window: Window) -> None:
+    def __init__(self, contents: RunContents, counters: OperatorCounters, state_window: Window) -> None:
         """Append to the contents under ``state_window``, and count in ``counters``."""
         self._contents, self._counters, self._window = contents, counters, state_window
         self._is_empty = contents.is_empty(state_window)
@@ -124,10 +179,10 @@ class ListedHolding:
         self._is_empty = self._contents.is_empty(self._window)
 
 
-def holding(contents: Contents, counters: OperatorCounters, state_window: Window) -> Holding:
+def buffer_of(contents: Contents, counters: OperatorCounters, state_window: Window) -> Buffer:
     """Return the contents under ``state_window`` of the current key."""
     if isinstance(contents, FoldedContents):
-        return FoldedHolding(contents, counters, state_window)
-    if not isinstance(contents, ListedContents):
-        raise MistakeError("rows are listed")
-    return ListedHolding(contents, counters, state_window)
+        return FoldedBuffer(contents, counters, state_window)
+    if not isinstance(contents, RunContents):
+        raise MistakeError("rows are kept in runs")
+    return RunBuffer(contents, counters, state_window)
