@@ -71,7 +71,9 @@ def test_numpy_takes_the_name_without_a_warning_and_keeps_avx2(tmp_path):
         f"spec = u.spec_from_file_location('vectors', {vectors.__file__!r})\n"
         "vectors = u.module_from_spec(spec); spec.loader.exec_module(vectors)\n"
         f"vectors.choose_vectors(cpus=pathlib.Path({str(tmp_path / 'cpuinfo')!r}))\n"
-        "from numpy._core._multiarray_umath import __cpu_features__ as features\n"
+        "import importlib, numpy\n"
+        "core = 'numpy._core' if hasattr(numpy, '_core') else 'numpy.core'\n"
+        "features = importlib.import_module(core + '._multiarray_umath').__cpu_features__\n"
         "print(features.get('X86_V4', False) or features.get('AVX512_SKX', False))\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != vectors.VARIABLE}

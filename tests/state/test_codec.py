@@ -280,6 +280,17 @@ class TestRefusals:
         with pytest.raises(UnencodableKeyError, match="years 1 to 9999"):
             encode_key(datetime.min.replace(tzinfo=timezone(timedelta(hours=1))))
 
+    def test_zones_of_pytz_are_those_of_their_names_and_offsets(self):
+        pytz = pytest.importorskip("pytz")
+        instant = datetime(2024, 7, 1, 12, tzinfo=UTC)
+        pairs = (
+            (pytz.utc, UTC),
+            (pytz.timezone("Europe/Berlin"), BERLIN),
+            (pytz.FixedOffset(90), timezone(timedelta(minutes=90))),
+        )
+        for zone, same in pairs:
+            assert encode_key(instant.astimezone(zone)) == encode_key(instant.astimezone(same))
+
     def test_a_zone_without_a_name_is_refused(self, tmp_path):
         header = b"TZif" + b"\0" * 16 + struct.pack(">6L", 0, 0, 0, 0, 1, 4)
         (tmp_path / "zone").write_bytes(header + struct.pack(">lbB", 0, 0, 0) + b"UTC\0")

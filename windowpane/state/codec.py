@@ -258,14 +258,20 @@ def _encode_time(value: time) -> bytes:
 
 
 def _encode_zone(zone: tzinfo, value: object) -> bytes:
-    """A fixed offset as the offset (labels are no part of its equality), a named zone as its name."""
+    """A fixed offset as the offset (labels are no part of its equality), a named zone as its name.
+
+    Where pytz is installed, pyarrow before 25 makes zones of it: a named one has a ``zone``, a fixed offset ``_minutes``.
+    """
     if isinstance(zone, timezone):
         return _INT64.pack(b"+", _micros(zone.utcoffset(None)))
-    if not isinstance(zone, ZoneInfo) or zone.key is None:
-        raise UnencodableKeyError(value, f"its zone {zone!r} is neither a fixed offset nor a named ZoneInfo")
-    if zone.key == "UTC":
+    name = zone.key if isinstance(zone, ZoneInfo) else getattr(zone, "zone", None)
+    if name == "UTC":
         return _encode_zone(UTC, value)
-    return _encode_str(zone.key)
+    if name is not None:
+        return _encode_str(name)
+    if (minutes := getattr(zone, "_minutes", None)) is None:
+        raise UnencodableKeyError(value, f"its zone {zone!r} is neither a fixed offset nor a named ZoneInfo")
+    return _encode_zone(timezone(timedelta(minutes=minutes)), value)
 
 
 def _encode_timedelta(value: timedelta) -> bytes:
