@@ -55,7 +55,7 @@ def session():
         ("'{\"a\": {\"b\": [10, 20]}}'::jsonb -> 'a' -> 'b' -> 1", "jsonb", "20"),
         ("'{\"a\": \"x\"}'::jsonb ->> 'a'", "character varying", "x"),
         ("overlay('abcdef' PLACING 'XX' FROM 2 FOR 3)", "character varying", "aXXef"),
-        ("lpad('a', 3) || e'\\t' || 'b' 'c'", "character varying", "  a\tbc"),
+        ("lpad('a', 3) || e'\\t' || 'b'\n'c'", "character varying", "  a\tbc"),
         (r"'\xdeadBEEF'::bytea", "bytea", r"\xdeadbeef"),
         (r"'\xdead'::bytea::text || 'abc'::bytea::text", "character varying", r"\xdead\x616263"),
         ("1e15::double precision", "double precision", "1000000000000000"),

@@ -26,6 +26,11 @@ REFUSED = [
     ("SELECT a FROM t ORDER BY true", "is a constant"),
     ("SELECT a FROM t ORDER BY -1", "is a constant"),
     ("SELECT 1 FROM t GROUP BY NULL", "is a constant"),
+    # two texts beside each other
+    ("SELECT 'a' 'b'", "begins on a later line"),
+    ("SELECT 'a' /*\n*/ 'b'", "begins on a later line"),
+    ("SELECT $$a$$\n'b'", "begins on a later line"),
+    ("SELECT 'a'\nE'b'", "begins on a later line"),
     # ties of nothing, a condition that is none, an argument that is missing
     ("SELECT a FROM t FETCH FIRST 1 ROW WITH TIES", "WITH TIES needs an ORDER BY"),
     ("SELECT count(*) FILTER (WHERE 1) FROM t", "FILTER needs a boolean, not integer"),
@@ -134,6 +139,7 @@ def test_a_generated_column_is_refused_by_name(session: Session) -> None:
         ("SELECT sum(b) OVER (w ORDER BY b) FROM t WINDOW w AS (PARTITION BY a) ORDER BY 1", [["2"], ["5"], ["12"]]),
         ("(SELECT a FROM t ORDER BY a LIMIT 1) UNION ALL (SELECT 9) ORDER BY 1", [["1"], ["9"]]),
         ("SELECT count(*) FROM t JOIN u JOIN t AS y ON u.id = y.a ON true", [["3"]]),
+        ("SELECT 'a'\n'b', 'c' -- d\n  -- e\n  'f'", [["ab", "cf"]]),
         ("WITH x AS MATERIALIZED (SELECT 1 AS n) SELECT n FROM x", [["1"]]),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -35,6 +36,9 @@ from windowpane.sql.parse.statements import (
 from windowpane.sql.parse.table_reader import read_table, take_small
 from windowpane.sql.values import zone
 from windowpane.sql.values.text_values import escapes_are_text
+
+_TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING)
+_COMMENT = re.compile("--[^\n\r]*")
 
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "(")
 _SUPPORTED = (
@@ -78,12 +82,27 @@ def _tokens(text: str) -> list[Token]:
         place = place_at(text, half.start())
         raise SqlSyntaxError("half of a surrogate pair is no character.", place.line, place.column)
     try:
-        return [_as_text(token, text) for token in tokenize(text)]
+        tokens = tokenize(text)
+        for token, following in pairwise(tokens):
+            _check_neighbours(token, following, text)
+        return [_as_text(token, text) for token in tokens]
     except TokenError as error:
         end = place_at(text, len(text))
         raise SqlSyntaxError(
             f"the text ends inside a quoted string, a name or a comment ({error})", end.line, end.column
         ) from None
+
+
+def _check_neighbours(token: Token, following: Token, text: str) -> None:
+    """Refuse two texts beside each other, unless they are one by the rule of standard SQL; sqlglot joins any."""
+    if token.token_type not in _TEXTS or following.token_type not in _TEXTS:
+        return
+    between = _COMMENT.sub("", text[token.end + 1 : following.start])
+    is_one = token.token_type != TokenType.HEREDOC_STRING and following.token_type == TokenType.STRING
+    if not (is_one and between.isspace() and re.search("[\n\r]", between)):
+        place = place_at(text, following.start)
+        message = "two texts are one where the second, in plain quotes, begins on a later line. Join others with ||."
+        raise SqlSyntaxError(message, place.line, place.column)
 
 
 def _as_text(token: Token, text: str) -> Token:
