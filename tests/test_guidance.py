@@ -1,5 +1,5 @@
 """Names and values as users of PySpark, Flink and pandas give them: each is answered with what to write here."""
-# mypy: disable-error-code="attr-defined,arg-type,call-overload"
+# mypy: disable-error-code="attr-defined,arg-type,call-overload,call-arg"
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from windowpane.errors import (
     InvalidFrameError,
     InvalidSpecError,
     NoDataFrameError,
+    UnknownArgumentError,
     UnknownNameError,
 )
 from windowpane.guidance import WORDS, Guided, snake_case
@@ -88,6 +89,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: wp.Session(), r"from windowpane\.sql import Session"),
     (lambda: wp.read_kafka("topic"), r"spark\.readStream\.format\('kafka'\)"),
     (lambda: wp.TumblingEventTimeWindow, "did you mean 'TumblingEventTimeWindows'"),
+    (lambda: wp.Window.partitionBy("user"), r"wp\.over\(df, .*\.partition_by\('user'\)"),
     (lambda: wp.sinks.kafka("topic"), r"df\.write\.format\('kafka'\)"),
     (lambda: wp.sinks.postgres("url"), "ChangeWriter"),
 ]
@@ -97,6 +99,22 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
 def test_a_name_of_another_library_is_answered_with_the_way_out(mistake: Callable[[], Any], way_out: str) -> None:
     with pytest.raises(UnknownNameError, match=way_out):
         mistake()
+
+
+@pytest.mark.parametrize(
+    ("begin", "way_out"),
+    [
+        (lambda: wp.stream(ROWS, eventTime="at"), r"^stream has no argument 'eventTime': give event_time=\.\.\.\.$"),
+        (lambda: wp.stream(ROWS, timestamp="at"), r"give event_time='at'"),
+        (lambda: wp.stream(ROWS, "at", key_by="user"), r"\.key_by\('user'\)"),
+        (lambda: wp.over(ROWS, "at", checkpoint="ck"), r"^over .*result\.start\("),
+        (lambda: wp.rolling(ROWS, "at", colour=1), "give one of dataframe, event_time, watermark, heartbeat, name"),
+        (lambda: wp.join(stream, stream, how="left"), "^join has no argument 'how'"),
+    ],
+)
+def test_an_argument_that_is_not_there_is_answered_with_the_way_out(begin: Callable[[], Any], way_out: str) -> None:
+    with pytest.raises(UnknownArgumentError, match=way_out):
+        begin()
 
 
 def test_a_missing_name_is_no_attribute_for_hasattr_and_copies() -> None:

@@ -11,10 +11,14 @@ import datetime as dt
 import difflib
 import re
 from abc import ABCMeta
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from windowpane.errors import InvalidSpecError, NoDataFrameError, UnknownNameError
+from windowpane.errors import InvalidSpecError, NoDataFrameError, UnknownArgumentError, UnknownNameError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _COLLECTING = "show collect count take head first tail to_pandas to_arrow to_local_iterator foreach is_empty display"
 _RELATIONAL = (
@@ -140,6 +144,12 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         ),
         "name": "it is called alias.",
     },
+    "Window": {
+        "partition_by order_by rows_between range_between": (
+            "OVER windows begin with rows: wp.over(df, event_time='at', key='id').partition_by('user').order_by('at')."
+        ),
+        "into every tumbling sliding": "windows of time are assigned: wp.TumblingEventTimeWindows.of('1 hour').",
+    },
     "_SessionWindows": {"of": "it is made by with_gap: wp.{owner}.with_gap('15 minutes')."},
     "GlobalWindows": {"of": "there is one window: wp.GlobalWindows.create()."},
     "WindowAssigner": {
@@ -216,12 +226,25 @@ _START = {
 """Arguments of Spark's writers, and what to say to ``start``."""
 
 
+_BEGIN = {
+    "eventtime time time_column timestamp timestamp_column rowtime ts at": "event_time='at'",
+    "delay lateness with_watermark max_out_of_orderness watermark_delay": "watermark='10 minutes'",
+    "allowed_lateness": ".allowed_lateness('1 hour') before the function",
+    "key keys key_by partition_by by group_by": "keys to the next step: .key_by('user'), .partition_by('user') or .by('user')",
+    "window windows trigger evictor": "it to a step behind the keys, as .key_by('user').window(...).trigger(...)",
+    "df data rows source": "the DataFrame first, without a name",
+    "checkpoint checkpoint_location main sink sinks output": "it to the result: result.start(main='out/main', checkpoint='...')",
+    "query_name operator_name": "name='hours'",
+}
+"""Arguments that ``wp.stream``, ``wp.over`` and ``wp.rolling`` do not have, and what to give."""
+
+
 def _table(words: Mapping[str, str]) -> dict[str, str]:
     return {word: way for several, way in words.items() for word in several.split(" ")}
 
 
 _WAYS = {owner: _table(words) for owner, words in WORDS.items()}
-_START_WAYS = _table(_START)
+_START_WAYS, _BEGIN_WAYS = _table(_START), _table(_BEGIN)
 
 
 def unknown_name(owner: str, name: str, known: Iterable[str], kinds: Iterable[str] = ()) -> UnknownNameError:
@@ -247,6 +270,28 @@ def unknown_name(owner: str, name: str, known: Iterable[str], kinds: Iterable[st
     else:
         text = next((each[""] for each in ways if "" in each), f"it has {', '.join(names)}." if len(names) < 30 else "")
     return UnknownNameError(owner, name, text)
+
+
+def begins(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that begins a program: it answers arguments that it does not have with the way out.
+
+    Raises:
+        UnknownArgumentError: it was given one.
+    """
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @wraps(function)
+    def begun(*given: P.args, **named: P.kwargs) -> R:
+        for name in named:
+            if name not in known:
+                word = snake_case(name)
+                close = difflib.get_close_matches(word, known, n=1, cutoff=0.75)
+                way = f"{close[0]}=..." if close else _BEGIN_WAYS.get(word, f"one of {', '.join(known)}")
+                raise UnknownArgumentError(function.__name__, name, way)
+        return function(*given, **named)
+
+    return begun
 
 
 def no_dataframe(given: object) -> NoDataFrameError:
@@ -301,8 +346,8 @@ class Guided:
             raise unknown_name(kind.__name__, name, dir(kind), [each.__name__ for each in kind.__mro__])
 
 
-class SpecType(ABCMeta):
-    """The class of specs (assigners, triggers, evictors): it answers unknown names, and words in place of numbers."""
+class GuidedType(ABCMeta):
+    """The class of public classes that answer unknown names themselves."""
 
     if not TYPE_CHECKING:
 
@@ -310,6 +355,10 @@ class SpecType(ABCMeta):
             if name.startswith("_"):
                 raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
             raise unknown_name(cls.__name__, name, dir(cls), [each.__name__ for each in cls.__mro__])
+
+
+class SpecType(GuidedType):
+    """The class of specs (assigners, triggers, evictors): it answers words in place of numbers, too."""
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
         """Make a spec.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from windowpane.engines.over.program import Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
-from windowpane.guidance import Guided
+from windowpane.guidance import Guided, begins
 from windowpane.planning.over import OverRequest
 from windowpane.planning.settings import Configured
 from windowpane.result import Runnable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ALL = "*"
 
 
+@begins
 def over(
     dataframe: Any,
     event_time: str | None = None,

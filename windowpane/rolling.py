@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from windowpane.errors import HistoryAfterStartError, InvalidSpecError
-from windowpane.guidance import Guided
+from windowpane.guidance import Guided, begins
 from windowpane.planning.rolling import EDGES, RollingRequest, named_calls
 from windowpane.planning.sinks import Sink
 from windowpane.result import Runnable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from windowpane.spark.sources.source import Source
 
 
+@begins
 def rolling(
     dataframe: Any,
     event_time: str,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
-from windowpane.guidance import Guided
+from windowpane.guidance import Guided, begins
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan
@@ -44,6 +44,7 @@ WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
 ProcessFunction = Callable[[Any, ProcessContext, Sequence[Any]], Any]
 
 
+@begins
 def stream(
     dataframe: Any,
     event_time: str | None = None,

@@ -208,6 +208,14 @@ class UnknownNameError(WindowpaneError, AttributeError):
         super().__init__(f"{owner} has no {name!r}: {way_out}" if way_out else f"{owner} has no {name!r}.")
 
 
+class UnknownArgumentError(InvalidSpecError, TypeError):
+    """An argument that a function which begins a program does not have."""
+
+    def __init__(self, function: str, name: str, way_out: str) -> None:
+        """Name both, and say what to give."""
+        super().__init__(f"{function} has no argument {name!r}: give {way_out}.")
+
+
 class NoDataFrameError(InvalidSpecError, TypeError):
     """Something else than a DataFrame of Spark where a program begins."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
-from windowpane.guidance import Guided
+from windowpane.guidance import Guided, begins
 from windowpane.join.results import AsOfJoin, IntervalJoin, WindowJoin
 from windowpane.planning.joins import JoinRequest
 from windowpane.stream import Stream
@@ -19,6 +19,7 @@ from windowpane.windowing.times import Duration, to_micros
 _PREFIXES = ("left_", "right_")
 
 
+@begins
 def join(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) -> JoinedStreams:
     """Begin a join of two streams.
 
@@ -41,6 +42,7 @@ def join(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) -> 
     return JoinedStreams(_Sides.of("join", left, right, prefixes))
 
 
+@begins
 def as_of(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) -> AsOfStreams:
     """Begin a join of each left row with the one right row that was valid at its time.
 

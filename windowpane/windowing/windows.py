@@ -6,19 +6,20 @@ window carry its ``max_timestamp``, the last instant inside it. Source of the ru
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
 from windowpane.errors import TimestampOverflowError, UnrepresentableValueError
+from windowpane.guidance import GuidedType
 from windowpane.windowing.times import MAX, MIN, format_instant, zone_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Window(ABC):
+class Window(metaclass=GuidedType):
     """A set of elements that belong together. Windows compare and hash by value."""
 
     __slots__ = ()
