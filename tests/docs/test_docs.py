@@ -86,9 +86,10 @@ def test_the_blocks_of_a_page_run_on_spark(
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if needs_spark(page)], ids=_title)
 def test_the_programs_of_a_page_run_by_start(
-    page: Path, names: dict[str, Any], spark_names: dict[str, Any], tmp_path: Path
+    page: Path, names: dict[str, Any], spark_names: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of finite rows, too, where a stream may take their place."""
+    """Those of finite rows, too, where a stream may take their place; a page writes into the folder that it runs in."""
+    monkeypatch.chdir(tmp_path)
     names |= spark_names | {"flights": spark_names["departures"]}
     for block in python_blocks(page):
         for statement in ast.parse(block).body:
