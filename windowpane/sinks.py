@@ -132,7 +132,7 @@ def apply_changes(
                 f"checkpoint={checkpoint!r} belongs to a query, and this DataFrame is static: it is applied at once. Leave the "
                 "checkpoint out, or read the changes with spark.readStream."
             )
-        write.rows(df.toArrow(), None)
+        write._of(df).rows(df.toArrow(), None)
         return None
     from windowpane.spark.queries.running import start_writing
     from windowpane.spark.sinks.writers import PairedSink, QueryId
@@ -140,6 +140,13 @@ def apply_changes(
     write = write.for_query(partial(_named, uuid4().hex) if checkpoint is None else QueryId(checkpoint).read)
     query: StreamingQuery = start_writing(df, PairedSink(write, checkpoint), checkpoint, trigger, options=options or {})
     return query
+
+
+def _spelled(df: Any, names: Sequence[str]) -> list[str]:
+    """Return names as the columns of a DataFrame are spelled that they mean in its session; others as they are."""
+    from windowpane.spark.sources.column_names import column_named
+
+    return [column_named(df, name) or name for name in names]
 
 
 def _named(name: str, df: Any) -> str:
@@ -198,10 +205,11 @@ class RedisHashes:
         """Write one batch; its number does not matter."""
         from windowpane.stores.redis import SCHEMA, HashWriter  # it brings the store, and every worker imports this module
 
-        for role, name in [*(("key", name) for name in self._names), ("version", self.version)]:
+        *key, version = _spelled(df, [*self._names, self.version])
+        for role, name in [*(("key", name) for name in key), ("version", version)]:
             if name not in df.columns:
                 raise UnknownColumnError(name, f"{role} of RedisHashes", df.columns)
-        write = HashWriter(self.url, self._names, self.prefix, self.version, self._live_milliseconds)
+        write = HashWriter(self.url, tuple(key), self.prefix, version, self._live_milliseconds)
         df.mapInArrow(write.__call__, SCHEMA).write.format("noop").mode("append").save()
 
     def for_query(self, read: Callable[[Any], str]) -> RedisHashes:
@@ -281,7 +289,7 @@ class ChangeWriter:
         """
         query = self._query(df)
         pair = None if query is None else Pair(f"query {query!r}", self.taker, self.way_out)
-        self._apply(df.toArrow(), batch_id, self._source(query), pair, batch_id - 1)
+        self._of(df)._apply(df.toArrow(), batch_id, self._source(query), pair, batch_id - 1)
 
     @property
     def taker(self) -> str:
@@ -310,7 +318,11 @@ class ChangeWriter:
 
     def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
         """Apply one batch beside a checkpoint; see ``NumberedSink``."""
-        self._apply(dataframe.toArrow(), number, self._source(self._query(dataframe)), pair, settled)
+        self._of(dataframe)._apply(dataframe.toArrow(), number, self._source(self._query(dataframe)), pair, settled)
+
+    def _of(self, df: Any) -> ChangeWriter:
+        """Return the same with the key as a batch spells it."""
+        return replace(self, key=tuple(_spelled(df, self.key)))
 
     def _query(self, df: Any) -> str | None:
         """Return the id of the query of a batch."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 
+import duckdb
 import pytest
 from pyspark.sql import functions as F
 
 import windowpane as wp
 from windowpane.errors import DuplicateColumnError, UnknownColumnError
+from windowpane.sinks import RedisHashes
+from windowpane.stores import redis
 
 pytestmark = pytest.mark.spark
 
@@ -17,6 +20,11 @@ HOUR = wp.TumblingEventTimeWindows.of("1 hour")
 
 def at(minute: int) -> dt.datetime:
     return dt.datetime(2024, 5, 1, 10, minute)
+
+
+def passing(batches):
+    """Write nothing."""
+    yield from ()
 
 
 @pytest.fixture
@@ -80,6 +88,23 @@ def test_joins_take_names_in_any_case(spark, readings):
     assert collected(chosen, "deviceid", "over") == [("a", 1)]
 
 
+def test_sinks_take_names_in_any_case(spark, readings, tmp_path, monkeypatch):
+    wp.sinks.apply_changes(readings.limit(1).drop("EventTime"), str(tmp_path / "s.duckdb"), "DEVICEID", table="latest")
+    with duckdb.connect(str(tmp_path / "s.duckdb")) as store:
+        assert store.execute("SELECT * FROM latest").fetchall() == [("a", 5, False)]
+    readings.drop("IsBeat").write.parquet(f"{tmp_path}/out/query=q/batch=0")
+    assert wp.sinks.read_latest(spark, f"{tmp_path}/out", key="deviceid").count() == 2
+    written = []
+
+    def writer(url, key, prefix, version, live):
+        written.append((key, version))
+        return passing
+
+    monkeypatch.setattr(redis, "HashWriter", writer)
+    RedisHashes("redis://nowhere", key="deviceid", version="VALUE")(readings, 0)
+    assert written == [(("DeviceId",), "Value")]
+
+
 def test_results_with_names_that_differ_by_case_are_refused_when_they_are_built(spark, readings):
     windows = wp.stream(readings, event_time="EventTime").key_by("DeviceId").window(HOUR)
     over = wp.over(readings, key=("DeviceId", "EventTime")).order_by("EventTime")
@@ -102,6 +127,8 @@ def test_a_session_that_tells_case_apart_is_obeyed(readings, case_sensitive):
     windows = wp.stream(readings, event_time="EventTime")
     with pytest.raises(UnknownColumnError, match="deviceid"):
         windows.key_by("deviceid")
+    with pytest.raises(UnknownColumnError, match="deviceid"):
+        RedisHashes("redis://nowhere", key="deviceid", version="Value")(readings, 0)
     with pytest.raises(UnknownColumnError, match="eventtime"):
         wp.stream(readings, event_time="eventtime")
     both = windows.key_by("DeviceId").window(HOUR).aggregate(n=wp.count(), N=wp.max("Value"))

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.spark.sources.column_names import column_named
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
@@ -40,8 +41,9 @@ def read_latest(spark: Any, path: str, key: Sequence[str]) -> Any:
             f"two queries wrote to {path!r}, {' and '.join(sorted(queries))}, and which of their batches came later is not "
             "known: read one of them, path + '/query=...', or give each checkpoint a folder of its own."
         )
-    names = [name for name in found.columns if name not in (query, batch)]
-    for name in key:
+    rows = found.drop(query, batch)
+    names, spelled = rows.columns, [column_named(rows, name) or name for name in key]
+    for name in spelled:
         if name not in names:
             raise UnknownColumnError(name, "key of read_latest", names)
     windows = [name for name in (WINDOW_START, WINDOW_END) if name in names]
@@ -51,6 +53,6 @@ def read_latest(spark: Any, path: str, key: Sequence[str]) -> Any:
         found = found.filter(F.col(CHANGE_TYPE) != UPDATE_PREIMAGE)
     place = F.struct(F.col(batch).cast("long"), "_metadata.file_name", "_metadata.row_index")
     row = F.struct(*[F.col(quoted(name)) for name in names])
-    grouped = found.groupBy(*[F.col(quoted(name)).alias(f"by_{n}") for n, name in enumerate((*key, *windows))])
+    grouped = found.groupBy(*[F.col(quoted(name)).alias(f"by_{n}") for n, name in enumerate((*spelled, *windows))])
     latest = grouped.agg(F.max_by(row, place).alias(_LATEST)).select(f"{_LATEST}.*")
     return latest.filter(F.col(CHANGE_TYPE) != DELETE).drop(CHANGE_TYPE) if CHANGE_TYPE in names else latest
