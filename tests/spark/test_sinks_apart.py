@@ -17,6 +17,8 @@ from pyspark.errors import StreamingQueryException
 import windowpane as wp
 from windowpane.errors import MisplacedStateError
 from windowpane.sinks import ChangeWriter
+from windowpane.spark.sinks import notes, writers
+from windowpane.spark.sinks.writers import DeltaWriter, PairedSink, QueryId
 
 pytestmark = pytest.mark.spark
 
@@ -142,3 +144,36 @@ def test_a_batch_given_by_hand_says_which_one_is_missing(spark: Any, tmp_path: P
         StreamingQueryException, match=r"has no batch of query .*, which knows batch 0 to be taken and gives batch 1"
     ):
         run(writer)
+
+
+def test_a_delta_table_and_a_checkpoint_that_are_apart_are_refused(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Delta's jar: who writes the rows does not matter to the numbers."""
+    place, checkpoint = tmp_path / "table", tmp_path / "ck"
+    monkeypatch.setattr(DeltaWriter, "write", lambda self, rows, number: rows.write.mode("append").parquet(str(place)))
+    for name in ("commits", "offsets"):
+        (checkpoint / name).mkdir(parents=True)
+    (checkpoint / "metadata").write_text('{"id": "q"}')
+
+    def sink() -> PairedSink:
+        return PairedSink(DeltaWriter(wp.DeltaTable(str(place)), QueryId(str(checkpoint))), str(checkpoint))
+
+    rows = spark.range(1)
+    for number in range(3):
+        (checkpoint / "offsets" / str(number)).write_text("v1")
+        sink().compare(rows)
+        sink()(rows, number)
+        (checkpoint / "commits" / str(number)).write_text("v1")
+    assert spark.read.parquet(str(place)).count() == 3
+    shutil.copytree(place / "_windowpane", tmp_path / "kept")
+    for is_classic in (True, False):
+        monkeypatch.setattr(writers, "is_classic", lambda spark, found=is_classic: found)
+        monkeypatch.setattr(notes, "is_classic", lambda spark, found=is_classic: found)
+        sink().compare(rows)
+        shutil.rmtree(place / "_windowpane")
+        with pytest.raises(MisplacedStateError, match=r"has no batch of checkpoint .*knows batch 2 to be taken"):
+            sink().compare(rows)
+        with pytest.raises(MisplacedStateError, match=r"has no batch of checkpoint .*gives batch 3"):
+            sink()(rows, 3)
+        shutil.copytree(tmp_path / "kept", place / "_windowpane")

@@ -2,7 +2,7 @@
 
 | gives                        | takes                                                                       |
 |------------------------------|-----------------------------------------------------------------------------|
-| checkpoint of a query        | a table of a store, a folder of ``Files``, hashes in Redis                  |
+| checkpoint of a query        | a table of a store, a folder of ``Files`` or Delta, hashes in Redis         |
 | checkpoint of a view of SQL  | the store of the session, or the change log on the way there                |
 | outbox of a sink of SQL      | a table of a store, a folder of Parquet files                               |
 

@@ -25,7 +25,7 @@ from windowpane.spark.queries.checkpoints import refuse_a_second_query
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
-from windowpane.spark.sinks.writers import DeltaWriter, FilesWriter, PairedSink, QueryId
+from windowpane.spark.sinks.writers import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
 from windowpane.spark.stages.between_operators import MALFORMED
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
@@ -185,9 +185,9 @@ class BatchWriter:
 
     def _spares(self, write: SinkFunction, blobs: Any, batch_id: int) -> bool:
         """Whether a batch without rows is not written; the sink keeps its number."""
-        if not isinstance(write, PairedSink) or not isinstance(write.sink, FilesWriter):
-            return isinstance(write, DeltaWriter)
-        if not self.begun and write.sink.has(blobs, batch_id):
+        if not isinstance(write, PairedSink) or not isinstance(write.sink, FolderWriter):
+            return False
+        if not self.begun and write.sink.takes_empty(blobs, batch_id):
             return False
         write.sink.skip(blobs, batch_id, write.pair, write.settled(blobs, batch_id))
         return True
@@ -210,7 +210,7 @@ def _function(sink: Sink, checkpoint: str, columns: Iterable[str]) -> SinkFuncti
     if isinstance(sink, Files):
         return PairedSink(FilesWriter(sink, query, folder_columns(columns)), checkpoint)
     if isinstance(sink, DeltaTable):
-        return DeltaWriter(sink, query)
+        return PairedSink(DeltaWriter(sink, query), checkpoint)
     if isinstance(sink, QuerySink):
         return PairedSink(sink.for_query(query.read), checkpoint)
     if callable(sink):

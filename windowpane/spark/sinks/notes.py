@@ -42,15 +42,26 @@ def keep_number(spark: Any, place: str, number: int) -> None:
 
 
 def last_batches(spark: Any, checkpoint: str) -> tuple[int, int]:
-    """Return the numbers of the last batch that Spark has committed, and of the last one that it has begun; of a classic session.
+    """Return the numbers of the last batch that Spark has committed, and of the last one that it has begun.
 
     They differ while a batch runs, and where a crash or a failure has ended it.
     """
     committed, begun = (
-        max((int(name) for name in _names(*_files(spark, f"{checkpoint}/{log}")) if name.isdecimal()), default=NONE)
+        max((int(name) for name in _files_in(spark, f"{checkpoint}/{log}") if name.isdecimal()), default=NONE)
         for log in ("commits", "offsets")
     )
     return committed, begun
+
+
+def _files_in(spark: Any, folder: str) -> list[str]:
+    """Return the names of the files in a folder; none where it is not there."""
+    if is_classic(spark):
+        return _names(*_files(spark, folder))
+    try:
+        found = spark.read.format("binaryFile").load([only(folder)] * 2).select("path").distinct().collect()
+    except AnalysisException:
+        return []
+    return [str(row[0]).rpartition("/")[2] for row in found]
 
 
 def _names(files: Any, folder: Any) -> list[str]:

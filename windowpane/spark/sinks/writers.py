@@ -8,11 +8,12 @@ The rule is in ``pairs``.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from windowpane.planning.sinks import DeltaTable, Files, NumberedSink
+from windowpane.planning.sinks import NumberedSink
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.queries.checkpoints import exists, query_id
 from windowpane.spark.sinks.notes import keep_number, kept_number, last_batches
@@ -56,13 +57,13 @@ class PairedSink:
     def compare(self, rows: Any) -> None:
         """Compare both before the query starts, with a DataFrame of its session.
 
-        On Spark Connect the first batch does: what the sink writes may be out of reach here.
+        On Spark Connect stores may be out of reach here, and the first batch does.
 
         Raises:
             MisplacedStateError: they do not belong together.
         """
         spark = rows.sparkSession
-        if self.checkpoint is None or not is_classic(spark):
+        if self.checkpoint is None or not (is_classic(spark) or isinstance(self.sink, FolderWriter)):
             return
         first = kept_number(spark, self._note)
         if first != NONE:
@@ -103,12 +104,11 @@ class PairedSink:
 
 
 @dataclass(frozen=True)
-class FilesWriter:
-    """Writes each batch into a folder of its own, over whatever an interrupted attempt left there, and its number behind it."""
+class FolderWriter(ABC):
+    """Writes each batch into a folder, or below it, and its number behind it."""
 
-    sink: Files
+    sink: Any
     query: QueryId
-    folders: tuple[str, str]
 
     @property
     def taker(self) -> str:
@@ -130,9 +130,7 @@ class FilesWriter:
     def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
         """Write one batch."""
         pair.has_begun(self.taken(dataframe), settled, number)
-        dataframe.write.mode("overwrite").format(self.sink.format).options(**self.sink.options).save(
-            self._batch(dataframe, number)
-        )
+        self.write(dataframe, number)
         keep_number(dataframe.sparkSession, self._number(dataframe), number)
 
     def skip(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
@@ -140,8 +138,31 @@ class FilesWriter:
         pair.has_begun(self.taken(dataframe), settled, number)
         keep_number(dataframe.sparkSession, self._number(dataframe), number)
 
-    def has(self, dataframe: Any, number: int) -> bool:
-        """Whether a batch was written already, by a run that did not commit it."""
+    @abstractmethod
+    def write(self, dataframe: Any, number: int) -> None:
+        """Write one batch, over whatever an interrupted attempt left."""
+
+    @abstractmethod
+    def takes_empty(self, dataframe: Any, number: int) -> bool:
+        """Whether a batch without rows is written all the same, as the first one of a run."""
+
+    @abstractmethod
+    def _number(self, dataframe: Any) -> str:
+        """Return the place of the number."""
+
+
+@dataclass(frozen=True)
+class FilesWriter(FolderWriter):
+    """Writes each batch into a folder of its own."""
+
+    folders: tuple[str, str]
+
+    def write(self, dataframe: Any, number: int) -> None:
+        options = self.sink.options
+        dataframe.write.mode("overwrite").format(self.sink.format).options(**options).save(self._batch(dataframe, number))
+
+    def takes_empty(self, dataframe: Any, number: int) -> bool:
+        """Whether a run that did not commit the batch has written rows of it."""
         return exists(dataframe.sparkSession, self._batch(dataframe, number))
 
     def _batch(self, dataframe: Any, number: int) -> str:
@@ -155,13 +176,16 @@ class FilesWriter:
 
 
 @dataclass(frozen=True)
-class DeltaWriter:
+class DeltaWriter(FolderWriter):
     """Appends each batch to a Delta table under the query's id and the batch's number, which Delta takes once."""
 
-    sink: DeltaTable
-    query: QueryId
-
-    def __call__(self, dataframe: Any, batch_id: int) -> None:
-        """Write one batch."""
-        once = {"txnAppId": self.query.read(dataframe), "txnVersion": str(batch_id)}
+    def write(self, dataframe: Any, number: int) -> None:
+        once = {"txnAppId": self.query.read(dataframe), "txnVersion": str(number)}
         dataframe.write.mode("append").format("delta").options(**self.sink.options, **once).save(self.sink.path)
+
+    def takes_empty(self, dataframe: Any, number: int) -> bool:
+        """Whether there may be no table yet."""
+        return self.taken(dataframe) == NONE
+
+    def _number(self, dataframe: Any) -> str:
+        return f"{self.sink.path}/_windowpane/{self.query.read(dataframe)}"
