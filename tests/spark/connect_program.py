@@ -61,7 +61,7 @@ def with_start(spark: Any, folder: Path) -> dict[str, Any]:
     """Run static programs, and streams by ``start``."""
     static = spark.read.schema(EVENTS).parquet(str(folder / "in")).coalesce(1)
     said = {"static": rows(wp.stream(static, "t").key_by("k").window(TEN).aggregate(n=wp.count(), s=wp.sum("v")).df)}
-    return said | errors(static) | written_by_start(spark, folder)
+    return said | errors(static) | written_by_start(spark, folder) | behind_steps(spark, folder)
 
 
 def other_ways(spark: Any, folder: Path) -> dict[str, Any]:
@@ -216,6 +216,17 @@ def written_by_start(spark: Any, folder: Path) -> dict[str, Any]:
     dropped = wp.progress(query)["late_dropped"]
     read = {name: rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
     return {**read, "late_dropped": dropped}
+
+
+def behind_steps(spark: Any, folder: Path) -> dict[str, Any]:
+    """Write the late rows of windows whose results pass steps of Spark's before the next windows."""
+    first = windowed_stream(spark, folder).side_output_late_data(LATE).aggregate(s=wp.sum("v"))
+    second = wp.stream(first.df.where("s > 0").select("window_end", "s"), "window_end", name="all").window_all(TEN)
+    result = second.aggregate(s=wp.sum("s"))
+    sinks: dict[str, Any] = {name: str(folder / f"behind-{name}") for name in ("main", "late")}
+    result.start(checkpoint=str(folder / "ck9"), trigger={"availableNow": True}, **sinks).awaitTermination()
+    read = {f"behind_{name}": rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
+    return read | {"operators": result.explain().count("  engine ")}
 
 
 if __name__ == "__main__":

@@ -36,6 +36,9 @@ def test_static_and_streaming_programs(tmp_path: Path) -> None:
     assert said["late"] == [["a", 4, 100, [[0, 10]], True]]
     assert said["large"] == [["a", 8]]
     assert said["late_dropped"] == 1
+    assert said["behind_main"] == [[0, 10, 13]]
+    assert said["behind_late"] == [["a", 4, 100, [[0, 10]], True]]
+    assert said["operators"] == 2
     assert "UnknownColumnError" in said["refused"]
     assert "write wp.col('name') in its place" in said["stands_first"]
     assert "windowpane.errors.UserFunctionError" in said["raised"]

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, rows, run
 from windowpane.errors import UnknownOutputError
+from windowpane.spark.internals import earlier_operators
+from windowpane.spark.queries import running
 
 pytestmark = pytest.mark.spark
 
@@ -66,6 +69,48 @@ def test_explain_shows_each_operator_of_a_chain(spark: Any, tmp_path: Path) -> N
     assert text.startswith("windowed by TumblingEventTimeWindows(size=10000000")
     assert "\nthen, as tens_next: windowed by TumblingEventTimeWindows(size=20000000" in text
     assert text.count("  late rows ") == text.count("  engine ") == 2
+
+
+def by_steps(stream: Any) -> wp.Result:
+    """Three programs, the last two of them over what Spark has made of the results before."""
+    keyed = wp.stream(stream, "t", "0 seconds", name="tens").key_by("k").window(TEN)
+    tens = keyed.allowed_lateness("60 seconds").side_output_late_data("late").aggregate(v=wp.sum("v"))
+    steps = tens.df.where("v > 0").select("window_end", (F.col("v") * 10).alias("v"))
+    twenties = wp.stream(steps, "window_end", name="twenties").window_all(TWENTY)
+    noted_ones = twenties.side_output_late_data("late").side_output(LARGE).process(noted, "v long")
+    again = noted_ones.df.withColumn("w", F.col("v")).drop("v")
+    return (
+        wp.stream(again, "window_end", name="all")
+        .window_all(wp.TumblingEventTimeWindows.of("40 seconds"))
+        .aggregate(w=wp.sum("w"))
+    )
+
+
+def test_one_query_writes_the_outputs_of_operators_behind_steps_of_sparks(spark: Any, tmp_path: Path) -> None:
+    last = by_steps(fed(tmp_path, spark))
+    written = run(last, "main", "tens.late", "twenties.late", "large", checkpoint=tmp_path / "ck")
+    assert written.rows() == [(0, 40, 90), (40, 80, 160), (80, 120, 320)]
+    assert written.rows("tens.late") == [("b", 4, 64, [(0, 10)], True)]
+    assert written.rows("twenties.late") == [(10, 30, [(0, 20)], True)]
+    assert written.rows("large") == [(160,), (320,), (90,)]
+    with pytest.raises(UnknownOutputError, match=r"outputs are 'main', 'tens.late', 'twenties.late', 'large'"):
+        last.start(late="out/late")
+    assert last.get_side_output("tens.late").columns == ["k", "t", "v", "windows_missed", "dropped"]
+    text = last.explain()
+    assert text.count("  engine ") == 3
+    assert text.index("size=10000000") < text.index("\nthen, as twenties: ") < text.index("\nthen, as all: ")
+
+
+def test_results_of_a_window_that_no_plan_names_are_warned_of(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(earlier_operators, "_RESULTS", {})
+    tens = wp.stream(fed(tmp_path, spark), "t", "0 seconds").key_by("k").window(TEN).aggregate(v=wp.sum("v"))
+    rows_of_it = tens.df
+    earlier_operators._RESULTS.clear()
+    twenties = wp.stream(rows_of_it, "window_end", name="twenties").window_all(TWENTY).aggregate(v=wp.sum("v"))
+    running._warn_of_unseen_programs(twenties._built)
+    assert "the rows of twenties are results of another window, which the plan of their DataFrame" in caplog.text
 
 
 def test_batches_that_a_query_wrote_start_a_second_one(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

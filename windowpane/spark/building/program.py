@@ -6,7 +6,7 @@ Windows and rolling features are one operator, OVER windows a chain of them; all
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -34,6 +34,7 @@ from windowpane.spark.building.outputs import Output, ToBlobs
 from windowpane.spark.building.own_exchange import each_use_its_own, reuse_no_exchange
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
+from windowpane.spark.internals.earlier_operators import as_result
 from windowpane.spark.internals.query_plans import with_own_counters
 from windowpane.spark.internals.session import hide_state_warnings
 from windowpane.spark.internals.shared_workers import shared_workers
@@ -75,6 +76,9 @@ class Operator:
 
 MALFORMED_OUTPUT = "malformed"
 """The name of the output of malformed rows."""
+
+_APART = 1000
+"""What the numbers of outputs of programs ``beside`` one are raised by, of the first once, of the second twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +123,28 @@ class BuiltProgram:
         """The name of the counters of the first operator."""
         return self.source.name
 
+    @cached_property
+    def path(self) -> tuple[BuiltProgram, ...]:
+        """The programs that hand their rows on to this one as they leave the operator, then this one."""
+        before = self.source.upstream
+        return (self,) if before is None else (*before.path, self)
+
+    @cached_property
+    def beside(self) -> tuple[BuiltProgram, ...]:
+        """The programs whose outputs are DataFrames that this one was built on; their other outputs are no rows of its own."""
+        found = dict.fromkeys(each for one in self.path for source in one.sources for each in source.results)
+        return tuple(each for each in found if each.is_streaming == self.is_streaming)
+
+    @property
+    def programs(self) -> tuple[BuiltProgram, ...]:
+        """Every program of the query, earlier ones first."""
+        return tuple(dict.fromkeys(each for last in (*self.beside, self) for each in last.path))
+
     @property
     def counted(self) -> dict[str, tuple[str, ...]]:
         """The names of the counters of each operator, those of earlier programs of the query first."""
-        earlier = (source.upstream.counted for source in self.sources if source.upstream is not None)
-        mine = {self._counted_as(number): (*self.counters, MALFORMED_COUNT) for number in range(1, len(self.operators) + 1)}
-        return {name: counters for found in (*earlier, mine) for name, counters in found.items()}
+        operators = ((each, number) for each in self.programs for number in range(1, len(each.operators) + 1))
+        return {each._counted_as(number): (*each.counters, MALFORMED_COUNT) for each, number in operators}
 
     def _counted_as(self, number: int) -> str:
         return self.name if number == 1 else f"{self.name}_{number}"
@@ -168,16 +188,16 @@ class BuiltProgram:
     @property
     def waits_for_the_clock(self) -> bool:
         """Whether this program or one before it has processing-time timers."""
-        earlier = (source.upstream for source in self.sources)
-        return self.time_mode == "ProcessingTime" or any(each.waits_for_the_clock for each in earlier if each is not None)
+        return any(each.time_mode == "ProcessingTime" for each in self.programs)
 
     def explain(self) -> str:
         """Return the plan as text: which engines run it, and why; those of the programs before it first."""
-        watermark = self.source.watermark_text if len(self.sources) == 1 else ""
-        text = self.explained(self._buckets.text) + watermark
-        if self.source.upstream is None:
-            return text
-        return f"{self.source.upstream.explain()}\nthen, as {self.name}: {text}"
+        first, *others = self.programs
+        return "\nthen, as ".join([first._explained_alone, *(f"{each.name}: {each._explained_alone}" for each in others)])
+
+    @property
+    def _explained_alone(self) -> str:
+        return self.explained(self._buckets.text) + (self.source.watermark_text if len(self.sources) == 1 else "")
 
     @property
     def _buckets(self) -> Buckets:
@@ -226,17 +246,30 @@ class BuiltProgram:
 
     @cached_property
     def side_outputs(self) -> dict[str, Output]:
-        """The side outputs of this program and those before it, by the name of their program and their own."""
-        earlier = {} if self.source.upstream is None else self.source.upstream.side_outputs
+        """The side outputs that its rows come with, by the name of their program, of ``path``, and their own."""
         malformed = Output(MALFORMED_OUTPUT, MALFORMED, ROWS, spark_schema(ROWS))
-        read = {f"{self.name}.{MALFORMED_OUTPUT}": malformed} if self._own_readings else {}
-        return {**earlier, **read, **{f"{self.name}.{name}": output for name, output in self.outputs.items() if name != "main"}}
+        found: dict[str, Output] = {}
+        for each in self.path:
+            own = {**({MALFORMED_OUTPUT: malformed} if each._own_readings else {}), **each.outputs}
+            found |= {f"{each.name}.{name}": output for name, output in own.items() if name != "main"}
+        return found
+
+    @cached_property
+    def _all_side_outputs(self) -> dict[str, Output]:
+        """The side outputs of every program of the query; the numbers of those ``beside`` it are apart from its own."""
+        others = {
+            name: dataclasses.replace(output, number=place * _APART + output.number)
+            for place, program in enumerate(self.beside, start=1)
+            for name, output in program.side_outputs.items()
+            if output.number != MALFORMED
+        }
+        return others | self.side_outputs
 
     @property
     def output_names(self) -> list[str]:
         """The names of the outputs that a query of this program writes: with that of their program where two have one name."""
-        names = [output.name for output in self.side_outputs.values()]
-        sides = self.side_outputs.items()
+        names = [output.name for output in self._all_side_outputs.values()]
+        sides = self._all_side_outputs.items()
         return ["main", *(output.name if names.count(output.name) == 1 else full for full, output in sides)]
 
     def written(self, name: str) -> Output:
@@ -245,7 +278,7 @@ class BuiltProgram:
         Raises:
             UnknownOutputError: there is none, or several.
         """
-        found = [output for full, output in self.side_outputs.items() if name in (full, output.name)]
+        found = [output for full, output in self._all_side_outputs.items() if name in (full, output.name)]
         if name != "main" and len(found) != 1:
             raise UnknownOutputError(name, self.output_names, instead_of_argument(name))
         return self.outputs["main"] if name == "main" else found[0]
@@ -254,15 +287,14 @@ class BuiltProgram:
         """Return output ``name`` of this program, or the one of a program before it; refuse a name nobody declared."""
         if name in self.outputs:
             return self.outputs[name]
-        if name in self.output_names or name in self.side_outputs:
+        if name in self.output_names or name in self._all_side_outputs:
             return self.written(name)
         raise UndeclaredSideOutputError(name, self.output_names[1:])
 
     @property
     def readings(self) -> list[Reading]:
         """How its sources read rows that may be malformed, those of earlier programs of the query first."""
-        earlier = [reading for source in self.sources if source.upstream is not None for reading in source.upstream.readings]
-        return [*earlier, *self._own_readings]
+        return [reading for each in self.path for reading in each._own_readings]
 
     @property
     def _own_readings(self) -> list[Reading]:
@@ -274,8 +306,20 @@ class BuiltProgram:
         output = self.named(name)
         if self.is_streaming and self.waits_for_the_clock:
             end_available_now_runs(self._spark)
-        rows = output.of(*self._wired)
+        place, number = divmod(output.number, _APART) if output.number > _APART else (0, output.number)
+        wired = self.beside[place - 1]._wired if place else self._wired
+        rows = as_result(dataclasses.replace(output, number=number).of(*wired), self)
         return with_own_counters(rows, self.name) if self.is_streaming else rows
+
+    def with_outputs_beside(self, rows: Any, outputs: Iterable[Output]) -> Any:
+        """Return (``output``, ``blob``) of this program with those of outputs of programs ``beside`` it, each computed anew."""
+        numbers = [output.number for output in outputs]
+        for place, program in enumerate(self.beside, start=1):
+            wanted = [number - place * _APART for number in numbers if number // _APART == place]
+            if wanted:
+                found = program._wired[0].filter(F.col("output").isin(wanted))
+                rows = rows.union(found.select((F.col("output") + place * _APART).alias("output"), "blob"))
+        return rows
 
     def mapped(self, function: ToBlobs) -> Any:
         """Return what a function makes of the main output, as a column ``blob``: in the operator, so its rows stay in Python."""

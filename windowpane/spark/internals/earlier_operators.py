@@ -1,16 +1,19 @@
 """Operators with state that the rows of a stream have passed already, as its plan says; PySpark has no public way to read it.
 
 Where the plan cannot be read there are none: rows then count as those of a source. On Spark Connect the text of ``spark.sql`` is
-not read.
+not read. The outputs of our own programs are known by an alias, which stays in the plan of what is made of them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 from py4j.protocol import Py4JError
+
+from windowpane.spark.internals.query_plans import connect_below, connect_nodes
 
 _BY_WATERMARK = ("Aggregate", "Distinct")
 """Nodes that emit a row when the watermark has passed it, in output mode append."""
@@ -20,6 +23,34 @@ _FUNCTION_ON_CONNECT = "ApplyInPandasWithState"
 _JOIN = "Join"
 _ANY = re.compile("|".join((*_BY_WATERMARK, *_FUNCTIONS, _JOIN)))
 """What the text of a plan with such a node contains: one call instead of several for each node."""
+
+
+_RESULT = re.compile(r"windowpane_result_\d+")
+_RESULTS: dict[str, Any] = {}
+"""The programs whose outputs have an alias, by it; the latest ones, since nobody knows how long a DataFrame lives in the JVM."""
+_REMEMBERED = 500
+_NUMBERS = count(1)
+
+
+def as_result(dataframe: Any, program: Any) -> Any:
+    """Return an output of a program, by which ``results_in`` of what is made of it knows the program."""
+    name = f"windowpane_result_{next(_NUMBERS)}"
+    _RESULTS[name] = program
+    for oldest in list(_RESULTS)[:-_REMEMBERED]:
+        _RESULTS.pop(oldest, None)
+    return dataframe.alias(name)
+
+
+def results_in(dataframe: Any) -> tuple[Any, ...]:
+    """Return the programs of whose outputs a DataFrame is made, each before those that were built on it."""
+    try:
+        if hasattr(dataframe, "_jdf"):
+            names = _RESULT.findall(dataframe._jdf.queryExecution().analyzed().toString())
+        else:
+            names = [str(getattr(node, "_alias", "")) for node in connect_nodes(dataframe._plan)]
+    except (AttributeError, TypeError, Py4JError):
+        return ()
+    return tuple(dict.fromkeys(_RESULTS[name] for name in reversed(names) if name in _RESULTS))
 
 
 def has_kept_rows(dataframe: Any) -> bool:
@@ -105,16 +136,11 @@ def _of_connect(plan: Any) -> Iterator[tuple[str, Any]]:
     waiting = [plan]
     while waiting:
         node = waiting.pop()
-        name, below = type(node).__name__, _children(node)
+        name, below = type(node).__name__, connect_below(node)
         waiting += below
         if _is_stream(node) and (name != _JOIN or all(map(_is_stream, below))):
             yield name, node
 
 
 def _is_stream(plan: Any) -> bool:
-    return bool(getattr(plan, "_is_streaming", False)) or any(map(_is_stream, _children(plan)))
-
-
-def _children(plan: Any) -> list[Any]:
-    below = (getattr(plan, name, None) for name in ("_child", "left", "right"))
-    return [child for child in below if child is not None]
+    return bool(getattr(plan, "_is_streaming", False)) or any(map(_is_stream, connect_below(plan)))

@@ -161,6 +161,11 @@ def connect_nodes(plan: Any) -> list[Any]:
     while waiting:
         node = waiting.pop()
         found.append(node)
-        below = (getattr(node, name, None) for name in ("_child", "left", "right"))
-        waiting.extend(child for child in below if child is not None)
+        waiting.extend(connect_below(node))
     return found
+
+
+def connect_below(plan: Any) -> list[Any]:
+    """Return the plans right below one of Spark Connect, of a join and a union both."""
+    below = (getattr(plan, name, None) for name in ("_child", "left", "right", "other", "_other"))
+    return list({id(each): each for each in below if each is not None}.values())

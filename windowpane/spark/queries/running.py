@@ -53,6 +53,7 @@ def start(
         _check_malformed(built)
     _check_trigger(trigger)
     _check_idleness(built, trigger or {})
+    _warn_of_unseen_programs(built)
     if flush_at_end:
         check_flush(built, checkpoint, trigger or {})
     if checkpoint is None:
@@ -68,7 +69,8 @@ def start(
     if checkpoint is not None:
         refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
     with _malformed_rows_taken(built, writes_malformed) as blobs:
-        query = start_writing(blobs, batches, location, trigger, query_name)
+        rows = built.with_outputs_beside(blobs, outputs.values())
+        query = start_writing(rows, batches, location, trigger, query_name)
     note_operators(query, built.counted)
     if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
@@ -76,6 +78,18 @@ def start(
         query.awaitTermination()
         end_stream(spark, location, built, ShortFailures(batches).__call__)
     return query
+
+
+def _warn_of_unseen_programs(built: BuiltProgram) -> None:
+    """Warn where rows are results of a program that cannot be told from the plan of their DataFrame."""
+    for source in (source for each in built.programs for source in each.sources):
+        if source.is_passed_on and not source.results:
+            logging.getLogger(__name__).warning(
+                "the rows of %s are results of another window, which the plan of their DataFrame does not name: its late rows "
+                "and side outputs are none of the outputs of this query, and explain() does not show it. Make the DataFrame of "
+                "result.df by methods, not by the text of spark.sql on Spark Connect, or say result.key_by(...).",
+                source.name,
+            )
 
 
 def _check_malformed(built: BuiltProgram) -> None:

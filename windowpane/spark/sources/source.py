@@ -22,12 +22,12 @@ from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, MistakeError, UnknownColumnError
 from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import hidden
-from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, waits_for_watermark
+from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, results_in, waits_for_watermark
 from windowpane.spark.internals.file_relation import LeftToSpark, cut_folders
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
 from windowpane.spark.queries.checkpoints import holds_batches
 from windowpane.spark.queries.settings import is_local, watermark_policy
-from windowpane.spark.sources.arrow_rows import ArrowRows, Reading, read_in_arrow
+from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.spark.sources.column_names import column_named
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.times import format_micros
@@ -61,12 +61,8 @@ class EarlierWindow(Protocol):
         """The type of the event time of its results."""
 
     @property
-    def counted(self) -> dict[str, tuple[str, ...]]:
-        """The names of the counters of each operator."""
-
-    @property
-    def readings(self) -> list[Reading]:
-        """How its sources read rows that may be malformed."""
+    def path(self) -> tuple[Any, ...]:
+        """It and the programs that hand their rows on to it, the first one first."""
 
     @property
     def has_watermark(self) -> bool:
@@ -77,15 +73,8 @@ class EarlierWindow(Protocol):
         """Microseconds by which its results may stay behind Spark's watermark."""
 
     @property
-    def waits_for_the_clock(self) -> bool:
-        """Whether it or one before it has processing-time timers."""
-
-    @property
     def side_outputs(self) -> Mapping[str, Any]:
         """The side outputs of it and those before it, by the name of their program and their own."""
-
-    def explain(self) -> str:
-        """Return it and those before it as text."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +90,7 @@ class Source:
         upstream: the earlier window the rows come from, ``None`` for a source.
         made: how the rows of ``dataframe`` are made in Python, ``None`` where they are Spark's.
         left: why Spark reads files that Arrow might, ``None`` where there are none.
+        results: the programs of whose outputs the DataFrame is made.
     """
 
     dataframe: Any
@@ -111,6 +101,7 @@ class Source:
     upstream: EarlierWindow | None = None
     made: ArrowRows | None = None
     left: LeftToSpark | None = None
+    results: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, rows: Any, event_time: str | None, watermark: Any, heartbeat: str | None, name: str) -> Source:
@@ -138,7 +129,7 @@ class Source:
         made = found if isinstance(found, ArrowRows) else None
         left = found if isinstance(found, LeftToSpark) else None
         dataframe = rows.df if isinstance(rows, ArrowRows) else rows
-        source = cls(dataframe, event_time, strategy, heartbeat, name, made=made, left=left)
+        source = cls(dataframe, event_time, strategy, heartbeat, name, made=made, left=left, results=results_in(dataframe))
         if hasattr(source.dataframe, "columns"):
             source = dataclasses.replace(source, name=_free_name(source))
             source.rows  # noqa: B018 (it is checked)
