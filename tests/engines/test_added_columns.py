@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import windowpane as wp
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.join.sides import tagged
+from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.over.page_form import FEW_ROWS
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import MAIN, Program
@@ -25,12 +27,14 @@ from windowpane.planning.deduplication_programs import _description as described
 from windowpane.planning.description import columns_text
 from windowpane.planning.engines import make_engine
 from windowpane.planning.over_programs import _description as described_over
+from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.sizes import replacing_sizes
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.functions import WindowFunctionSpec
-from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.over.frames import Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
@@ -130,7 +134,7 @@ def test_joins_go_on(match: Any, engine: str, expected: list[tuple[Any, ...]], i
 
 
 @pytest.mark.parametrize("engine", ["deduplication", "deduplication reference"])
-def test_first_rows_go_on_and_last_rows_which_are_held_do_not(engine: str) -> None:
+def test_first_and_last_rows_go_on(engine: str) -> None:
     def program(columns: pa.Schema, keep: Keep = Keep.FIRST) -> Any:
         made = DeduplicationProgram(("p",), columns, tuple(columns.names), within=10, keep=keep, engine=engine)
         plan = DeduplicationPlan(10, keep, keys=("p",), event_time="t")
@@ -142,17 +146,72 @@ def test_first_rows_go_on_and_last_rows_which_are_held_do_not(engine: str) -> No
     assert shown(found, "id", "added") == [(20, "far")]
     with pytest.raises(ChangedPlanError, match="columns"):
         bucket.run(program(pa.schema([*BEFORE.remove(3), ("v", pa.string())])), MIN)
-    held = Bucket()
-    held.run(program(BEFORE, Keep.LAST), MIN, rows(BEFORE, entry(1)))
-    with pytest.raises(ChangedPlanError, match="columns"):
-        held.run(program(NOW, Keep.LAST), MIN)
+    last = Bucket()
+    last.run(program(BEFORE, Keep.LAST), MIN, rows(BEFORE, entry(1), entry(2, p="y")))
+    found = last.run(program(NOW, Keep.LAST), MIN, rows(NOW, entry(5, added="near"), entry(20, added="far")))
+    assert shown(found, "id", "added", "_change_type") == [
+        (1, None, "update_preimage"),
+        (20, "far", "insert"),
+        (5, "near", "update_postimage"),
+    ]
+    found = last.run(program(NOW, Keep.LAST), MIN, rows(NOW, entry(3, p="y"), entry(21, added="far")))
+    assert shown(found, "id", "added", "_change_type") == [
+        (2, None, "update_preimage"),
+        (20, "far", "update_preimage"),
+        (21, "far", "update_postimage"),
+        (3, None, "update_postimage"),
+    ]
+
+
+def run_join(
+    store: MemoryBlobStore, assigner: Any, lateness: int, row_by_row: bool, columns: pa.Schema, watermark: int, *tables: pa.Table
+) -> list[dict[str, Any]]:
+    side = JoinSide(("p",), columns, tuple(columns.names))
+    made = JoinProgram(how="left", left=side, right=side, match=WindowMatch(assigner), allowed_lateness=lateness)
+    described = tuple((f"{name} columns", columns_text(columns)) for name in ("left", "right"))
+    engine = JoinWindowEngine(dataclasses.replace(made, description=described), row_by_row)
+    output = engine.run(store, list(tables), Clock(watermark, 0))
+    return [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("row_by_row", [False, True], ids=["columnar", "row"])
+@pytest.mark.parametrize("lateness", [0, 1000])
+@pytest.mark.parametrize(
+    "assigner", [wp.TumblingEventTimeWindows(100), wp.EventTimeSessionWindows(50)], ids=["tumbling", "sessions"]
+)
+def test_joins_of_windows_go_on(assigner: Any, lateness: int, row_by_row: bool) -> None:
+    run = partial(run_join, MemoryBlobStore(), assigner, lateness, row_by_row)
+    run(BEFORE, MIN, tagged(rows(BEFORE, entry(1)), "left"), tagged(rows(BEFORE, entry(2)), "right"))
+    run(NOW, MIN, tagged(rows(NOW, entry(3, added="l")), "left"))
+    found = run(NOW, 200)
+    assert shown(found, "left.id", "left.added", "right.id", "right.added") == [(1, None, 2, None), (3, "l", 2, None)]
+    assert run(NOW, 200, tagged(rows(NOW, entry(4, added="r")), "right")) == [] or lateness
+
+
+@pytest.mark.parametrize("row_by_row", [False, True], ids=["columnar", "row"])
+@pytest.mark.parametrize(
+    "assigner", [wp.TumblingEventTimeWindows(100), wp.EventTimeSessionWindows(50)], ids=["tumbling", "sessions"]
+)
+def test_results_of_joined_windows_are_taken_back_with_null_in_the_new_column(assigner: Any, row_by_row: bool) -> None:
+    store = MemoryBlobStore()
+    late = partial(run_join, store, assigner, 1000, row_by_row)
+    late(BEFORE, MIN, tagged(rows(BEFORE, entry(1), entry(2)), "left"))
+    assert shown(late(BEFORE, 200), "left.id", "right.id") == [(1, None), (2, None)]
+    found = late(NOW, 200, tagged(rows(NOW, entry(3, added="r")), "right"))
+    assert shown(found, "_change_type", "left.id", "left.added", "right.id", "right.added") == [
+        ("delete", 1, None, None, None),
+        ("delete", 2, None, None, None),
+        ("insert", 1, None, 3, "r"),
+        ("insert", 2, None, 3, "r"),
+    ]
 
 
 def windows(columns: pa.Schema, function: FunctionPlan, **parts: Any) -> Program:
     """A program of windows of a function that sees whole rows, as it is built over these columns."""
-    plan = WindowPlan(("p",), wp.TumblingEventTimeWindows(100), function, **parts)
+    plan = WindowPlan(("p",), **{"assigner": wp.TumblingEventTimeWindows(100), "function": function, **parts})
     declared = pa.schema([("seen", pa.list_(pa.string())), ("n", pa.int64())]) if function.schema is not None else None
-    types = InputTypes(columns, pa.schema([("p", pa.string())]), ("p",), pa.timestamp("us"), declared=declared)
+    arguments = {name: aggregate.arguments for name, aggregate in function.aggregates}
+    types = InputTypes(columns, pa.schema([("p", pa.string())]), ("p",), pa.timestamp("us"), arguments, declared)
     return compile_program(plan, types, tuple(columns.names))
 
 
@@ -185,3 +244,86 @@ def test_a_reduced_row_and_one_that_a_trigger_keeps_go_on() -> None:
     arrived = rows(NOW, entry(3, added="a"), entry(4, added="b"))
     found = bucket.run(windows(NOW, reduced, trigger=trigger), MIN, arrived)
     assert shown(found, "v", "added") == [(100, None)]
+
+
+def noted(table: pa.Table) -> pa.Table:
+    """Return the values of the new column in each window, and how many rows it has."""
+    keys = ["p", "window_start", "window_end"]
+    given = table if "added" in table.column_names else table.append_column("added", pa.nulls(len(table), pa.string()))
+    groups = given.group_by(keys, use_threads=False).aggregate([("added", "list"), ("v", "count")])
+    return groups.select([*keys, "added_list", "v_count"]).rename_columns([*keys, "seen", "n"])
+
+
+class Noted(wp.ArrowAggregateFunction):
+    """The same, one part after the other."""
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        given = rows if "added" in rows.column_names else rows.append_column("added", pa.nulls(len(rows), pa.string()))
+        found = given.group_by(wp.GROUP, use_threads=False).aggregate([("added", "list"), ("v", "count")])
+        return found.select([wp.GROUP, "added_list", "v_count"]).rename_columns([wp.GROUP, "seen", "n"])
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        places = partials[wp.GROUP].to_pylist()
+        seen: dict[int, list[Any]] = {}
+        for group, texts in zip(places, partials["seen"].to_pylist(), strict=True):
+            seen.setdefault(group, []).extend(texts)
+        counts = [len(texts) for texts in seen.values()]
+        columns = [list(seen), pa.array(list(seen.values()), pa.list_(pa.string())), counts]
+        return pa.table(columns, names=[wp.GROUP, "seen", "n"])
+
+    def finish(self, partials: pa.Table) -> pa.Table:
+        return partials
+
+
+TABLES = FunctionPlan("apply_in_arrow", arrow=ArrowWindowFunction(noted, "apply_in_arrow"), schema="declared")
+PARTIALS = FunctionPlan("aggregate", arrow=Noted(), schema="declared")
+
+
+@pytest.mark.parametrize("engine", [None, "row", "reference"], ids=["columnar", "row", "reference"])
+@pytest.mark.parametrize(
+    ("function", "parts"),
+    [
+        (TABLES, {}),
+        (TABLES, {"assigner": wp.TumblingProcessingTimeWindows(100)}),
+        (TABLES, {"assigner": wp.EventTimeSessionWindows(50)}),
+        (TABLES, {"evictor": wp.CountEvictor.of(3)}),
+        (TABLES, {"trigger": wp.ContinuousEventTimeTrigger(1000)}),
+        (PARTIALS, {}),
+        (PARTIALS, {"evictor": wp.CountEvictor.of(3)}),
+        (PARTIALS, {"trigger": wp.PurgingTrigger.of(wp.CountTrigger.of(3)), "evictor": wp.TimeEvictor.of(1000)}),
+    ],
+    ids=["slices", "clock", "sessions", "evicted", "early", "partials", "evicted partials", "counts"],
+)
+def test_functions_on_arrow_tables_see_null_in_rows_of_before(function: FunctionPlan, parts: Any, engine: str | None) -> None:
+    def program(columns: pa.Schema) -> Program:
+        return windows(columns, function, settings=Settings(engine=engine), **parts)
+
+    assert (program(NOW).engine in ("row", "reference")) == (engine is not None)
+    bucket = Bucket()
+    bucket.run(program(BEFORE), MIN, rows(BEFORE, entry(1), entry(2), entry(2, p="y")))
+    found = bucket.run(program(NOW), MIN, rows(NOW, entry(3, added="new"), entry(4, p="y"), entry(5, p="y", added="z")))
+    output = make_engine(program(NOW)).run(bucket.store, [], Clock(MAX, MAX))
+    found += [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
+    assert shown(found, "p", "seen", "n") == [("x", [None, None, "new"], 3), ("y", [None, None, "z"], 3)]
+
+
+@pytest.mark.parametrize("engine", ["triggers", "reference"])
+def test_rows_that_triggers_keep_go_on(engine: str) -> None:
+    def further(one: dict[str, Any], other: dict[str, Any]) -> float:
+        return float(other["v"] - one["v"]) if one.get("added", "not there") is None else 0.0
+
+    counted = FunctionPlan("aggregate", aggregates=(("n", wp.count()),))
+    parts: dict[str, Any] = {"trigger": wp.DeltaTrigger.of(15.0, further), "settings": Settings(engine=engine)}
+    bucket = Bucket()
+    bucket.run(windows(BEFORE, counted, **parts), MIN, rows(BEFORE, entry(1)))
+    assert bucket.run(windows(NOW, counted, **parts), MIN, rows(NOW, entry(2, added="a"))) == []
+    assert shown(bucket.run(windows(NOW, counted, **parts), MIN, rows(NOW, entry(3, added="b"))), "n") == [(3,)]
+
+
+def test_windows_of_built_in_aggregates_whose_gap_reads_rows_go_on() -> None:
+    sessions = wp.EventTimeSessionWindows.with_dynamic_gap(lambda row: 50)
+    counted = FunctionPlan("aggregate", aggregates=(("n", wp.count()),))
+    bucket = Bucket()
+    bucket.run(windows(BEFORE, counted, assigner=sessions), MIN, rows(BEFORE, entry(1)))
+    bucket.run(windows(NOW, counted, assigner=sessions), MIN, rows(NOW, entry(2, added="a")))
+    assert shown(bucket.run(windows(NOW, counted, assigner=sessions), MAX), "n") == [(2,)]

@@ -16,6 +16,7 @@ from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgra
 from windowpane.engines.rolling.waiting_labels import PAGE_ROWS, STEP_ROWS
 from windowpane.errors import ChangedPlanError, MissingEventTimeError, TimestampOverflowError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.planning.description import columns_text
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
@@ -98,6 +99,18 @@ def test_state_ends_when_no_label_can_see_it() -> None:
     assert not engine.run(store, [], Clock(22, 0)).is_idle
     assert engine.run(store, [], Clock(23, 0)).is_idle
     assert [name for name in store.keys() if name.startswith("p")] == []  # noqa: SIM118 (no dict)
+
+
+def test_a_new_column_of_labels_is_null_in_those_that_wait() -> None:
+    before = dataclasses.replace(program_of(call("n", count(), 10)), description=(("labels", columns_text(LABELS)),))
+    labels = pa.schema([("added", pa.string()), *LABELS])
+    names, described = ("added", "name"), (("labels", columns_text(labels)),)
+    now = dataclasses.replace(before, labels=labels, label_names=names, late_names=names, description=described)
+    store = MemoryBlobStore()
+    make_engine(with_engine(before)).run(store, [table_of([row("a", 3, 1), label("a", 9, "x")])], Clock(MIN, 0))
+    arrived = table_of([label("a", 10, "y")]).append_column("added", pa.array(["new"]))
+    output = make_engine(with_engine(now)).run(store, [arrived], Clock(12, 0))
+    assert [tuple(each.values()) for _, table in output.tables for each in table.to_pylist()] == [(None, "x", 1), ("new", "y", 1)]
 
 
 @pytest.mark.parametrize("known_at", [None, "seen"])

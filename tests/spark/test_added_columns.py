@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import windowpane as wp
@@ -10,14 +11,25 @@ from tests.spark.helpers import Feed, run
 pytestmark = pytest.mark.spark
 
 
+def noted(table):
+    keys = ["k", "window_start", "window_end"]
+    rows = table.append_column("note", pa.nulls(len(table), pa.string())) if "note" not in table.column_names else table
+    groups = rows.group_by(keys, use_threads=False).aggregate([("note", "list")])
+    notes = pa.array([str(each) for each in groups["note_list"].to_pylist()])
+    return groups.select(keys).append_column("notes", notes)
+
+
 def programs(source):
-    """Yield OVER windows, a join, a deduplication, and a function of whole rows."""
+    """Yield OVER windows, joins, deduplications, and functions of whole rows."""
     stream = wp.stream(source, event_time="t", watermark="0 seconds")
     windows = stream.key_by("k").window(wp.TumblingEventTimeWindows.of("1 hour"))
     over = wp.over(source, event_time="t", watermark="0 seconds", key=("k", "t")).partition_by("k").order_by("t")
     yield over.select("*", before=wp.lag("v")).emit_on_window_close()
     yield wp.join(stream, stream).on("k").within("0 seconds", "10 seconds")
     yield stream.key_by("k").deduplicate(within="5 seconds")
+    yield stream.key_by("k").deduplicate(within="10 seconds", keep="last")
+    yield wp.join(stream, stream).on("k").window(wp.TumblingEventTimeWindows.of("1 hour")).how("semi")
+    yield windows.apply_in_arrow(noted, schema="notes string")
     yield windows.apply(lambda key, window, found: [{"notes": str([row.get("note") for row in found])}], schema="notes string")
 
 
@@ -36,5 +48,12 @@ def test_programs_go_on_with_a_new_column(spark, tmp_path):
             ("a", 25, 3, "new", 25, 3, "new"),
         ],
         [("a", 100_000, 4, "newest"), ("a", 25, 3, "new")],
+        [
+            ("a", 100_000, 4, "newest", "insert"),
+            ("a", 20, 2, None, "update_preimage"),
+            ("a", 25, 3, "new", "update_postimage"),
+        ],
+        [("a", 10, 1, None, 0, 3600), ("a", 20, 2, None, 0, 3600), ("a", 25, 3, "new", 0, 3600)],
+        [("a", 0, 3600, "[None, None, 'new']")],
         [("a", 0, 3600, "[None, None, 'new']")],
     ]

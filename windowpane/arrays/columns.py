@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,17 @@ def column_text(column: pa.Field) -> str:
     return f"{column.name} {column.type}"
 
 
-def padded(table: pa.Table, columns: pa.Schema) -> pa.Table:
-    """Return the columns of a table in the order of a schema; those that it does not have are NULL."""
+def columns_by_text(columns: pa.Schema, name: Callable[[str], str] = str) -> dict[str, str]:
+    """Return the names of columns, or what ``name`` makes of them, by the text that descriptions have."""
+    return {column_text(column): name(column.name) for column in columns}
+
+
+def padded(table: pa.Table, columns: pa.Schema, names: Sequence[str] | None = None) -> pa.Table:
+    """Return the columns ``names`` of a table, or those of a schema; columns of the schema that it does not have are NULL."""
     for field in columns:
         if field.name not in table.column_names:
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-    return table.select(columns.names)
+    return table.select(columns.names if names is None else names)
 
 
 def text_bounds(values: pa.LargeBinaryArray) -> Integers:

@@ -6,6 +6,7 @@ carry ``TIME`` and ``FIRING_WATERMARK`` for a window further downstream.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -75,6 +76,8 @@ class Program:
         processes_results: whether a process function follows the built-in aggregates.
         key_delay: where each key has a watermark of its own, the microseconds by which it stays behind the key's latest event
             time; ``None`` where all keys have one.
+        growing: the columns of rows that may become more from one run to the next: by the part of the description that has them,
+            the names that rows have them by, by their text.
         foresees_watermark: whether tasks know, before the shuffle, how far the watermark that finds their rows late may be.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
@@ -96,6 +99,7 @@ class Program:
     arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     processes_results: bool = False
     key_delay: int | None = None
+    growing: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False)
     foresees_watermark: bool = True
     engine: str = "reference"
     engine_reason: str = ""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.common.late_rows import DROPPED, REASON, WINDOWS_MISSED
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, pane_columns
 from windowpane.errors import InvalidSpecError
@@ -61,6 +62,7 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         InvalidSpecError: the function's columns collide with keys or window bounds, or have no schema.
     """
     function, values, main = _function(plan, types, row_columns)
+    value_types = pa.schema([types.columns.field(name) for name in values])
     program = Program(
         spec=plan.spec_with(function),
         keys=types.keys,
@@ -79,7 +81,8 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         order_by=plan.order_by,
         upstream=plan.upstream,
         aggregates=_resolved(plan.function.aggregates, types),
-        value_types=pa.schema([types.columns.field(name) for name in values]),
+        value_types=value_types,
+        growing={"columns": columns_by_text(value_types)},
         arrow=plan.function.arrow,
         processes_results=plan.function.process is not None,
         key_delay=plan.key_delay,
@@ -180,7 +183,6 @@ def _side_outputs(plan: WindowPlan, types: InputTypes, row_columns: Sequence[str
 
 
 def _description(plan: WindowPlan, types: InputTypes, program: Program) -> tuple[tuple[str, str], ...]:
-    seen = pa.schema([types.columns.field(name) for name in program.values])
     panes = {} if plan.panes.options == NO_PANES else {"panes": describe(plan.panes.options)}
     clocks = {} if plan.key_delay is None else {"watermark": "of each key"}
     return description(
@@ -195,5 +197,5 @@ def _description(plan: WindowPlan, types: InputTypes, program: Program) -> tuple
         allowed_lateness=f"{plan.settings.allowed_lateness} µs",
         function=plan.function.kind,
         aggregates=", ".join(f"{name} = {aggregate}" for name, aggregate in plan.function.aggregates) or "none",
-        columns=columns_text(seen) or "none",
+        columns=columns_text(program.value_types) or "none",
     )

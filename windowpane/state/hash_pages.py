@@ -185,6 +185,12 @@ class HashPages:
         """Put ``table`` in the place of a page; all of its rows belong there."""
         self._replace(position, table, self._page_rows)
 
+    def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Put what a function makes of each page in its place, and commit: rows of the same hashes."""
+        for position in range(len(self._pages)):
+            self.write(position, change(present(self.read(position), "there are pages")))
+        self.commit()
+
     def replace(self, positions: Sequence[int], table: pa.Table) -> None:
         """Put ``table`` in the place of a run of pages, neighbours in order; all of its rows belong there."""
         first, *others = positions

@@ -14,9 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import pyarrow as pa
-
-from windowpane.arrays.columns import column_text
 from windowpane.errors import ChangedPlanError
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
@@ -26,6 +23,9 @@ _KEY, _KIND = "header", "bucket-header"
 
 Parts = Mapping[str, str]
 """The parts of a description, by name."""
+
+Growing = Mapping[str, Mapping[str, str]]
+"""The columns that may become more from one run to the next: by part, what state calls each, by its text there."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class BucketHeader:
         store: BlobStore,
         description: tuple[tuple[str, str], ...],
         accepts: Callable[[Parts, Parts], bool] | None = None,
-        growing: Mapping[str, pa.Schema] = MappingProxyType({}),
+        growing: Growing = MappingProxyType({}),
     ) -> BucketHeader:
         """Return the bucket's header, a fresh one if it has none.
 
@@ -66,7 +66,7 @@ class BucketHeader:
             store: the bucket's state.
             description: the parts of the program that reads it.
             accepts: whether a program with the second parts can use the state of one with the first parts.
-            growing: by part, the columns of rows that may have become more.
+            growing: the columns of rows that may have become more.
 
         Raises:
             ChangedPlanError: another program wrote the state.
@@ -89,15 +89,14 @@ class BucketHeader:
         store.put(_KEY, frame(_KIND, json.dumps(body).encode()))
 
 
-def _added(was: str, columns: pa.Schema) -> frozenset[str] | None:
+def _added(was: str, columns: Mapping[str, str]) -> frozenset[str] | None:
     """Return the columns that are not in a text of columns, which has the others in their order; ``None`` if it has more."""
     added = []
-    for column in columns:
-        text = column_text(column)
+    for text, name in columns.items():
         if was == text or was.startswith(f"{text}, "):
             was = was[len(text) + 2 :]
         else:
-            added.append(column.name)
+            added.append(name)
     return None if was else frozenset(added)
 
 

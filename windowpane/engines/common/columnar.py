@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays.columns import flat
+from windowpane.arrays.columns import flat, padded
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.nested_keys.reading import decoded_keys
@@ -129,6 +129,17 @@ def with_plain_keys(program: Program, rows: pa.Table) -> pa.Table:
         if pa.types.is_floating(rows[name].type):
             rows = rows.set_column(rows.column_names.index(name), name, canonical(rows[name]))
     return rows
+
+
+def with_added_columns(program: Program, fold: GroupedFold, held: pa.Table) -> pa.Table:
+    """Return what is held of rows for a function on Arrow tables, with NULL in columns that they did not have.
+
+    Partials of a function's own are as the function made them.
+    """
+    if fold.columns[0] not in held.column_names:  # elements, which wait for an evictor
+        return padded(held, program.value_types, list(dict.fromkeys([*key_names(program), *program.values, *held.column_names])))
+    rows = fold.aggregates[0]
+    return rows.padded(held, program.value_types) if isinstance(rows, KeptRows) else held
 
 
 def folding_combiner(program: Program, fold: GroupedFold, fold_rows: Callable[[pa.Table], pa.Table], **options: Any) -> Combiner:

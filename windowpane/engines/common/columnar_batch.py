@@ -8,13 +8,16 @@ machine's for all: no rows are taken before it has advanced.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.common.arrival import TaskNumbers, in_order, numbered
 from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.columnar import with_added_columns
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results
 from windowpane.engines.program import MAIN, Program, Upstream
@@ -24,6 +27,13 @@ from windowpane.hidden_columns import FIRING_WATERMARK
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.windows import Window
+
+
+class Rewritable(Protocol):
+    """Tables in state."""
+
+    def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Put what a function makes of each in its place."""
 
 
 class ColumnarBatch(ABC):
@@ -41,7 +51,7 @@ class ColumnarBatch(ABC):
         self.program = program
         self.fold = fold
         self.store = store
-        self.header = BucketHeader.read(store, program.description)
+        self.header = BucketHeader.read(store, program.description, growing=program.growing)
         self.watermark, self.now = self.header.watermark, self.header.processing_time
         self._arrivals = self.header.arrivals
         self.results = Results(program, fold)
@@ -61,6 +71,12 @@ class ColumnarBatch(ABC):
             self._take_from_window(arrived)
             self._advance_watermark(clock.watermark)
         return self.close()
+
+    def widen(self, *held: Rewritable) -> None:
+        """Put NULL into columns that rows have got since they were held, where functions on Arrow tables see them."""
+        if self.header.added and self.program.arrow is not None:
+            for each in held:
+                each.rewrite(partial(with_added_columns, self.program, self.fold))
 
     @abstractmethod
     def on_watermark(self, before: int) -> None:

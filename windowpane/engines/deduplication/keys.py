@@ -13,7 +13,13 @@ from windowpane.kernels.keys.key_codes import key_hashes
 
 def key_columns(program: DeduplicationProgram, rows: pa.Table) -> dict[str, pa.ChunkedArray]:
     """Return the key of each row, by hidden names; nested values as bytes."""
-    return {hidden(f"key_of_run_{number}"): hashable_key(name, rows[name]) for number, name in enumerate(program.keys)}
+    named = zip(key_names(program), program.keys, strict=True)
+    return {hidden_name: hashable_key(name, rows[name]) for hidden_name, name in named}
+
+
+def key_names(program: DeduplicationProgram) -> list[str]:
+    """Return the hidden names of the keys."""
+    return [hidden(f"key_of_run_{number}") for number in range(len(program.keys))]
 
 
 def hashes_of(keys: pa.Table) -> Unsigned:

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import padded
 from windowpane.engines.deduplication.changes import Runs, changelog
-from windowpane.engines.deduplication.keys import hashes_of, key_columns
+from windowpane.engines.deduplication.keys import hashes_of, key_columns, key_names
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.hidden_columns import END, HASH, START, TIME
 from windowpane.kernels.keys.key_codes import key_codes
@@ -31,6 +32,7 @@ class LastRows:
     def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
         """Open the state."""
         self._program = program
+        self._names = [HASH, *key_names(program), START, END, *program.passed]
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
 
     @property
@@ -57,8 +59,8 @@ class LastRows:
         """Return rows as runs of one row each: hash, key, start and end, then the rows themselves."""
         keys = pa.table(key_columns(self._program, rows))
         passed = rows.select(self._program.passed).columns
-        names = [HASH, *keys.column_names, START, END, *self._program.passed]
-        return pa.table([pa.array(hashes_of(keys)), *keys.columns, rows[TIME], rows[TIME], *passed], names=names)
+        columns = [pa.array(hashes_of(keys)), *keys.columns, rows[TIME], rows[TIME], *passed]
+        return pa.table(columns, names=self._names)
 
     def _step(
         self,
@@ -71,7 +73,8 @@ class LastRows:
     ) -> None:
         """Let rows meet what some pages hold, and write what these hold then."""
         self._pages.prefetch(positions)
-        pages = [page for position in positions if (page := self._pages.read(position)) is not None]
+        read = (self._pages.read(position) for position in positions)
+        pages = [padded(page, self._program.columns, self._names) for page in read if page is not None]
         held = pa.concat_tables(pages).combine_chunks() if pages else None
         if held is not None:
             held = held.filter(pc.greater(held[END], forgotten))

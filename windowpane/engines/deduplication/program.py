@@ -20,6 +20,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.lateness import horizon
@@ -72,9 +73,9 @@ class DeduplicationProgram:
     description: tuple[tuple[str, str], ...] = ()
 
     @property
-    def growing(self) -> Mapping[str, pa.Schema]:
-        """The columns that may become more from one run to the next: of first rows, the state has the keys alone."""
-        return {"columns": self.columns} if self.keep is Keep.FIRST else {}
+    def growing(self) -> Mapping[str, Mapping[str, str]]:
+        """The columns that may become more from one run to the next."""
+        return {"columns": columns_by_text(self.columns)}
 
     @property
     def main_schema(self) -> pa.Schema:

@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
@@ -150,9 +151,9 @@ class JoinProgram:
         return pa.schema([*(bounds if isinstance(self.match, WindowMatch) else ()), *columns, *changes, *system])
 
     @property
-    def growing(self) -> Mapping[str, pa.Schema]:
+    def growing(self) -> Mapping[str, Mapping[str, str]]:
         """The columns of each side that may become more from one run to the next."""
-        return {"left columns": self.left.columns, "right columns": self.right.columns}
+        return {f"{side} columns": columns_by_text(of.columns) for side, of in self.sides.items()}
 
     def late_schema(self, side: Side) -> pa.Schema:
         """The late rows of a side: as they arrived, and their outcome."""

@@ -13,6 +13,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
@@ -94,9 +95,9 @@ class OverProgram:
     description: tuple[tuple[str, str], ...] = ()
 
     @property
-    def growing(self) -> Mapping[str, pa.Schema]:
+    def growing(self) -> Mapping[str, Mapping[str, str]]:
         """The columns that may become more from one run to the next."""
-        return {"columns": self.columns}
+        return {"columns": columns_by_text(self.columns)}
 
     @property
     def main_schema(self) -> pa.Schema:

@@ -23,6 +23,7 @@ class EndedPanesBatch(ColumnarBatch):
         self._keys = key_names(program)
         self._windows = PaneWindows(self)
         self._panes = PaneStore(store, self._keys, self._windows.is_global)
+        self.widen(self._panes)
         self._open = self.header.open_windows
 
     @abstractmethod

@@ -10,7 +10,7 @@ Who may mutate: the engine of the bucket, once a batch: read segments, write the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -79,6 +79,10 @@ class PaneStore:
             self._log.append(segment, part)
         if self.is_global:
             self._grow()
+
+    def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Put what a function makes of the rows that some batch wrote of a segment in their place."""
+        self._log.rewrite(change)
 
     def drop(self, segment: int) -> None:
         """Forget a segment."""

@@ -143,6 +143,7 @@ class _Batch(ColumnarBatch):
         self._windows = PaneWindows(self)
         self._refines_each = rule.by_event_time and program.spec.refines_each and not self._windows.is_global
         self._contents = _contents(program, fold, store, self._keys)
+        self.widen(self._contents)
         self._fire_times = None if rule.interval is None else FireTimes(store, self._keys, rule.interval)
 
     # The clocks.

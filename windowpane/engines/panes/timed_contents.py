@@ -8,6 +8,7 @@ writes those that remain.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import Protocol
 
@@ -82,6 +83,10 @@ class TimedContents(ABC):
             self._log.replace(end, rows)
         elif rows is not None:
             self._log.drop(end)
+
+    def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Put what a function makes of each chunk in its place."""
+        self._log.rewrite(change)
 
     def drop(self, end: int) -> None:
         """Forget a window."""

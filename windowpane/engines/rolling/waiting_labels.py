@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.arrays.columns import columns_by_text, padded
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.nested_keys.writing import hashable_key
@@ -73,7 +74,8 @@ class _Batch:
         self._program = program
         self._answering = answering
         self._store = store
-        self._header = BucketHeader.read(store, program.description)
+        growing = {"labels": columns_by_text(program.labels)}
+        self._header = BucketHeader.read(store, program.description, growing=growing)
         self._arrivals = self._header.arrivals
         self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, PAGE_ROWS.value)
         self._patience = max(window.hop for window in program.spec.windows)
@@ -122,7 +124,9 @@ class _Batch:
     def _step(self, positions: Sequence[int], rows: pa.Table | None, numbers: Integers, is_run: bool) -> None:
         """Answer the labels that are due in some pages, and write those that wait then."""
         self._pages.prefetch(positions)
-        tables = [page for position in positions if (page := self._pages.read(position)) is not None]
+        pages = (self._pages.read(position) for position in positions)
+        names = [*self._held_columns, PARTITION, POSITION, HASH]
+        tables = [padded(page, self._program.labels, names) for page in pages if page is not None]
         if rows is not None and len(numbers):
             tables.append(rows.take(pa.array(numbers)))
         if not tables:

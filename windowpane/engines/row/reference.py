@@ -59,19 +59,21 @@ class ReferenceEngine:
 class AddedColumns:
     """Makes rows in state that were written before their source had all the columns of now such rows: they get NULL in those.
 
-    Functions of users see whole rows, and keep them as they like: a dict that has exactly the columns of before is such a row.
+    Functions of users see whole rows, and keep them as they like: a dict that has exactly the columns of before is such a row. So
+    is a result that has columns of the rows.
     """
 
-    def __init__(self, added: frozenset[str], columns: Sequence[str]) -> None:
-        """Take the columns that were added, and all columns in their order."""
-        self.columns = columns
-        self._before = {*columns} - added
+    def __init__(self, added: frozenset[str], *rows: Sequence[str]) -> None:
+        """Take the columns that were added, and all columns of each kind of row, in their order; first those of the input."""
+        self.columns = rows[0]
+        self._rows = {frozenset(names) - added: names for names in rows}
 
     def __call__(self, held: Any) -> Any:
         """Return what state holds, a value or a list of elements, with the columns of now."""
         if isinstance(held, dict):
-            if held.keys() == self._before:
-                return {name: held.get(name) for name in self.columns}
+            names = self._rows.get(frozenset(held))
+            if names is not None:
+                return {name: held.get(name) for name in names}
             return {key: self(value) for key, value in held.items()}
         if isinstance(held, TimestampedValue):
             return dataclasses.replace(held, value=self(held.value))
@@ -86,11 +88,11 @@ class WindowBatch:
     def __init__(self, program: Program, store: BlobStore, make_state: Callable[[SortedPages], KeyedState]) -> None:
         self._program = program
         self._store = store
-        self._header = BucketHeader.read(store, program.description, growing={"columns": program.value_types})
+        self._header = BucketHeader.read(store, program.description, growing=program.growing)
         self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
         self._state = make_state(self._pages[0])
         if self._header.added:
-            self._state.rewrite(self.added_columns(self._header.added, program.values))
+            self._state.rewrite(self.added_columns(self._header.added, program.values, program.main.names))
         self._timers = self._timer_service()
         self._timers.restore_clocks(self._header.watermark, self._header.processing_time)
         self._collector = OutputCollector(program, self._timers)

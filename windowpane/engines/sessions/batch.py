@@ -70,6 +70,7 @@ class SessionBatch(ColumnarBatch):
             self.results = Results(program, evictions.results_fold)
         self._rule, self._steps = step.rule, step
         self._pages = HashPages(store, "p", self._hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
+        self.widen(self._pages)
         self._moved: tuple[int, int] | None = None
         self._fired: list[pa.Table] = []
         self._refired: list[pa.Table] = []

@@ -183,6 +183,7 @@ class _Batch(ColumnarBatch):
         self._engine = engine
         self._log = SegmentLog(store, "s")
         self._at_end = SegmentLog(store, "a")
+        self.widen(self._log, self._at_end)
         self._slices = staggered(engine.slices, engine.program.spec.assigner, store, None)
         self._purges = engine.program.spec.purges
         self._merged: dict[int, pa.Table] = {}

@@ -6,8 +6,9 @@ how many panes there were; where panes are taken back, the partials of the last 
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +52,12 @@ class Panes(NamedTuple):
     filled: Mask
     partials: pa.Table
     shown: Shown
+
+
+def with_added_columns(change: Callable[[Any], Any], held: pa.Table) -> pa.Table:
+    """Return the rows of panes with what a function makes of the values that triggers keep."""
+    standings = [pickle.dumps(change(pickle.loads(each)), protocol=5) for each in held[STANDING].to_pylist()]
+    return held.set_column(held.column_names.index(STANDING), STANDING, pa.array(standings, pa.binary()))
 
 
 class PaneState:

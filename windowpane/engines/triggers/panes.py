@@ -16,9 +16,10 @@ from windowpane.engines.panes.panes import Elements, PaneWindows
 from windowpane.engines.panes.touched import TouchedPanes, touched_panes
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
+from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.triggers.asked_rows import AskedRows
 from windowpane.engines.triggers.pane_results import NONE, OF_CONTENTS, OF_NOTHING, Firings, PaneResults, Shown
-from windowpane.engines.triggers.pane_state import Panes, PaneState
+from windowpane.engines.triggers.pane_state import Panes, PaneState, with_added_columns
 from windowpane.engines.triggers.standings import (
     FIRES,
     IS_CLEARED,
@@ -68,6 +69,8 @@ class TriggeredPanes(TriggeredBatch):
         super().__init__(program, fold, store)
         self._windows = PaneWindows(self)
         self._state = PaneState(program, fold, store, self._standings, self.header.open_windows)
+        if self.header.added:
+            self._state.rows.rewrite(partial(with_added_columns, AddedColumns(self.header.added, program.values)))
         self._put_out = PaneResults(self.results, program.spec.panes)
 
     # The clocks.

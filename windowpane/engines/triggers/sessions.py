@@ -12,6 +12,7 @@ back.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,10 +26,11 @@ from windowpane.engines.panes.store import PaneStore
 from windowpane.engines.panes.touched import BatchKeys
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
+from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.engines.triggers.due_timers import DueTimers
 from windowpane.engines.triggers.pane_results import OF_NOTHING
-from windowpane.engines.triggers.pane_state import SHOWN, STANDING
+from windowpane.engines.triggers.pane_state import SHOWN, STANDING, with_added_columns
 from windowpane.engines.triggers.session_walk import Entry, Numbers, Row, Session, SessionWalk
 from windowpane.engines.triggers.triggered_batch import TriggeredBatch
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, SEGMENT, START, TIME, hidden
@@ -68,6 +70,8 @@ class TriggeredSessions(TriggeredBatch):
         super().__init__(program, fold, store)
         self._options = program.spec.panes
         self._panes = PaneStore(store, self._keys, is_global=True)
+        if self.header.added:
+            self._panes.rewrite(partial(with_added_columns, AddedColumns(self.header.added, program.values)))
         self._put_out = PaneStore(store, self._keys, is_global=True, name="w") if self._options.retracts else None
         self._due = DueTimers(store)
         self._open = self.header.open_windows

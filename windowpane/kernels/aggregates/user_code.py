@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays.columns import flat
+from windowpane.arrays.columns import flat, padded
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.collecting import CollectList
+from windowpane.kernels.aggregates.valued.lists import Lists
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.windowing.arrow.calls import partials_of, results_of
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction
@@ -55,3 +56,10 @@ class KeptRows(CollectList):
 
     def values_of(self, rows: pa.Table) -> pa.Array:
         return pa.StructArray.from_arrays([flat(rows[slot]) for slot in self.slots], self.slots)
+
+    def padded(self, partials: pa.Table, types: pa.Schema) -> pa.Table:
+        """Return partials whose rows lack columns of ``types``, with NULL in these."""
+        kept = Lists.of(partials[self.columns[0]])
+        rows = padded(pa.Table.from_struct_array(kept.values), pa.schema([types.field(slot) for slot in self.slots]))
+        lists = Lists(self.values_of(rows), kept.offsets).to_arrow()
+        return partials.set_column(partials.column_names.index(self.columns[0]), self.columns[0], lists)

@@ -153,11 +153,11 @@ def build_point_in_time(
     if heartbeat is not None:
         rows.append(F.col(quoted(heartbeat)).alias(_HEARTBEAT))
     of_labels = [F.col(quoted(key)).alias(hidden(f"key_{number}")) for number, key in enumerate(on)]
-    of_labels += [F.col(quoted(name)).alias(hidden(f"label_{number}")) for number, name in enumerate(labels.columns)]
+    of_labels += [F.col(quoted(name)).alias(hidden(f"label_{name}")) for name in labels.columns]
     of_labels += [F.col(quoted(time)).alias(_EVENT_TIME), F.lit(True).alias(IS_LABEL)]
     both = source.watermarked.select(*rows).unionByName(labels.select(*of_labels), allowMissingColumns=True)
     keys = tuple(hidden(f"key_{number}") for number in range(len(on)))
-    carried = tuple(hidden(f"label_{number}") for number in range(len(labels.columns)))
+    carried = tuple(hidden(f"label_{name}") for name in labels.columns)
     key_fields = T.StructType([both.schema[name] for name in keys])
     spec = request.spec(calls, RollingEmit.BATCH)
     plan = RollingPlan(request, spec, event_time, labels=_labels_text(time, inclusive, known_at))
