@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import windowpane as wp
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.errors import ChangedPlanError
 from windowpane.state.memory import MemoryBlobStore
 

@@ -12,7 +12,7 @@ import pytest
 
 import windowpane
 from tests.state.test_codec import of_version
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.slicing import slices_of
 from windowpane.engines.common.staggering import staggered
 from windowpane.engines.deduplication.kept_keys import KeptKeys

@@ -15,8 +15,8 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.arrival import TaskNumbers, in_order, numbered
-from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.columnar import with_added_columns
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results

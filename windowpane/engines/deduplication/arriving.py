@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.program import Upstream

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.deduplication.arriving import arriving, clocks, refuse_null_times
 from windowpane.engines.deduplication.first import FirstRows
 from windowpane.engines.deduplication.last import LastRows

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.deduplication.arriving import arriving, clocks, refuse_null_times
 from windowpane.engines.deduplication.program import LATE, DeduplicationProgram, Keep

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.join.pairs import fulfilling, results
 from windowpane.engines.join.pieces import Pieces, Tables
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import padded
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.join.pairs import fulfilling, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of

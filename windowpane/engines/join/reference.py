@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.late_rows import DROPPED
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name

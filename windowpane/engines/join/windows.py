@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import columns_by_text
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.common.staggering import staggered
 from windowpane.engines.join.grouping import CoGroup, GroupedRows, GroupedTables, Names

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.program import MAIN, Upstream

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.arrivals import Arrivals
 from windowpane.engines.over.changes import net_changes

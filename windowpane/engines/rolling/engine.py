@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.growth import Growth, growth_of

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.common.bucket_header import Parts
+from windowpane.engines.batch.header import Parts
 from windowpane.engines.rolling.held import Keys, Pieces
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.kernels.rolling.pieces import PieceFeatures

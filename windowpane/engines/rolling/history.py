@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import HistoryAfterStartError
 from windowpane.hidden_columns import TIME

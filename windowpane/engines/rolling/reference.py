@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import key_values, python_keys, python_rows
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import columns_by_text, padded
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine

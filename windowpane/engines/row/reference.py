@@ -20,9 +20,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
-from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
