@@ -152,6 +152,25 @@ class HashPages:
             numbers = np.flatnonzero(np.isin(located, positions)) if len(positions) < count else np.arange(len(hashes))
             yield positions, numbers, is_dense
 
+    def each(self, hashes: Unsigned, now: int, most: int, step: Callable[[pa.Table | None, Integers], pa.Table | None]) -> None:
+        """Read the pages of some hashes, and those that are due, put in their place what ``step`` makes of them, and commit.
+
+        Args:
+            hashes: those of arriving rows.
+            now: the instant up to which pages are due.
+            most: about so many live and arriving rows are in a step.
+            step: takes the rows of some pages, ``None`` for none, and the numbers of the hashes that belong there; returns the
+                rows that are there then, ``None`` where they stay as they are.
+        """
+        for positions, numbers, is_run in self.steps(hashes, now, most):
+            self.prefetch(positions)
+            pages = [page for position in positions if (page := self.read(position)) is not None]
+            held = pa.concat_tables(pages, promote_options="default").combine_chunks() if pages else None
+            table = step(held, numbers)
+            if table is not None:
+                self.put(positions, table, is_run)
+        self.commit()
+
     def put(self, positions: Sequence[int], table: pa.Table, is_run: bool) -> None:
         """Put ``table`` in the place of pages of a step; all of its rows belong there."""
         if is_run:

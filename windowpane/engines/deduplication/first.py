@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.engines.batch.driver import Left
+from windowpane.engines.deduplication.batch import DeduplicationBatch
 from windowpane.engines.deduplication.kept_keys import KeptKeys
 from windowpane.engines.deduplication.keys import hashes_of, key_columns
 from windowpane.engines.deduplication.program import DeduplicationProgram
@@ -19,38 +21,29 @@ from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
 
 
-class FirstRows:
+class FirstRows(DeduplicationBatch):
     """One batch of a program that keeps the first row."""
 
     def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
         """Open the state."""
-        self._program = program
+        super().__init__(program, store)
         self._kept = KeptKeys(store)
 
-    @property
-    def held(self) -> int:
-        """The number of rows in state."""
-        return self._kept.rows
-
-    @property
-    def byte_size(self) -> int:
-        """The size of the state in bytes."""
-        return self._kept.byte_size
-
-    def take(self, rows: pa.Table | None, forgotten: int) -> tuple[list[pa.Table], int]:
-        """Return the first ones of rows in order of arrival, and how many are duplicates."""
+    def deduplicate(self, rows: pa.Table | None, forgotten: int) -> None:
+        """Emit the first ones of rows."""
         self._kept.forget(forgotten)
-        tables, duplicates = list[pa.Table](), 0
         if rows is not None:
-            kept = self._first(rows)
-            tables = [rows.select(self._program.passed).filter(pa.array(kept))]
-            duplicates = rows.num_rows - tables[0].num_rows
+            first = rows.select(self.program.passed).filter(pa.array(self._first(rows)))
+            self.emit(first.cast(self.program.main_schema))
+            self.count("duplicates", rows.num_rows - first.num_rows)
         self._kept.commit(forgotten)
-        return tables, duplicates
+
+    def close(self) -> Left:
+        return self.left(self._kept.rows, self._kept.byte_size)
 
     def _first(self, rows: pa.Table) -> Mask:
         """Return which rows are first ones, and keep their keys."""
-        keys = pa.table(key_columns(self._program, rows))
+        keys = pa.table(key_columns(self.program, rows))
         hashes, times = hashes_of(keys), rows[TIME].to_numpy()
         order = np.argsort(hashes)
         kept = np.ones(len(order), np.bool_)
@@ -59,7 +52,7 @@ class FirstRows:
         if len(numbers):
             both = pa.concat_tables([*held_keys, keys.take(pa.array(numbers))])
             codes, count = key_codes(both.columns, both.num_rows), len(held_times)
-            kept[numbers] = first_rows(codes[count:], times[numbers], codes[:count], held_times, self._program.within)
+            kept[numbers] = first_rows(codes[count:], times[numbers], codes[:count], held_times, self.program.within)
         new = order[kept[order]]
         self._kept.add(hashes[new], times[new], keys.take(pa.array(new)))
         return kept

@@ -9,14 +9,14 @@ something else, or when half of the runs of its page are such.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import padded
+from windowpane.engines.batch.driver import Left
+from windowpane.engines.deduplication.batch import DeduplicationBatch
 from windowpane.engines.deduplication.changes import Runs, changelog
 from windowpane.engines.deduplication.keys import hashes_of, key_columns, key_names
 from windowpane.engines.deduplication.program import DeduplicationProgram
@@ -26,78 +26,59 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
 
 
-class LastRows:
+class LastRows(DeduplicationBatch):
     """One batch of a program that keeps the last row."""
 
     def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
         """Open the state."""
-        self._program = program
+        super().__init__(program, store)
         self._names = [HASH, *key_names(program), START, END, *program.passed]
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
 
-    @property
-    def held(self) -> int:
-        """The number of runs in state."""
-        return self._pages.live
-
-    @property
-    def byte_size(self) -> int:
-        """The size of the state in bytes."""
-        return self._pages.byte_size
-
-    def take(self, rows: pa.Table | None, forgotten: int) -> tuple[list[pa.Table], int]:
-        """Return how rows, in order of arrival, change the last ones, and 0: every row is the last for a while."""
+    def deduplicate(self, rows: pa.Table | None, forgotten: int) -> None:
+        """Emit how rows change the last ones; none is a duplicate, since every row is the last for a while."""
         spans = None if rows is None else self._spans(rows)
+
+        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
+            if held is not None:
+                held = padded(held, self.program.columns, self._names).filter(pc.greater(held[END], forgotten))
+            if spans is None or not len(numbers):
+                return held
+            return self._met(held, spans if len(numbers) == spans.num_rows else spans.take(pa.array(numbers)))
+
         hashes = np.zeros(0, np.uint64) if spans is None else stored_hashes(spans)
-        out: list[pa.Table] = []
-        for positions, numbers, is_run in self._pages.steps(hashes, forgotten, STEP_ROWS.value):
-            self._step(positions, spans, numbers, is_run, forgotten, out)
-        self._pages.commit()
-        return out, 0
+        self._pages.each(hashes, forgotten, STEP_ROWS.value, step)
+
+    def close(self) -> Left:
+        return self.left(self._pages.live, self._pages.byte_size)
 
     def _spans(self, rows: pa.Table) -> pa.Table:
         """Return rows as runs of one row each: hash, key, start and end, then the rows themselves."""
-        keys = pa.table(key_columns(self._program, rows))
-        passed = rows.select(self._program.passed).columns
+        keys = pa.table(key_columns(self.program, rows))
+        passed = rows.select(self.program.passed).columns
         columns = [pa.array(hashes_of(keys)), *keys.columns, rows[TIME], rows[TIME], *passed]
         return pa.table(columns, names=self._names)
 
-    def _step(
-        self,
-        positions: Sequence[int],
-        arriving: pa.Table | None,
-        numbers: Integers,
-        is_run: bool,
-        forgotten: int,
-        out: list[pa.Table],
-    ) -> None:
-        """Let rows meet what some pages hold, and write what these hold then."""
-        self._pages.prefetch(positions)
-        read = (self._pages.read(position) for position in positions)
-        pages = [padded(page, self._program.columns, self._names) for page in read if page is not None]
-        held = pa.concat_tables(pages).combine_chunks() if pages else None
-        if held is not None:
-            held = held.filter(pc.greater(held[END], forgotten))
-        if arriving is not None and len(numbers):
-            spans = arriving if len(numbers) == arriving.num_rows else arriving.take(pa.array(numbers))
-            asked = _of_same_hash(held, spans) if held is not None else np.zeros(0, np.int64)
-            newest, replaced = self._meet(None if held is None else held.take(pa.array(asked)), spans, out)
-            if held is not None and len(replaced):
-                stays = np.ones(held.num_rows, np.bool_)
-                stays[asked[replaced]] = False
-                held = held.filter(pa.array(stays))
-            held = newest if held is None else pa.concat_tables([held, newest.select(held.column_names)])
-        if held is not None:
-            self._pages.put(positions, held, is_run)
+    def _met(self, held: pa.Table | None, spans: pa.Table) -> pa.Table:
+        """Return what some pages hold after rows have met what they held before."""
+        if held is None:
+            return self._meet(None, spans)[0]
+        asked = _of_same_hash(held, spans)
+        newest, replaced = self._meet(held.take(pa.array(asked)), spans)
+        if len(replaced):
+            stays = np.ones(held.num_rows, np.bool_)
+            stays[asked[replaced]] = False
+            held = held.filter(pa.array(stays))
+        return pa.concat_tables([held, newest.select(held.column_names)])
 
-    def _meet(self, held: pa.Table | None, spans: pa.Table, out: list[pa.Table]) -> tuple[pa.Table, Integers]:
-        """Return the runs that are new, and the numbers of the held ones that they replace."""
+    def _meet(self, held: pa.Table | None, spans: pa.Table) -> tuple[pa.Table, Integers]:
+        """Emit what changes; return the runs that are new, and the numbers of the held ones that they replace."""
         count = 0 if held is None else held.num_rows
         both = spans if held is None else pa.concat_tables([held.select(spans.column_names), spans])
-        keys = [both[name] for name in both.column_names[1 : 1 + len(self._program.keys)]]
+        keys = [both[name] for name in both.column_names[1 : 1 + len(self.program.keys)]]
         codes = key_codes(keys, both.num_rows)
-        runs = Runs.of(codes, both[START].to_numpy(), both[END].to_numpy(), count, self._program.within)
-        out.append(changelog(runs, both, self._program))
+        runs = Runs.of(codes, both[START].to_numpy(), both[END].to_numpy(), count, self.program.within)
+        self.emit(changelog(runs, both, self.program).cast(self.program.main_schema))
         newest = both.take(pa.array(runs.newest))
         return newest.set_column(newest.column_names.index(START), START, pa.array(runs.starts)), runs.held
 

@@ -1,0 +1,209 @@
+"""The driver of a batch: it opens the state of a bucket, lets rows and clocks do their work, and writes the header.
+
+An engine is a subclass, which says what it does with the rows of a bucket between two clocks. ``BucketBatch`` has both clocks of
+the batch at once. In an ``OrderedBatch`` they advance one by one, around the rows, in Flink's order::
+
+    a source feeds the bucket     watermark, made from earlier rows | processing time | rows
+    an operator feeds it          processing time | rows, under the watermark of the batch before | watermark
+
+Rows of a source are late under the watermark of their batch, those of an operator under that of the batch before. No clock goes
+back. Who may mutate: the engine, once a batch; the header is written last. Recovery: read it back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from types import MappingProxyType
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from windowpane.arrays import Mask
+from windowpane.engines.batch.header import BucketHeader, Growing, Parts
+from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.state.blob_store import BlobStore
+
+LATE = MAIN + 1
+"""Number of the late output of programs that have no other side output."""
+
+
+class BucketProgram(Protocol):
+    """What the driver reads of a program."""
+
+    @property
+    def description(self) -> tuple[tuple[str, str], ...]:
+        """The parts a restart compares, by name."""
+
+    @property
+    def upstream(self) -> Upstream:
+        """Where rows come from."""
+
+
+P = TypeVar("P", bound=BucketProgram)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a batch leaves in its bucket.
+
+    Args:
+        open_windows: windows, keys or rows that wait for a clock.
+        state_bytes: the size of the state.
+        is_idle: whether no clock could change anything in a bucket that a source feeds; ``None``: where nothing waits.
+        next_processing_time: the earliest timer of the clock, ``None`` if there is none.
+        gauges: further counters of the state.
+    """
+
+    open_windows: int
+    state_bytes: int
+    is_idle: bool | None = None
+    next_processing_time: int | None = None
+    gauges: Mapping[str, int] = field(default_factory=dict)
+
+
+class BucketBatch(ABC, Generic[P]):
+    """One batch of one bucket.
+
+    Attributes:
+        header: what the batch before left.
+        before: the watermark of the batch before; ``watermark`` is the present one.
+        now: the processing time.
+        arrivals: how many rows were numbered by arrival.
+        raw_rows: rows that are in state one by one, where an engine counts them.
+        outputs: what is emitted: numbers of outputs and rows.
+        counts: counters of the batch by name.
+    """
+
+    counters: ClassVar[type[Counters]] = Counters
+
+    def __init__(
+        self,
+        program: P,
+        store: BlobStore,
+        growing: Growing = MappingProxyType({}),
+        accepts: Callable[[Parts, Parts], bool] | None = None,
+    ) -> None:
+        """Read the header.
+
+        Raises:
+            ChangedPlanError: another program wrote the state.
+        """
+        self.program = program
+        self.store = store
+        self.header = BucketHeader.read(store, program.description, accepts, growing)
+        self.before = self.watermark = self.header.watermark
+        self.now = self.header.processing_time
+        self.arrivals, self.raw_rows = self.header.arrivals, self.header.raw_rows
+        self.outputs: list[tuple[int, pa.Table]] = []
+        self.counts: dict[str, int] = {}
+
+    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run the batch."""
+        self.watermark, self.now = max(self.before, clock.watermark), max(self.now, clock.processing_time)
+        self.work([table for table in tables if table.num_rows])
+        return self.ended()
+
+    @abstractmethod
+    def work(self, tables: list[pa.Table]) -> None:
+        """Take rows, none of the tables empty, and do what the clocks say."""
+
+    @abstractmethod
+    def close(self) -> Left:
+        """Write the state but for the header."""
+
+    @property
+    def is_source(self) -> bool:
+        """Whether a source feeds the bucket."""
+        return self.program.upstream is Upstream.SOURCE
+
+    @property
+    def late_under(self) -> int:
+        """The watermark that the rows of the batch are late under."""
+        return self.watermark if self.is_source else self.before
+
+    def punctual(self, rows: pa.Table, is_late: Mask, late_schema: pa.Schema | None) -> pa.Table | None:
+        """Return the rows that are not late, ``None`` for none; count and emit the others."""
+        if not is_late.any():
+            return rows
+        late, rest = rows.filter(pa.array(is_late)), rows.filter(pa.array(~is_late)).combine_chunks()
+        self.count("late_elements", late.num_rows)
+        self.count("late_dropped", late.num_rows)
+        if late_schema is not None:
+            self.outputs.append((LATE, late.select(late_schema.names).cast(late_schema)))
+        return rest if rest.num_rows else None
+
+    def emit(self, results: pa.Table) -> None:
+        """Emit rows of the main output, and count them as firings."""
+        if results.num_rows:
+            self.outputs.append((MAIN, results))
+            self.count("firings", results.num_rows)
+
+    def count(self, name: str, number: int) -> None:
+        """Add to a counter."""
+        self.counts[name] = self.counts.get(name, 0) + number
+
+    def ended(self) -> BucketOutput:
+        """Write the state, and return what was emitted."""
+        left = self.close()
+        self.write_header(left.open_windows)
+        gauges = {"open_windows": left.open_windows, "state_bytes": left.state_bytes, **left.gauges}
+        counters = self.counters(**self.counts | gauges)
+        is_idle = self.is_source and not left.open_windows if left.is_idle is None else left.is_idle
+        return BucketOutput(self.tables(), counters, is_idle, left.next_processing_time)
+
+    def tables(self) -> Sequence[tuple[int, pa.Table]]:
+        """Return what is emitted, by output, the main one first."""
+        return sorted(self.outputs, key=itemgetter(0))
+
+    def write_header(self, open_windows: int) -> None:
+        """Write the header."""
+        replace(
+            self.header,
+            description=self.program.description,
+            watermark=self.watermark,
+            processing_time=self.now,
+            open_windows=open_windows,
+            arrivals=self.arrivals,
+            raw_rows=self.raw_rows,
+        ).write(self.store)
+
+
+class OrderedBatch(BucketBatch[P]):
+    """A batch whose clocks advance around its rows; ``watermark`` and ``now`` are the present ones."""
+
+    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        filled = [table for table in tables if table.num_rows]
+        if self.is_source:
+            self.advance_watermark(clock.watermark)
+            self.advance_processing_time(clock.processing_time)
+            self.work(filled)
+        else:
+            self.advance_processing_time(clock.processing_time)
+            self.work(filled)
+            self.advance_watermark(clock.watermark)
+        return self.ended()
+
+    def advance_watermark(self, watermark: int) -> None:
+        """Advance the watermark; one that is behind changes nothing."""
+        before, self.watermark = self.watermark, max(watermark, self.watermark)
+        self.on_watermark(before)
+
+    def advance_processing_time(self, time: int) -> None:
+        """Advance the clock; one that was set back fires nothing: timers of the instant that it was have to wait."""
+        if time >= self.now:
+            before, self.now = self.now, time
+            self.on_processing_time(before)
+
+    @property
+    def late_under(self) -> int:
+        return self.watermark
+
+    def on_watermark(self, before: int) -> None:
+        """React to the watermark, which was ``before``."""
+
+    def on_processing_time(self, before: int) -> None:
+        """React to the processing time, which was ``before``."""

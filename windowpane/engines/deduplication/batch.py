@@ -1,0 +1,54 @@
+"""What both engines of deduplication do with a batch before its rows are compared: order, times, late rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.batch.driver import BucketBatch, Left
+from windowpane.engines.common.arrival import ordered
+from windowpane.engines.common.rows import python_keys
+from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.errors import MissingEventTimeError
+from windowpane.hidden_columns import TIME
+from windowpane.state.blob_store import BlobStore
+
+
+class DeduplicationBatch(BucketBatch[DeduplicationProgram]):
+    """One batch of one bucket."""
+
+    def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
+        """Read the header."""
+        super().__init__(program, store, program.growing)
+
+    def work(self, tables: list[pa.Table]) -> None:
+        program, rows = self.program, ordered(tables, self.program.order_by)
+        limit = program.horizon(self.late_under, self.now)
+        if rows is not None:
+            if not program.is_event_time:
+                now = pa.array(np.full(rows.num_rows, self.now, np.int64))
+                rows = rows.set_column(rows.column_names.index(TIME), TIME, now)
+            refuse_null_times(program, rows)
+            rows = self.punctual(rows, rows[TIME].to_numpy() <= limit, program.late_schema if program.has_late_output else None)
+        self.deduplicate(rows, program.forgotten(limit))
+
+    @abstractmethod
+    def deduplicate(self, rows: pa.Table | None, forgotten: int) -> None:
+        """Take rows, in order of arrival, none of them late; rows at or below ``forgotten`` are near to none of these."""
+
+    def left(self, rows: int, state_bytes: int) -> Left:
+        """Return what the batch leaves: rows that are in state."""
+        return Left(rows, state_bytes, None if self.program.is_event_time else self.is_source)
+
+
+def refuse_null_times(program: DeduplicationProgram, rows: pa.Table) -> None:
+    """Refuse a row without an event time, by name.
+
+    Raises:
+        MissingEventTimeError: there is one.
+    """
+    if rows[TIME].null_count:
+        row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
+        raise MissingEventTimeError(python_keys(row, program.keys)[0], "deduplication goes")
