@@ -24,9 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.growth import Growth, growth_of
 from windowpane.engines.rolling.held import (
@@ -42,9 +41,9 @@ from windowpane.engines.rolling.held import (
 )
 from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
 from windowpane.engines.rolling.moments import FAR, due_ticks, set_looks
-from windowpane.engines.rolling.program import AS_OF, LATE, RollingCounters, RollingProgram
+from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram
 from windowpane.engines.rolling.reference import refuse_null_times
-from windowpane.errors import MistakeError, TimestampOverflowError
+from windowpane.errors import MistakeError, TimestampOverflowError, present
 from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
 from windowpane.kernels.keys.codes import is_nested
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
@@ -106,107 +105,73 @@ class _Arrived:
     pieces: Pieces
 
 
-class _Batch:
-    """One batch of one bucket: state opened, run, written back."""
+class _Batch(BucketBatch[RollingProgram]):
+    counters = RollingCounters
 
     def __init__(self, engine: RollingEngine, store: BlobStore) -> None:
-        self._program = engine.program
-        self._spec = engine.program.spec
-        self._features = engine.features
-        self._store = store
         program = engine.program
-        self._header = BucketHeader.read(store, program.description, lambda was, now: growth_of(program, was) is not None)
+        super().__init__(program, store, accepts=lambda was, now: growth_of(program, was) is not None)
+        self._spec = program.spec
+        self._features = engine.features
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_KEYS.value, DENSE_KEYS.value)
-        self._before = self._header.watermark
-        self._raw_rows = self._header.raw_rows
         self._out: list[pa.Table] = []
-        self._by_tick = 0
-        self._before_cut = 0
-        if self._header.description != program.description:
-            self._grow(growth_of(program, dict(self._header.description)))
+        if self.header.description != program.description:
+            self._grow(present(growth_of(program, dict(self.header.description)), "the header was accepted"))
 
-    def _grow(self, growth: Growth | None) -> None:
+    def _grow(self, growth: Growth) -> None:
         """Write all pages as the program of now holds them, page by page."""
-        if growth is None:
-            raise MistakeError("the header was accepted")
-        for position in range(len(self._pages)):
-            page = self._pages.read(position)
-            if page is not None:
-                keys, pieces = growth.of(*of_held_table(page.combine_chunks()))
-                set_looks(self._spec, keys, pieces, np.ones(len(keys), np.bool_), self._before)
-                self._pages.put([position], held_table(keys, pieces), is_run=False)
-        self._pages.commit()
+
+        def grown(page: pa.Table) -> pa.Table:
+            keys, pieces = growth.of(*of_held_table(page.combine_chunks()))
+            set_looks(self._spec, keys, pieces, np.ones(len(keys), np.bool_), self.before)
+            return held_table(keys, pieces)
+
+        self._pages.rewrite(grown)
 
     def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
-        self._watermark = self._late_under = watermark_of(cut)
-        self._header = dataclasses.replace(self._header, cut=cut)
+        self.header = dataclasses.replace(self.header, cut=cut)
+        self.before = self.watermark = watermark_of(cut)
         rows = ordered(tables)
         if rows is not None:
             self._check_times(rows)
-            rows = rows.filter(pa.array(rows[TIME].to_numpy() > self._spec.horizon(self._late_under))).combine_chunks()
-        arrived = self._arrived(rows) if rows is not None and rows.num_rows else None
+            rows = self.punctual(rows, self._are_late(rows), None)
+        arrived = None if rows is None else self._arrived(rows)
         if arrived is not None:
-            for positions, numbers, is_run in self._pages.steps(arrived.keys.hashes, MIN, STEP_PIECES.value):
-                self._put_history(positions, arrived, numbers, is_run)
-            self._pages.commit()
-        self._write_header(MIN)
+            self._pages.each(arrived.keys.hashes, MIN, STEP_PIECES.value, lambda _, numbers: self._history(arrived, numbers))
+        self.write_header(self._pages.rows)
 
-    def _put_history(self, positions: Sequence[int], arrived: _Arrived, numbers: Integers, is_run: bool) -> None:
-        """Write keys of a history, none of which has been emitted."""
+    def _history(self, arrived: _Arrived, numbers: Integers) -> pa.Table:
+        """Return keys of a history, none of which has been emitted."""
         keys, pieces = _chosen(arrived, numbers)
         if pieces.waiting is not None:
             pieces.waiting[:] = 0
-        set_looks(self._spec, keys, pieces, np.ones(len(keys), np.bool_), self._watermark)
+        set_looks(self._spec, keys, pieces, np.ones(len(keys), np.bool_), self.watermark)
         pieces = self._coarser(keys, pieces)
-        self._raw_rows += single_pieces(self._spec, keys, pieces)
-        self._pages.put(positions, held_table(keys, pieces), is_run)
+        self.raw_rows += single_pieces(self._spec, keys, pieces)
+        return held_table(keys, pieces)
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        check_history(self._program, self._header)
-        self._watermark = max(self._before, self._program.limited(clock.watermark))
-        self._late_under = self._watermark if self._program.upstream is Upstream.SOURCE else self._before
-        rows, late = ordered(tables), None
+        check_history(self.program, self.header)
+        return super().run(tables, Clock(self.program.limited(clock.watermark), clock.processing_time))
+
+    def work(self, tables: list[pa.Table]) -> None:
+        rows = ordered(tables)
         if rows is not None:
             self._check_times(rows)
-            rows, self._before_cut = after_cut(rows, self._header)
-            is_late = rows[TIME].to_numpy() <= self._spec.horizon(self._late_under)
-            if is_late.any():
-                late, rows = rows.filter(pa.array(is_late)), rows.filter(pa.array(~is_late)).combine_chunks()
+            rows, skipped = after_cut(rows, self.header)
+            self.count("before_cut", skipped)
+            rows = self.punctual(rows, self._are_late(rows), self.program.late_columns)
         arrived = self._arrived(rows) if rows is not None and rows.num_rows else None
         hashes = np.zeros(0, np.uint64) if arrived is None else arrived.keys.hashes
-        for positions, numbers, is_run in self._pages.steps(hashes, self._watermark, STEP_PIECES.value):
-            self._step(positions, arrived, numbers, is_run)
-        self._pages.commit()
-        return self._output(late, clock)
+        self._pages.each(hashes, self.watermark, STEP_PIECES.value, lambda held, numbers: self._step(held, arrived, numbers))
+        for table in self._in_order():
+            self.emit(table)
+        self.count("emitted_by_row", self.counts.get("firings", 0) - self.counts.get("emitted_by_tick", 0))
 
-    def _output(self, late: pa.Table | None, clock: Clock) -> BucketOutput:
-        program, dropped = self._program, 0 if late is None else late.num_rows
-        keys, raw_rows = self._pages.rows, self._raw_rows
-        self._write_header(max(clock.processing_time, self._header.processing_time))
-        tables = [(MAIN, table) for table in self._in_order()]
-        if late is not None and program.late_columns is not None:
-            tables.append((LATE, late.select(program.late_columns.names)))
-        emitted = sum(table.num_rows for table in self._out)
-        counters = RollingCounters(
-            late_elements=dropped,
-            late_dropped=dropped,
-            firings=emitted,
-            open_windows=keys,
-            state_bytes=self._pages.byte_size,
-            before_cut=self._before_cut,
-            emitted_by_row=emitted - self._by_tick,
-            emitted_by_tick=self._by_tick,
-            keys=keys,
-            tiles=self._pages.live - raw_rows,
-            raw_rows=raw_rows,
-        )
-        return BucketOutput(tables, counters, not keys and program.upstream is Upstream.SOURCE)
-
-    def _write_header(self, processing_time: int) -> None:
-        description, keys, before = self._program.description, self._pages.rows, self._header
-        BucketHeader(description, self._watermark, processing_time, keys, cut=before.cut, raw_rows=self._raw_rows).write(
-            self._store
-        )
+    def close(self) -> Left:
+        keys = self._pages.rows
+        tiles = self._pages.live - self.raw_rows
+        return Left(keys, self._pages.byte_size, gauges={"keys": keys, "tiles": tiles, "raw_rows": self.raw_rows})
 
     def _in_order(self) -> list[pa.Table]:
         """Return what all steps emitted; ticks are in order."""
@@ -217,6 +182,10 @@ class _Batch:
 
     # The rows.
 
+    def _are_late(self, rows: pa.Table) -> Mask:
+        late: Mask = rows[TIME].to_numpy() <= self._spec.horizon(self.late_under)
+        return late
+
     def _check_times(self, rows: pa.Table) -> None:
         """Refuse rows without an event time, and those whose windows end beyond all time.
 
@@ -224,14 +193,14 @@ class _Batch:
             MissingEventTimeError: there is one without a time.
             TimestampOverflowError: there is one near the end of time.
         """
-        refuse_null_times(self._program, rows)
+        refuse_null_times(self.program, rows)
         times, reach = rows[TIME].to_numpy(), self._spec.reach + self._spec.step
         for time in (int(times.min()), int(times.max())):
             if not (MIN + reach < time < FAR - reach):
                 raise TimestampOverflowError(time, time - reach, time + reach)
 
     def _arrived(self, rows: pa.Table) -> _Arrived:
-        columns = [plain_key(rows[name]) for name in self._program.key_columns]
+        columns = [plain_key(rows[name]) for name in self.program.key_columns]
         firsts, owners = first_of_each(key_codes(columns, rows.num_rows))
         grain = self._spec.grain
         starts = pa.array(rows[TIME].to_numpy() // grain * grain)
@@ -249,24 +218,22 @@ class _Batch:
 
     # Keys and their pieces.
 
-    def _step(self, positions: Sequence[int], arrived: _Arrived | None, numbers: Integers, is_run: bool) -> None:
-        """Run the batch for the keys of some pages and some keys that arrived, and write their state after it."""
-        self._pages.prefetch(positions)
-        pages = [page for position in positions if (page := self._pages.read(position)) is not None]
-        held = of_held_table(pa.concat_tables(pages).combine_chunks()) if pages else None
+    def _step(self, page: pa.Table | None, arrived: _Arrived | None, numbers: Integers) -> pa.Table | None:
+        """Run the batch for the keys of some pages and some keys that arrived, and return their state after it."""
+        held = None if page is None else of_held_table(page)
         if held is not None:
-            self._raw_rows -= single_pieces(self._spec, *held)
-        rows_first = self._program.upstream is not Upstream.SOURCE
-        if held is not None and not rows_first:
-            held = self._advanced(*held)
+            self.raw_rows -= single_pieces(self._spec, *held)
+            if self.is_source:
+                held = self._advanced(*held)
         if arrived is not None and len(numbers):
             held = self._joined(held, arrived, numbers)
-        if held is not None and rows_first:
+        if held is not None and not self.is_source:
             held = self._advanced(*held)
-        if held is not None:
-            pieces = self._coarser(*held)
-            self._raw_rows += single_pieces(self._spec, held[0], pieces)
-            self._pages.put(positions, held_table(held[0], pieces), is_run)
+        if held is None:
+            return None
+        pieces = self._coarser(*held)
+        self.raw_rows += single_pieces(self._spec, held[0], pieces)
+        return held_table(held[0], pieces)
 
     def _coarser(self, keys: Keys, pieces: Pieces) -> Pieces:
         """Return pieces of which those are put together that the windows of short hops and exact edges no longer see.
@@ -276,8 +243,8 @@ class _Batch:
         if not self._spec.levels or not len(pieces.times):
             return pieces
         is_tick = self._spec.emit is RollingEmit.TICK
-        newest = np.full(len(keys), self._spec.last_tick(min(self._watermark, FAR))) if is_tick else keys.newest
-        if is_tick and self._watermark == MIN:
+        newest = np.full(len(keys), self._spec.last_tick(min(self.watermark, FAR))) if is_tick else keys.newest
+        if is_tick and self.watermark == MIN:
             return pieces
         times = pieces.times
         for width, finer in self._spec.levels:
@@ -291,7 +258,7 @@ class _Batch:
 
     def _advanced(self, keys: Keys, pieces: Pieces) -> tuple[Keys, Pieces]:
         """Emit the features that the watermark makes due, and forget rows."""
-        watermark = self._watermark
+        watermark = self.watermark
         due = keys.look <= watermark
         if watermark == MIN or not due.any():
             return keys, pieces
@@ -301,12 +268,12 @@ class _Batch:
             asked = np.flatnonzero(due & ((keys.newest < instant) | (keys.seen == MIN)))
             self._changed(keys, pieces, asked, np.maximum(keys.newest[asked], instant))
         elif self._spec.emit is RollingEmit.TICK:
-            asked, ticks = due_ticks(self._spec, keys, pieces, self._before, watermark)
+            asked, ticks = due_ticks(self._spec, keys, pieces, self.before, watermark)
             self._changed(keys, pieces, asked, ticks)
         elif self._spec.emit is RollingEmit.EACH:
             self._emit_due(keys, pieces, watermark)
         if self._spec.emit is not RollingEmit.EACH:
-            self._by_tick += sum(table.num_rows for table in self._out[emitted:])
+            self.count("emitted_by_tick", sum(table.num_rows for table in self._out[emitted:]))
         stays = pieces.times >= self._spec.kept_from(min(watermark, FAR))
         pieces = pieces if stays.all() else pieces.take(stays)
         if self._spec.emit is not RollingEmit.BATCH or watermark == MAX:
@@ -328,13 +295,13 @@ class _Batch:
             instants = np.where(keys.is_out[asked], np.maximum(keys.newest[asked], keys.as_of[asked]), keys.newest[asked])
             self._changed(keys, pieces, asked, instants)
         elif self._spec.emit is RollingEmit.TICK:
-            is_behind = new.times <= self._spec.last_tick(self._late_under)
+            is_behind = new.times <= self._spec.last_tick(self.late_under)
             keys.seen[new.owners[is_behind]] = MIN
         else:
-            self._emit_due(keys, pieces, self._late_under)
+            self._emit_due(keys, pieces, self.late_under)
         touched = np.zeros(len(keys), np.bool_)
         touched[asked] = True
-        set_looks(self._spec, keys, pieces, touched, self._late_under)
+        set_looks(self._spec, keys, pieces, touched, self.late_under)
         return keys, pieces
 
     # Emitting.
@@ -400,7 +367,7 @@ class _Batch:
     ) -> None:
         if not is_emitted.any():
             return
-        program, chosen = self._program, np.flatnonzero(is_emitted)
+        program, chosen = self.program, np.flatnonzero(is_emitted)
         if self._spec.emit is RollingEmit.TICK:
             chosen = chosen[np.argsort(instants[chosen], kind="stable")]
         owners, taken = pa.array(asked[chosen]), pa.array(chosen)

@@ -21,11 +21,10 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import columns_by_text, padded
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.nested_keys.writing import hashable_key
-from windowpane.engines.program import MAIN
-from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine
+from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine, check_label_times
 from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram
 from windowpane.errors import TimestampOverflowError
@@ -67,100 +66,83 @@ class WaitingLabelsReferenceEngine(WaitingLabelsEngine):
         self.answering = PointInTimeReferenceEngine(program)
 
 
-class _Batch:
-    """One batch of one bucket: state opened, run, written back."""
-
+class _Batch(BucketBatch[PointInTimeProgram]):
     def __init__(self, program: PointInTimeProgram, answering: Engine, store: BlobStore) -> None:
-        self._program = program
+        super().__init__(program, store, {"labels": columns_by_text(program.labels)})
+        self._names = [*self._held_columns, PARTITION, POSITION, HASH]
         self._answering = answering
-        self._store = store
-        growing = {"labels": columns_by_text(program.labels)}
-        self._header = BucketHeader.read(store, program.description, growing=growing)
-        self._arrivals = self._header.arrivals
         self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, PAGE_ROWS.value)
         self._patience = max(window.hop for window in program.spec.windows)
-        self._out: list[pa.Table] = []
 
-    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        self._watermark = max(self._header.watermark, clock.watermark)
-        rows, late = self._taken(tables)
+    def work(self, tables: list[pa.Table]) -> None:
+        rows = self._taken(tables)
+
+        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
+            arrived = [] if rows is None or not len(numbers) else [rows.take(pa.array(numbers))]
+            known = [] if held is None else [padded(held, self.program.labels, self._names)]
+            parts = [*known, *arrived]
+            return self._answered(pa.concat_tables(parts).combine_chunks()) if parts else None
+
         hashes = np.zeros(0, np.uint64) if rows is None else stored_hashes(rows)
-        for positions, numbers, is_run in self._pages.steps(hashes, self._watermark, STEP_ROWS.value):
-            self._step(positions, rows, numbers, is_run)
-        self._pages.commit()
-        return self._output(late, clock)
+        self._pages.each(hashes, self.watermark, STEP_ROWS.value, step)
 
-    def _taken(self, tables: Sequence[pa.Table]) -> tuple[pa.Table | None, pa.Table | None]:
-        """Return the rows and labels of a batch as pages keep them, and those that are late."""
+    def close(self) -> Left:
+        held = self._pages.rows
+        return Left(held, self._pages.byte_size, is_idle=not held)
+
+    def _taken(self, tables: list[pa.Table]) -> pa.Table | None:
+        """Return the rows and labels of a batch that are not late, as pages keep them."""
         rows = ordered(tables)
         if rows is None:
-            return None, None
-        check_label_times(self._program, rows)
-        newest, needed = int(rows[TIME].to_numpy().max()), self._program.spec.reach + self._patience
+            return None
+        check_label_times(self.program, rows)
+        newest, needed = int(rows[TIME].to_numpy().max()), self.program.spec.reach + self._patience
         if newest > MAX - needed:
             raise TimestampOverflowError(newest, newest, newest + needed)
         is_label, times = _labels(rows), rows[TIME].to_numpy()
-        is_late = np.where(is_label, times <= self._horizon(0), times <= self._horizon(self._program.spec.reach))
-        numbers = np.arange(self._arrivals, self._arrivals + rows.num_rows)
-        self._arrivals += rows.num_rows
+        is_late = np.where(is_label, times <= self._horizon(0), times <= self._horizon(self.program.spec.reach))
+        numbers = np.arange(self.arrivals, self.arrivals + rows.num_rows)
+        self.arrivals += rows.num_rows
         kept = rows.select(self._held_columns)
         kept = kept.append_column(PARTITION, pa.array(np.zeros(rows.num_rows, np.int32)))
         kept = kept.append_column(POSITION, pa.array(numbers)).append_column(HASH, pa.array(self._hashed(rows)))
-        return kept.filter(pa.array(~is_late)).combine_chunks(), rows.filter(pa.array(is_late))
+        if self.program.late_names is not None and (is_late & is_label).any():
+            labels = rows.filter(pa.array(is_late & is_label)).select(self.program.labels.names)
+            self.outputs.append((LATE, labels.rename_columns(list(self.program.late_names))))
+        return self.punctual(kept, is_late, None)
 
     @property
     def _held_columns(self) -> list[str]:
-        program = self._program
+        program = self.program
         return [*program.keys.names, *program.columns.names, *program.labels.names, IS_LABEL, TIME]
 
     def _horizon(self, reach: int) -> int:
         """Return the time at or below which a label, or a row that windows can see for ``reach``, is late."""
-        return max(self._watermark - reach - self._patience, MIN)
+        return max(self.watermark - reach - self._patience, MIN)
 
     def _hashed(self, rows: pa.Table) -> Unsigned:
-        keys = [hashable_key(name, rows[name]) for name in self._program.keys.names]
+        keys = [hashable_key(name, rows[name]) for name in self.program.keys.names]
         return key_hashes(keys, rows.num_rows)
 
-    def _step(self, positions: Sequence[int], rows: pa.Table | None, numbers: Integers, is_run: bool) -> None:
-        """Answer the labels that are due in some pages, and write those that wait then."""
-        self._pages.prefetch(positions)
-        pages = (self._pages.read(position) for position in positions)
-        names = [*self._held_columns, PARTITION, POSITION, HASH]
-        tables = [padded(page, self._program.labels, names) for page in pages if page is not None]
-        if rows is not None and len(numbers):
-            tables.append(rows.take(pa.array(numbers)))
-        if not tables:
-            return
-        held = pa.concat_tables(tables).combine_chunks()
+    def _answered(self, held: pa.Table) -> pa.Table:
+        """Answer the labels that are due, and return what waits then."""
         is_label, moments = _labels(held), self._moments(held)
-        is_due = moments <= self._watermark
+        is_due = moments <= self.watermark
         if (is_due & is_label).any():
             asked = held.filter(pa.array(is_due | ~is_label)).drop_columns([HASH])
-            output = self._answering.run(MemoryBlobStore(), [asked], Clock(MIN, 0))
-            self._out += [table for _, table in output.tables]
-        self._pages.put(positions, held.filter(pa.array(~is_due)), is_run)
+            for _, table in self._answering.run(MemoryBlobStore(), [asked], Clock(MIN, 0)).tables:
+                self.emit(table)
+        return held.filter(pa.array(~is_due))
 
     def _moments(self, held: pa.Table) -> Integers:
         """Return the watermark at which each label is emitted, and each row is forgotten."""
         times = held[TIME].to_numpy()
-        emitted_at = times if self._program.is_inclusive else times - 1
-        moments: Integers = np.where(_labels(held), emitted_at, times + self._program.spec.reach + self._patience)
+        emitted_at = times if self.program.is_inclusive else times - 1
+        moments: Integers = np.where(_labels(held), emitted_at, times + self.program.spec.reach + self._patience)
         return moments
 
     def _summary(self, table: pa.Table) -> PageSummary:
         return PageSummary(int(self._moments(table).min()), table.num_rows)
-
-    def _output(self, late: pa.Table | None, clock: Clock) -> BucketOutput:
-        program, dropped = self._program, 0 if late is None else late.num_rows
-        now, held = max(clock.processing_time, self._header.processing_time), self._pages.rows
-        BucketHeader(program.description, self._watermark, now, held, self._arrivals).write(self._store)
-        tables = [(MAIN, table) for table in self._out]
-        if late is not None and program.late_names is not None:
-            labels = late.filter(pa.array(_labels(late)))
-            if labels.num_rows:
-                tables.append((LATE, labels.select(program.labels.names).rename_columns(list(program.late_names))))
-        emitted = sum(table.num_rows for table in self._out)
-        return BucketOutput(tables, Counters(dropped, dropped, emitted, 0, held, self._pages.byte_size), not held)
 
 
 def _labels(table: pa.Table) -> Mask:
