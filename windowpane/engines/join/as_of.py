@@ -26,8 +26,8 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.late_rows import DROPPED
-from windowpane.engines.join.batch import Held, Rows, integers
-from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, PagedBatch, SidePages, hashes_of
+from windowpane.engines.join.batch import Held, JoinBatch, Rows
+from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.shown import NOTHING, Shown
 from windowpane.engines.join.versions import versions_among
@@ -73,12 +73,11 @@ class _Candidates(NamedTuple):
     after: Integers
 
 
-class _AsOfBatch(PagedBatch):
+class _AsOfBatch(JoinBatch):
     kept_beside = BESIDE
 
-    def __post_init__(self) -> None:
-        """Open the state."""
-        super().__post_init__()
+    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
+        super().__init__(program, store)
         left, right = self.columns("left"), self.columns("right")
         self.side_pages = {
             "left": SidePages(self.store, "l", left, 0, _counted),
@@ -218,7 +217,7 @@ class _AsOfBatch(PagedBatch):
         names = dict(zip(self.program.right.keys, self.program.left.keys, strict=True))
         return [names.get(name, name) for name in table.column_names]
 
-    def close(self) -> None:
+    def settle(self) -> None:
         late = horizon(self.watermark, self.program.allowed_lateness)
         left, right = self.rows["left"], self.rows["right"]
         if left.table.num_rows and late != MIN:
@@ -295,10 +294,10 @@ class _AsOfBatch(PagedBatch):
         rows = np.flatnonzero(final)
         lefts = rows[self._matched(rows, chosen) != NOTHING]
         versions = right.table.take(pa.array(chosen[lefts]))
-        self.emit(left.table.take(pa.array(lefts)), versions, left.times[lefts])
+        self.emit_joined(left.table.take(pa.array(lefts)), versions, left.times[lefts])
         if self.program.pads_left:
             final[lefts] = False
-            self.emit(left.table.filter(pa.array(final)), None, left.times[final])
+            self.emit_joined(left.table.filter(pa.array(final)), None, left.times[final])
             final[lefts] = True
 
     def _matched(self, rows: Integers, chosen: Integers) -> Integers:

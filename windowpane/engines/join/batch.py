@@ -1,18 +1,17 @@
 """One batch of a bucket of a join: the order of things, late rows, and the held rows of each side.
 
 State, by name in the bucket's blob store: ``header``, and the rows that are held of each side, with TIME and what the kind of
-join keeps beside a row: whole, as one Arrow table ``left`` and one ``right`` in order of arrival (this module), or in pages
-(``paged.py``). Who may mutate: the engine, once a batch. Recovery: read them back; the watermark is in the header.
+join keeps beside a row, in pages (``paged.py``). Who may mutate: the engine, once a batch. Recovery: read them back; the
+watermark is in the header.
 
-A bucket fed by sources advances to the batch's watermark, which earlier rows made, and then takes its rows: the left ones, then
-the right ones. Fed by an operator it takes rows first, under the watermark of the batch before.
+Rows are taken left ones first. What the watermark has made final is emitted before rows of a source are taken, and at the end.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,20 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.driver import BucketBatch, Left
+from windowpane.engines.join.paged import ORDER, PLACE, SidePages, hashed, integers
 from windowpane.engines.join.pairs import fulfilling, results
 from windowpane.engines.join.pieces import Pieces, Tables
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of
-from windowpane.engines.program import MAIN, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.program import MAIN
 from windowpane.errors import MissingSideTimestampError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.compact import from_stream, to_stream
 from windowpane.windowing.expressions import SIDES, Side
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MIN, add_clamped
@@ -65,17 +63,6 @@ class Rows:
         return Rows(table, table.num_rows)
 
 
-def integers(column: pa.ChunkedArray) -> Integers:
-    """Return a column without NULLs as numbers."""
-    found: Integers = column.to_numpy()
-    return found
-
-
-def flags(column: pa.ChunkedArray) -> Mask:
-    """Return a column of booleans without NULLs as a mask, which may be written to."""
-    return np.array(column.to_numpy(zero_copy_only=False), np.bool_) if column.num_chunks else np.zeros(0, np.bool_)
-
-
 class Held(NamedTuple):
     """What a bucket holds: rows of each side, and bytes."""
 
@@ -84,50 +71,60 @@ class Held(NamedTuple):
     size: int
 
 
-@dataclass
-class JoinBatch(ABC):
+class JoinBatch(BucketBatch[JoinProgram]):
     """One batch of one bucket: state opened, run, written back.
 
     Attributes:
+        kept_beside: columns that the kind of join keeps beside a row.
+        side_pages: the pages of each side.
         rows: the rows of each side.
-        watermark: that of the batch; ``before`` is that of the batch before.
         horizon: the time at or below which rows of the batch are late.
+        pieces: what is emitted, or what makes it.
     """
 
-    program: JoinProgram
-    store: BlobStore
-    kept_beside: pa.Schema = field(init=False)
-    """Columns that the kind of join keeps beside a row."""
-    outputs: list[tuple[int, pa.Table] | Callable[[], Tables]] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
+    counters = JoinCounters
+    kept_beside: pa.Schema
+    side_pages: dict[Side, SidePages]
 
-    def __post_init__(self) -> None:
-        """Open the state."""
-        self.header = BucketHeader.read(self.store, self.program.description, growing=self.program.growing)
-        self.before = self.watermark = self.header.watermark
+    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
+        """Read the header."""
+        super().__init__(program, store, program.growing)
         self.horizon = MIN
         self.rows: dict[Side, Rows] = {}
+        self.pieces: list[tuple[int, pa.Table] | Callable[[], Tables]] = []
 
-    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run the batch."""
-        self.watermark = max(self.before, clock.watermark)
+    def work(self, tables: list[pa.Table]) -> None:
         arrived = {side: self._arrived(side, [table for table in tables if side_of(table) == side]) for side in SIDES}
         self.read_held(arrived)
-        if self.program.upstream is Upstream.SOURCE:
-            self.close()
-            self._take(arrived, self.watermark)
-        else:
-            self._take(arrived, self.before)
-        self.close()
-        return self._ended(clock)
+        if self.is_source:
+            self.settle()
+        self._take(arrived)
+        self.settle()
+
+    def close(self) -> Left:
+        held = self.write_held()
+        late = self.counts.get("left_late", 0) + self.counts.get("right_late", 0)
+        self.counts |= {"late_elements": late, "late_dropped": late}
+        return Left(held.left + held.right, held.size, gauges={"held_left": held.left, "held_right": held.right})
+
+    def tables(self) -> Pieces:
+        return Pieces(self.pieces)
+
+    @abstractmethod
+    def read_held(self, arrived: dict[Side, pa.Table]) -> None:
+        """Read the held rows that the batch may change or match."""
 
     @abstractmethod
     def take(self) -> None:
         """Match the rows of the batch, which follow those held."""
 
     @abstractmethod
-    def close(self) -> None:
+    def settle(self) -> None:
         """Emit the results that the watermark has made final, and drop their rows."""
+
+    @abstractmethod
+    def write_held(self) -> Held:
+        """Write the held rows, as far as they changed."""
 
     def columns(self, side: Side) -> pa.Schema:
         """Return the columns of a side as they are held."""
@@ -136,32 +133,9 @@ class JoinBatch(ABC):
 
     # Rows in.
 
-    def read_held(self, arrived: dict[Side, pa.Table]) -> None:
-        """Read the held rows that the batch may change or match: here, all of them."""
-        self.store.prefetch(SIDES)
-        self.rows = {side: self._held(side) for side in SIDES}
-
-    def write_held(self) -> Held:
-        """Write the held rows, as far as they changed."""
-        size = 0
-        for side in SIDES:
-            table = self.rows[side].table
-            if table.num_rows:
-                blob = to_stream(table.combine_chunks(), "lz4").to_pybytes()
-                size += len(blob)
-                self.store.put(side, blob)
-            elif self.store.get(side) is not None:
-                self.store.remove(side)
-        return Held(self.rows["left"].table.num_rows, self.rows["right"].table.num_rows, size)
-
-    def _held(self, side: Side) -> Rows:
-        blob = self.store.get(side)
-        table = self.columns(side).empty_table() if blob is None else from_stream(blob).cast(self.columns(side))
-        return Rows(table, table.num_rows)
-
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> pa.Table:
         """Return the rows of the batch in order of arrival."""
-        filled = [table.replace_schema_metadata(None) for table in tables if table.num_rows]
+        filled = [table.replace_schema_metadata(None) for table in tables]
         wanted = pa.schema([field for field in self.columns(side) if field.name not in self.kept_beside.names])
         if not filled:
             return wanted.empty_table()
@@ -171,11 +145,16 @@ class JoinBatch(ABC):
         return self.arriving(side, merged.select(wanted.names).cast(wanted))
 
     def arriving(self, side: Side, table: pa.Table) -> pa.Table:
-        """Return the rows of the batch that the kind of join looks at: all of them."""
-        return table
+        """Return the rows of the batch that the kind of join looks at, with ORDER, which decides in which page a row is held."""
+        hashes = hashed(table, self.program.sides[side].keys)
+        return table.append_column(ORDER, pa.array(self.side_pages[side].orders(hashes, integers(table[TIME]))))
 
-    def _take(self, arrived: dict[Side, pa.Table], watermark: int) -> None:
-        late = self.horizon = horizon(watermark, self.program.allowed_lateness)
+    def landing(self, side: Side, arrived: pa.Table) -> Integers:
+        """Return the pages that rows of the batch go into, if they are held."""
+        return self.side_pages[side].landing(integers(arrived[ORDER])) if arrived.num_rows else np.zeros(0, np.int64)
+
+    def _take(self, arrived: dict[Side, pa.Table]) -> None:
+        late = self.horizon = horizon(self.late_under, self.program.allowed_lateness)
         for side in SIDES:
             table = arrived[side]
             is_late = integers(table[TIME]) <= late if late != MIN else np.zeros(table.num_rows, np.bool_)
@@ -190,10 +169,10 @@ class JoinBatch(ABC):
         self.take()
 
     def beside(self, kind: pa.Field, table: pa.Table) -> pa.Array:
-        """Return a column that is kept beside rows of the batch: the one that arrived with them, else false."""
+        """Return a column that is kept beside rows of the batch: as it arrived, -1 for no page yet, or false."""
         if kind.name in table.column_names:
             return table[kind.name]
-        return pa.repeat(pa.scalar(0).cast(kind.type), table.num_rows)
+        return pa.repeat(pa.scalar(-1 if kind.name == PLACE else 0).cast(kind.type), table.num_rows)
 
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
         """Report late rows, and return those that are taken."""
@@ -206,7 +185,7 @@ class JoinBatch(ABC):
         if of.has_late_output and table.num_rows:
             schema = self.program.late_schema(side)
             values = [columns[name] if name in columns else table[name] for name in schema.names]
-            self.outputs.append((LATE[side], pa.table(values, schema=schema)))
+            self.pieces.append((LATE[side], pa.table(values, schema=schema)))
 
     def codes(self, left: pa.Table, right: pa.Table) -> tuple[Integers, Integers]:
         """Return the codes of keys: equal ones have one on both sides, and one with a NULL that matches nothing is below 0."""
@@ -227,15 +206,11 @@ class JoinBatch(ABC):
 
     # Rows out.
 
-    def count(self, name: str, number: int) -> None:
-        """Add to a counter."""
-        self.counts[name] = self.counts.get(name, 0) + number
-
     def fulfilling(self, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
         """Return which pairs of rows fulfil the condition."""
         return fulfilling(self.program, lefts, rights, left, right)
 
-    def emit(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
+    def emit_joined(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
         """Emit results: pairs, or rows of one side, padded.
 
         Args:
@@ -251,28 +226,17 @@ class JoinBatch(ABC):
         self.put(left, right, times, **columns)
 
     def put(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
-        """Emit results that are not counted here; else as ``emit``."""
+        """Emit results that are not counted here; else as ``emit_joined``."""
         if len(times):
-            self.outputs.append((MAIN, self.made(left, right, times, **columns)))
+            self.pieces.append((MAIN, self.made(left, right, times, **columns)))
 
     def made(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> pa.Table:
-        """Return the table of results, as ``emit`` lets it out."""
+        """Return the table of results, as it is emitted."""
         program, count = self.program, len(times)
         delay = program.held_back
         fired_under = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
         found: dict[str, Any] = {TIME: pa.array(times), FIRING_WATERMARK: pa.array(np.full(count, fired_under)), **columns}
         return results(program, left, right, found, count)
-
-    def _ended(self, clock: Clock) -> BucketOutput:
-        held = self.write_held()
-        now = max(clock.processing_time, self.header.processing_time)
-        waiting = held.left + held.right
-        BucketHeader(self.program.description, self.watermark, now, waiting).write(self.store)
-        late = self.counts.get("left_late", 0) + self.counts.get("right_late", 0)
-        state = {"state_bytes": held.size, "held_left": held.left, "held_right": held.right}
-        counters = JoinCounters(late, late, open_windows=waiting, **state, **self.counts)
-        idle = not waiting and self.program.upstream is Upstream.SOURCE
-        return BucketOutput(Pieces(self.outputs), counters, idle)
 
     def parts(self) -> Iterator[tuple[Side, Rows]]:
         """Yield the rows of each side."""

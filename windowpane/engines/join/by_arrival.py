@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import padded
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.join.pairs import fulfilling, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of
@@ -55,37 +55,31 @@ class JoinByArrivalEngine:
         return _Batch(self._program, store).run(rows, clock)
 
 
-class _Batch:
-    """One batch of one bucket: state opened, run, written back."""
+class _Batch(BucketBatch[JoinProgram]):
+    counters = JoinCounters
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        self._program = program
-        self._store = store
-        self._header = BucketHeader.read(store, program.description, growing=program.growing)
+        super().__init__(program, store, program.growing)
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
-        self._out: list[pa.Table] = []
-        self._counts = {"pairs": 0, "padded": 0}
 
-    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+    def work(self, tables: list[pa.Table]) -> None:
         left = self._arrived("left", tables)
         right = self._arrived("right", tables)
         right = right.filter(pa.array(self._meets(right, "right")))
-        for positions, numbers, is_run in self._pages.steps(
-            np.concatenate([stored_hashes(left), stored_hashes(right)]), MIN, STEP_ROWS.value
-        ):
+
+        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
             of_left, of_right = numbers[numbers < left.num_rows], numbers[numbers >= left.num_rows] - left.num_rows
-            self._step(positions, left.take(pa.array(of_left)), right.take(pa.array(of_right)), is_run)
-        self._pages.commit()
-        now = max(clock.processing_time, self._header.processing_time)
-        watermark = max(clock.watermark, self._header.watermark)
+            return self._step(held, left.take(pa.array(of_left)), right.take(pa.array(of_right)))
+
+        self._pages.each(np.concatenate([stored_hashes(left), stored_hashes(right)]), MIN, STEP_ROWS.value, step)
+
+    def close(self) -> Left:
         held = self._pages.live
-        BucketHeader(self._program.description, watermark, now, held).write(self._store)
-        counters = JoinCounters(open_windows=held, state_bytes=self._pages.byte_size, held_right=held, **self._counts)
-        return BucketOutput([(MAIN, table) for table in self._out], counters, is_idle=True)
+        return Left(held, self._pages.byte_size, is_idle=True, gauges={"held_right": held})
 
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> pa.Table:
         """Return the rows of a side in order of arrival, the hash of the key before them."""
-        of = self._program.sides[side]
+        of = self.program.sides[side]
         beside = pa.schema([pa.field(TIME, pa.int64())] if side == "left" else [])
         wanted = pa.schema([*of.columns, *beside])
         filled = [table.replace_schema_metadata(None) for table in tables if table.num_rows and side_of(table) == side]
@@ -100,26 +94,24 @@ class _Batch:
     def _meets(self, rows: pa.Table, side: Side) -> Mask:
         """Return which rows have a key that equals any."""
         meets = np.ones(rows.num_rows, np.bool_)
-        for name in () if self._program.null_safe else self._program.sides[side].keys:
+        for name in () if self.program.null_safe else self.program.sides[side].keys:
             meets &= rows[name].is_valid().to_numpy()
         return meets
 
-    def _step(self, positions: Sequence[int], left: pa.Table, right: pa.Table, is_run: bool) -> None:
+    def _step(self, held: pa.Table | None, left: pa.Table, right: pa.Table) -> pa.Table | None:
         """Let right rows replace those that some pages hold, and left rows find theirs."""
-        self._pages.prefetch(positions)
-        pages = [page for position in positions if (page := self._pages.read(position)) is not None]
-        versions = pa.concat_tables([*(padded(page, right.schema).cast(right.schema) for page in pages), right]).combine_chunks()
+        known = [] if held is None else [padded(held, right.schema).cast(right.schema)]
+        versions = pa.concat_tables([*known, right]).combine_chunks()
         codes = self._codes(left, versions)
         last = np.full(int(codes.max(initial=-1)) + 1, -1)
         np.maximum.at(last, codes[left.num_rows :], np.arange(versions.num_rows))
         last[last >= 0] = np.where(_is_live(versions)[last[last >= 0]], last[last >= 0], -1)
         self._match(left, versions, np.where(self._meets(left, "left"), last[codes[: left.num_rows]], -1))
-        if right.num_rows or is_run:
-            self._pages.put(positions, versions.take(pa.array(np.sort(last[last >= 0]))), is_run)
+        return versions.take(pa.array(np.sort(last[last >= 0]))) if right.num_rows else None
 
     def _codes(self, left: pa.Table, right: pa.Table) -> Integers:
         """Return the codes 0, 1, ... of the keys of left rows, then of right rows."""
-        names = zip(self._program.left.keys, self._program.right.keys, strict=True)
+        names = zip(self.program.left.keys, self.program.right.keys, strict=True)
         columns = [
             comparable(pa.chunked_array([*left[one].chunks, *right[other].chunks], left[one].type)) for one, other in names
         ]
@@ -129,18 +121,18 @@ class _Batch:
     def _match(self, left: pa.Table, versions: pa.Table, chosen: Integers) -> None:
         """Emit left rows, each with the version that was chosen for it, -1 for none."""
         lefts = np.flatnonzero(chosen >= 0)
-        lefts = lefts[fulfilling(self._program, lefts, chosen[lefts], left, versions)]
+        lefts = lefts[fulfilling(self.program, lefts, chosen[lefts], left, versions)]
         self._emit("pairs", left.take(pa.array(lefts)), versions.take(pa.array(chosen[lefts])))
-        if self._program.pads_left:
+        if self.program.pads_left:
             is_alone = np.ones(left.num_rows, np.bool_)
             is_alone[lefts] = False
             self._emit("padded", left.filter(pa.array(is_alone)), None)
 
     def _emit(self, name: str, left: pa.Table, right: pa.Table | None) -> None:
         if left.num_rows:
-            self._counts[name] += left.num_rows
+            self.count(name, left.num_rows)
             system = {TIME: left[TIME], FIRING_WATERMARK: pa.repeat(pa.scalar(MIN, pa.int64()), left.num_rows)}
-            self._out.append(results(self._program, left, right, system, left.num_rows))
+            self.outputs.append((MAIN, results(self.program, left, right, system, left.num_rows)))
 
 
 def _is_live(versions: pa.Table) -> Mask:

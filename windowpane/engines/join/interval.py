@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.join.batch import Held, Rows, flags, integers
-from windowpane.engines.join.paged import BESIDE, ORDER, PagedBatch, SidePages, due_of, hashes_of
+from windowpane.engines.join.batch import Held, JoinBatch, Rows
+from windowpane.engines.join.paged import BESIDE, ORDER, SidePages, due_of, flags, hashes_of, integers
 from windowpane.engines.join.pieces import Tables
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.program import MAIN
@@ -73,13 +73,12 @@ class _Met(NamedTuple):
             yield lefts + self.first_left, rights + self.first_right
 
 
-class _IntervalBatch(PagedBatch):
+class _IntervalBatch(JoinBatch):
     kept_beside = pa.schema([pa.field(MATCHED, pa.bool_()), *BESIDE])
 
-    def __post_init__(self) -> None:
-        """Open the state."""
-        super().__post_init__()
-        match, program = self._match, self.program
+    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
+        super().__init__(program, store)
+        match = self._match
         span = None if match.upper_column else (match.upper - match.lower) // 4
         self._pads: dict[Side, bool] = {"left": program.pads_left, "right": program.pads_right}
         self._marks: dict[Side, bool] = {"left": program.pads_left or program.how in LEFT_ONLY, "right": program.pads_right}
@@ -165,7 +164,7 @@ class _IntervalBatch(PagedBatch):
             if self.program.how == "semi":
                 found = np.unique(lefts)
                 found = found[~matched["left"][found]]
-                self.emit(met.left.take(pa.array(found)), None, integers(met.left[TIME])[found])
+                self.emit_joined(met.left.take(pa.array(found)), None, integers(met.left[TIME])[found])
             if self._marks["left"]:
                 matched["left"][lefts] = True
             if self._marks["right"]:
@@ -174,7 +173,7 @@ class _IntervalBatch(PagedBatch):
         if self.program.how in LEFT_ONLY:
             return
         self.count("pairs", total if condition else met.ranges.total)
-        self.outputs.append(lambda: self._pairs(met))
+        self.pieces.append(lambda: self._pairs(met))
 
     def _fulfilling(self, met: _Met) -> Iterator[tuple[Integers, Integers]]:
         """Yield the pairs that fulfil the condition."""
@@ -202,7 +201,7 @@ class _IntervalBatch(PagedBatch):
         uppers = moved(integers(pc.fill_null(left[match.upper_column].cast(pa.int64()), MIN)), match.upper)
         return np.where(uppers < moved(times, match.lower), np.int64(MIN), uppers)
 
-    def close(self) -> None:
+    def settle(self) -> None:
         late = horizon(self.watermark, self.program.allowed_lateness)
         left, right = self.rows["left"], self.rows["right"]
         left_final = self._uppers(left.table) <= late if late != MIN else self._matches_nothing(left)
@@ -223,7 +222,7 @@ class _IntervalBatch(PagedBatch):
         if pads:
             unmatched = rows.table.filter(pa.array(final & ~flags(rows.table[MATCHED])))
             of_left, times = side == "left", integers(unmatched[TIME])
-            self.emit(unmatched if of_left else None, None if of_left else unmatched, times)
+            self.emit_joined(unmatched if of_left else None, None if of_left else unmatched, times)
         self.rows[side] = rows.kept(~final)
 
 

@@ -21,15 +21,13 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import padded
-from windowpane.engines.join.batch import JoinBatch, integers
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.errors import present
-from windowpane.hidden_columns import TIME, hidden
+from windowpane.hidden_columns import hidden
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
-from windowpane.windowing.expressions import Side
 
 PAGE_ROWS = Size("held rows of a page of a join", 1 << 12, (2, 4))
 DENSE_ROWS = Size("held rows of a page of a join among pages that are all replaced", 1 << 17, (4, 8))
@@ -43,6 +41,17 @@ PLACE = hidden("place")
 BESIDE = pa.schema([pa.field(ORDER, pa.int64()), pa.field(PLACE, pa.int64())])
 
 _HASH_BITS, _MIDDLE = 23, 1 << 39
+
+
+def integers(column: pa.ChunkedArray) -> Integers:
+    """Return a column without NULLs as numbers."""
+    found: Integers = column.to_numpy()
+    return found
+
+
+def flags(column: pa.ChunkedArray) -> Mask:
+    """Return a column of booleans without NULLs as a mask, which may be written to."""
+    return np.array(column.to_numpy(zero_copy_only=False), np.bool_) if column.num_chunks else np.zeros(0, np.bool_)
 
 
 def hashed(table: pa.Table, keys: Sequence[str]) -> Integers:
@@ -180,25 +189,6 @@ class SidePages:
         cuts = np.searchsorted(place, np.append(run, run[-1] + 1))
         for at, (first, last) in zip(run.tolist(), pairwise(cuts.tolist()), strict=True):
             self.pages.write(at, rows.slice(first, last - first))
-
-
-class PagedBatch(JoinBatch):
-    """A batch whose rows know their place in ``side_pages``."""
-
-    side_pages: dict[Side, SidePages]
-
-    def arriving(self, side: Side, table: pa.Table) -> pa.Table:
-        """Add ORDER, which decides in which page a row is held."""
-        hashes = hashed(table, self.program.sides[side].keys)
-        return table.append_column(ORDER, pa.array(self.side_pages[side].orders(hashes, integers(table[TIME]))))
-
-    def beside(self, kind: pa.Field, table: pa.Table) -> pa.Array:
-        """Rows of the batch are of no page yet."""
-        return pa.array(np.full(table.num_rows, -1)) if kind.name == PLACE else super().beside(kind, table)
-
-    def landing(self, side: Side, arrived: pa.Table) -> Integers:
-        """Return the pages that rows of the batch go into, if they are held."""
-        return self.side_pages[side].landing(integers(arrived[ORDER])) if arrived.num_rows else np.zeros(0, np.int64)
 
 
 def due_of(finals: Integers, is_padded: Mask | None) -> int:

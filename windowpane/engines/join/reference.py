@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.late_rows import DROPPED
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import versions_among
 from windowpane.engines.join.windows import JoinWindowEngine
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
@@ -57,21 +57,20 @@ class JoinReferenceEngine:
         return _Batch(self._program, store).run(rows, clock)
 
 
-class _Batch:
-    """One batch of one bucket: state opened, run, written back."""
+class _Batch(OrderedBatch[JoinProgram]):
+    counters = JoinCounters
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        self._program = program
-        self._store = store
-        self._header = BucketHeader.read(store, program.description, growing=program.growing)
+        super().__init__(program, store, program.growing)
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
         self._state = KeyedState(self._pages[0])
         self._rows = KeyedRows(self._state, TimerQueue(self._pages[1]))
         self._late: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self._results: list[Joined] = []
         self._operator = self._made()
 
     def _made(self) -> IntervalJoinOperator | AsOfJoinOperator | ArrivalJoinOperator:
-        program, match = self._program, self._program.match
+        program, match = self.program, self.program.match
         if isinstance(match, IntervalMatch):
             settings = program.how, program.allowed_lateness, program.time_of
             return IntervalJoinOperator(match, *settings, self._rows, self._matches)
@@ -83,24 +82,20 @@ class _Batch:
         lateness = program.allowed_lateness
         return AsOfJoinOperator(match, program.pads_left, lateness, self._rows, self._matches, forms.same, program.updates)
 
-    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        before = self._header.watermark
-        watermark = max(before, clock.watermark)
-        is_source = self._program.upstream is Upstream.SOURCE
-        results = list(self._operator.advance(watermark)) if is_source else []
-        for arrival in self._punctual(tables, horizon(watermark if is_source else before, self._program.allowed_lateness)):
-            results += self._operator.take(arrival)
-        results += self._operator.advance(watermark)
-        results += self._operator.finish(watermark)
-        return self._ended(results, watermark, clock)
+    def on_watermark(self, before: int) -> None:
+        self._results += self._operator.advance(self.watermark)
+
+    def work(self, tables: list[pa.Table]) -> None:
+        for arrival in self._punctual(tables, horizon(self.late_under, self.program.allowed_lateness)):
+            self._results += self._operator.take(arrival)
 
     # Rows in.
 
     def _punctual(self, tables: Sequence[pa.Table], late: int) -> Iterator[Arrival]:
         """Yield the rows that are taken, each under its key."""
-        is_by_arrival = isinstance(self._program.match, ArrivalMatch)
+        is_by_arrival = isinstance(self.program.match, ArrivalMatch)
         for side in reversed(SIDES) if is_by_arrival else SIDES:
-            for arrival in self._arrived(side, [table for table in tables if side_of(table) == side and table.num_rows]):
+            for arrival in self._arrived(side, [table for table in tables if side_of(table) == side]):
                 if late != MIN and not is_by_arrival and arrival.time <= late:
                     takes = not arrival.is_left and arrival.meets and self._takes_late_version(arrival.time, late)
                     self._late[side].append({**arrival.row, DROPPED: not takes})
@@ -110,16 +105,16 @@ class _Batch:
 
     def _takes_late_version(self, time: int, late: int) -> bool:
         operator = self._operator
-        return isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(time, late + self._program.allowed_lateness)
+        return isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(time, late + self.program.allowed_lateness)
 
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> Iterator[Arrival]:
         """Yield the rows of a side in order of arrival, and turn to the key of each."""
         if not tables:
             return
-        of = self._program.sides[side]
+        of = self.program.sides[side]
         rows = pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
         rows = rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
-        if rows[TIME].null_count and not isinstance(self._program.match, ArrivalMatch):
+        if rows[TIME].null_count and not isinstance(self.program.match, ArrivalMatch):
             raise MissingSideTimestampError(side, rows[TIME].null_count)
         rows = versions_among(rows)
         uppers = self._uppers(side, rows)
@@ -127,16 +122,16 @@ class _Batch:
         values = python_rows(rows.select(of.columns.names))
         for row, key, time, upper in zip(values, keys, rows[TIME].to_pylist(), uppers, strict=True):
             self._rows.turn_to(key, encode_key(key))
-            meets = self._program.null_safe or all(row[name] is not None for name in of.keys)
+            meets = self.program.null_safe or all(row[name] is not None for name in of.keys)
             yield Arrival(side == "left", row, time, meets, row.get(CHANGE_TYPE) == DELETE, upper)
 
     def _uppers(self, side: Side, rows: pa.Table) -> list[int | None]:
-        match = self._program.match
+        match = self.program.match
         column = match.upper_column if isinstance(match, IntervalMatch) and side == "left" else None
         return [None] * rows.num_rows if column is None else rows[column].cast(pa.int64()).to_pylist()
 
     def _matches(self, left: Row, right: Row) -> bool:
-        condition = self._program.condition
+        condition = self.program.condition
         if condition is None:
             return True
         rows: dict[Side, Row] = {"left": left, "right": right}
@@ -144,44 +139,33 @@ class _Batch:
         def column(name: Expression) -> pa.Array:
             if not isinstance(name, SideName):
                 raise MistakeError("planning has resolved names")
-            return pa.array([rows[name.side][name.name]], self._program.sides[name.side].columns.field(name.name).type)
+            return pa.array([rows[name.side][name.name]], self.program.sides[name.side].columns.field(name.name).type)
 
         return bool(holds(condition, column, 1)[0].as_py())
 
     # Rows out.
 
-    def _ended(self, results: Sequence[Joined], watermark: int, clock: Clock) -> BucketOutput:
+    def close(self) -> Left:
+        self._results += self._operator.advance(self.watermark)
+        self._results += self._operator.finish(self.watermark)
         self._state.flush()
         for pages in self._pages:
             pages.flush()
-        held = len(self._pages[1])
-        now = max(clock.processing_time, self._header.processing_time)
-        before = self._header.watermark
-        BucketHeader(self._program.description, watermark, now, held).write(self._store)
-        late = {side: len(rows) for side, rows in self._late.items()}
-        appearing = [each for each in results if each.change in APPEARING]
+        late = {f"{side}_late": len(rows) for side, rows in self._late.items()}
+        dropped = sum(row[DROPPED] for rows in self._late.values() for row in rows)
+        appearing = [each for each in self._results if each.change in APPEARING]
         pairs = sum(each.left is not None and each.right is not None for each in appearing)
-        counters = JoinCounters(
-            late_elements=sum(late.values()),
-            late_dropped=sum(row[DROPPED] for rows in self._late.values() for row in rows),
-            open_windows=held,
-            state_bytes=sum(pages.byte_size for pages in self._pages),
-            left_late=late["left"],
-            right_late=late["right"],
-            pairs=pairs,
-            padded=len(appearing) - pairs,
-        )
-        is_idle = not held and self._program.upstream is Upstream.SOURCE
-        return BucketOutput(list(self._tables(results, before)), counters, is_idle)
+        self.counts |= {**late, "late_elements": sum(late.values()), "late_dropped": dropped}
+        self.counts |= {"pairs": pairs, "padded": len(appearing) - pairs}
+        self.outputs += self._tables()
+        return Left(len(self._pages[1]), sum(pages.byte_size for pages in self._pages))
 
-    def _tables(self, results: Sequence[Joined], before: int) -> Iterator[tuple[int, pa.Table]]:
-        program, delay = self._program, self._program.held_back
-        fired_under = MIN if delay is None or before == MIN else add_clamped(before, -delay)
-        if results:
-            yield (
-                MAIN,
-                pa.Table.from_pylist([{**_named(each), FIRING_WATERMARK: fired_under} for each in results], program.main_schema),
-            )
+    def _tables(self) -> Iterator[tuple[int, pa.Table]]:
+        program, delay = self.program, self.program.held_back
+        fired_under = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
+        if self._results:
+            rows = [{**_named(each), FIRING_WATERMARK: fired_under} for each in self._results]
+            yield MAIN, pa.Table.from_pylist(rows, program.main_schema)
         for side, rows in self._late.items():
             if rows and program.sides[side].has_late_output:
                 yield LATE[side], pa.Table.from_pylist(rows, program.late_schema(side))
