@@ -21,17 +21,16 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.rows import python_rows
-from windowpane.engines.over.arrivals import Arrivals
+from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
 from windowpane.engines.over.releasing import in_arrival_order, in_window_order, sorting_words
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.over.tails import EMITTED, Tails
-from windowpane.engines.program import MAIN, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MissingOrderError, present
-from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.coded_texts import are_coded, coded_alike, spelled
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
@@ -63,7 +62,7 @@ class OverCloseEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
-        return _Batch(self, store).run([table for table in rows if table.num_rows], clock)
+        return _Batch(self, store).run(rows, clock)
 
     def _coded(self) -> tuple[str, ...]:
         """Return the columns whose texts are codes from arrival to result: only partitions are made of them."""
@@ -220,39 +219,25 @@ def _pending(rows: SortedRows, emitted: Mask, done: Mask) -> Integers:
     return np.minimum(first, rows.layout.segment_ends)
 
 
-class _Batch:
-    """One batch of one bucket."""
-
+class _Batch(OverBatch):
     def __init__(self, engine: OverCloseEngine, store: BlobStore) -> None:
+        super().__init__(engine.program, store)
         self._engine = engine
-        self._program = engine.program
-        self._store = store
-        self._header = BucketHeader.read(store, engine.program.description, growing=engine.program.growing)
         self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0], engine.coded, engine.waiting)
         self._closer = OverCloser(engine, store)
-        if self._header.added:
-            self._closer.tails.widen(self._header.added)
-        self._arrivals = Arrivals(engine.program)
-        self._emitted: list[pa.Table] = []
+        if self.header.added:
+            self._closer.tails.widen(self.header.added)
 
-    def run(self, tables: list[pa.Table], clock: Clock) -> BucketOutput:
-        before, watermark = self._header.watermark, max(self._header.watermark, clock.watermark)
-        if self._program.upstream is Upstream.SOURCE:
-            self._advance(before, watermark)
-            self._take(tables, watermark)
-        else:
-            self._take(tables, before)
-            self._advance(before, watermark)
-        return self._close(before, watermark, clock)
-
-    def _take(self, tables: list[pa.Table], watermark: int) -> None:
+    def work(self, tables: list[pa.Table]) -> None:
         if not tables:
             return
-        rows = self._arrivals.punctual(coded_alike([self._with_codes(table) for table in tables], self._engine.coded), watermark)
+        rows = self.arrived(coded_alike([self._with_codes(table) for table in tables], self._engine.coded))
+        if rows is None:
+            return
         if rows[TIME].null_count:
-            row = python_rows(rows.filter(rows[TIME].is_null()).select(self._program.columns.names).slice(0, 1))[0]
-            raise MissingOrderError(self._program.spec.order_names[0], row)
-        self._buffer.add(in_arrival_order(self._program, rows).select(self._engine.waiting.names))
+            row = python_rows(rows.filter(rows[TIME].is_null()).select(self.program.columns.names).slice(0, 1))[0]
+            raise MissingOrderError(self.program.spec.order_names[0], row)
+        self._buffer.add(in_arrival_order(self.program, rows).select(self._engine.waiting.names))
 
     def _with_codes(self, table: pa.Table) -> pa.Table:
         """Return a table with codes for texts that repeat."""
@@ -261,45 +246,36 @@ class _Batch:
                 table = table.set_column(table.schema.get_field_index(name), name, texts.dictionary_encode())
         return table
 
-    def _advance(self, before: int, watermark: int) -> None:
-        if watermark == before:
+    def on_watermark(self, before: int) -> None:
+        if self.watermark == before:
             return
-        closed = present(self._program.horizon(watermark), "mode close has a horizon")
+        closed = present(self.program.horizon(self.watermark), "mode close has a horizon")
         released, point = self._buffer.release(closed), self._point(closed)
         parts = coded_alike(released or [self._engine.waiting.empty_table()], self._engine.coded)
         rows = pa.concat_tables(parts).combine_chunks()
         done = self._closer.completed(self._joined(rows, point), point)
         if done is not None:
-            under = np.full(done.num_rows, self._program.fired_under(before))
-            emitted = done.append_column(FIRING_WATERMARK, pa.array(under))
-            self._emitted.append(emitted.select(self._program.main_schema.names))
+            self.emit(done)
 
     def _joined(self, rows: pa.Table, point: int) -> Joined:
         """Return released rows together with tails; changes of rows, and two rows of one place, are settled before."""
-        words, has_changes = sorting_words(self._program, rows), CHANGE_TYPE in rows.column_names
+        words, has_changes = sorting_words(self.program, rows), CHANGE_TYPE in rows.column_names
         if has_changes:
-            rows = in_window_order(self._program, rows, words, self._arrivals.report)
+            rows = in_window_order(self.program, rows, words, self.report)
         held = self._closer.held(rows, point)
         joined = self._closer.joined(held, rows, () if has_changes else words)
         if not joined.has_repeats:
             return joined
         # The partitions stay the same, and so do the tails: of the rows of a place the last one is kept.
-        rows = in_window_order(self._program, rows, words, self._arrivals.report)
+        rows = in_window_order(self.program, rows, words, self.report)
         return self._closer.joined(held, rows, ())
 
     def _point(self, closed: int) -> int:
         """Return a time as a point of the ORDER BY column."""
-        kind = self._program.columns.field(self._program.spec.order_names[0]).type
+        kind = self.program.columns.field(self.program.spec.order_names[0]).type
         return closed // MICROS_PER_DAY if pa.types.is_date32(kind) and MIN < closed < MAX else closed
 
-    def _close(self, before: int, watermark: int, clock: Clock) -> BucketOutput:
+    def close(self) -> Left:
         self._buffer.flush()
-        arrivals, tails = self._arrivals, self._closer.tails
-        waiting = self._buffer.rows + tails.waiting_rows
-        now = max(clock.processing_time, self._header.processing_time)
-        BucketHeader(self._program.description, watermark, now, waiting).write(self._store)
-        emitted = pa.concat_tables(self._emitted) if self._emitted else None
-        outputs = [*([] if emitted is None else [(MAIN, emitted)]), *arrivals.late_output()]
-        count, size = 0 if emitted is None else emitted.num_rows, self._buffer.byte_size + tails.byte_size
-        counters = Counters(arrivals.late, arrivals.late, count, 0, waiting, size, arrivals.inconsistent)
-        return BucketOutput(outputs, counters, not waiting and self._program.upstream is Upstream.SOURCE)
+        tails = self._closer.tails
+        return Left(self._buffer.rows + tails.waiting_rows, self._buffer.byte_size + tails.byte_size)

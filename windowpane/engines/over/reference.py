@@ -10,18 +10,19 @@ last.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.rows import python_rows
-from windowpane.engines.over.program import CHANGE_TYPE, INSERT, LATE, Emit, Inconsistent, OverProgram
-from windowpane.engines.program import MAIN, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.errors import InconsistentChangeError, MissingOrderError, present
+from windowpane.engines.over.batch import OverBatch
+from windowpane.engines.over.program import CHANGE_TYPE, INSERT, LATE, Emit, OverProgram
+from windowpane.engines.program import Upstream
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.errors import MissingOrderError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.operators.over.on_close import OverOnClose
 from windowpane.operators.over.on_update import OverOnUpdate
@@ -49,7 +50,7 @@ class OverReferenceEngine:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         batch = _CloseBatch if self._program.mode is Emit.CLOSE else _UpdateBatch
-        return batch(self._program, store).run(_entries(self._program, rows), clock)
+        return batch(self._program, store).run(rows, clock)
 
 
 def _entries(program: OverProgram, rows: Sequence[pa.Table]) -> list[Entry]:
@@ -64,89 +65,59 @@ def _entries(program: OverProgram, rows: Sequence[pa.Table]) -> list[Entry]:
     return list(zip(words, values, strict=True))
 
 
-class _Batch(ABC):
-    """One batch of one bucket: state opened, run, written back."""
-
+class _Batch(OverBatch):
     def __init__(self, program: OverProgram, store: BlobStore) -> None:
-        self.program = program
-        self.store = store
-        self.header = BucketHeader.read(store, program.description, growing=program.growing)
+        super().__init__(program, store)
         self.pages = [SortedPages(store, name) for name in ("s", "b")]
         self.state = KeyedState(self.pages[0])
         self.late: list[Row] = []
-        self.inconsistent = 0
 
-    def run(self, entries: list[Entry], clock: Clock) -> BucketOutput:
-        before, watermark = self.header.watermark, max(self.header.watermark, clock.watermark)
-        if self.program.upstream is Upstream.SOURCE:
-            emitted = self.advance(watermark)
-            emitted += self.take(self._punctual(entries, watermark))
-        else:
-            emitted = self.take(self._punctual(entries, before))
-            emitted += self.advance(watermark)
-        return self._close(emitted, self.program.fired_under(before), watermark, clock)
+    def work(self, tables: list[pa.Table]) -> None:
+        self.take(self._punctual(_entries(self.program, tables)))
 
     @abstractmethod
-    def take(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Take rows that are not late and return what is emitted."""
+    def take(self, entries: Iterable[Entry]) -> None:
+        """Take rows that are not late."""
 
-    @abstractmethod
-    def advance(self, watermark: int) -> list[Entry]:
-        """Advance to the watermark and return what is emitted."""
-
-    @abstractmethod
     def waiting(self) -> int:
-        """How many rows have not been emitted yet."""
+        """Return how many rows have not been emitted yet."""
+        return 0
 
-    def report(self, error: InconsistentChangeError) -> None:
-        """Take a change that cannot be."""
-        if self.program.on_inconsistent is Inconsistent.ERROR:
-            raise error
-        self.inconsistent += 1
+    def emit_entries(self, entries: Iterable[Entry]) -> None:
+        """Emit changes of rows."""
+        rows = [row | {CHANGE_TYPE: word} for word, row in entries]
+        if rows:
+            self.emit(_table(rows, self.program.result_schema))
 
-    def _punctual(self, entries: Iterable[Entry], watermark: int) -> Iterator[Entry]:
+    def _punctual(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         for word, row in entries:
-            horizon = self.program.horizon(row.get(FIRING_WATERMARK, watermark))
+            fired_under = row.get(FIRING_WATERMARK, self.late_under)
+            horizon = self.program.horizon(fired_under)
             if horizon is not None and self._is_late(row[TIME], horizon):
-                self.late.append(row | {FIRING_WATERMARK: row.get(FIRING_WATERMARK, watermark)})
+                self.late.append(row | {FIRING_WATERMARK: fired_under})
             else:
                 yield word, row
 
     def _is_late(self, time: int | None, horizon: int) -> bool:
         return self.program.null_is_late and horizon > MIN if time is None else time <= horizon
 
-    def _close(self, emitted: list[Entry], fired_under: int, watermark: int, clock: Clock) -> BucketOutput:
+    def close(self) -> Left:
         self.state.flush()
         for pages in self.pages:
             pages.flush()
-        now, waiting = max(clock.processing_time, self.header.processing_time), self.waiting()
-        BucketHeader(self.program.description, watermark, now, waiting).write(self.store)
-        late, size = len(self.late), sum(pages.byte_size for pages in self.pages)
-        counters = Counters(late, late, len(emitted), 0, waiting, size, self.inconsistent)
-        idle = not waiting and self.program.upstream is Upstream.SOURCE
-        return BucketOutput(list(self._tables(emitted, fired_under)), counters, idle)
-
-    def _tables(self, emitted: list[Entry], fired_under: int) -> Iterator[tuple[int, pa.Table]]:
-        if emitted:
-            rows = [row | {CHANGE_TYPE: word, FIRING_WATERMARK: fired_under} for word, row in emitted]
-            yield MAIN, _table(rows, self.program.main_schema)
+        self.counts |= {"late_elements": len(self.late), "late_dropped": len(self.late)}
         if self.late and self.program.has_late_output:
-            yield LATE, _table(self.late, self.program.late_schema)
+            self.outputs.append((LATE, _table(self.late, self.program.late_schema)))
+        return Left(self.waiting(), sum(pages.byte_size for pages in self.pages))
 
 
 class _UpdateBatch(_Batch):
     """Mode update: changes in, changes out; the watermark only says which rows are late."""
 
-    def take(self, entries: Iterable[Entry]) -> list[Entry]:
+    def take(self, entries: Iterable[Entry]) -> None:
         program = self.program
         operator = OverOnUpdate(program.spec, program.columns, program.outputs, self.state, self.report)
-        return [entry for change in operator.process(entries) for entry in change.entries()]
-
-    def advance(self, watermark: int) -> list[Entry]:
-        return []
-
-    def waiting(self) -> int:
-        return 0
+        self.emit_entries(entry for change in operator.process(entries) for entry in change.entries())
 
 
 class _CloseBatch(_Batch):
@@ -161,17 +132,16 @@ class _CloseBatch(_Batch):
     def _identity(self, row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in self.program.spec.output_key)
 
-    def take(self, entries: Iterable[Entry]) -> list[Entry]:
+    def take(self, entries: Iterable[Entry]) -> None:
         for word, row in entries:
             if row[TIME] is None:
                 raise MissingOrderError(self.program.spec.order_names[0], row)
             self._buffer.change(word, row[TIME], row)
-        return []
 
-    def advance(self, watermark: int) -> list[Entry]:
-        closed = present(self.program.horizon(watermark), "mode close has a horizon")
+    def on_watermark(self, before: int) -> None:
+        closed = present(self.program.horizon(self.watermark), "mode close has a horizon")
         released = [row for _, row in self._buffer.release(closed)]
-        return [(INSERT, row) for row in self._operator.process(released, closed)]
+        self.emit_entries((INSERT, row) for row in self._operator.process(released, closed))
 
     def waiting(self) -> int:
         return len(self.pages[1]) + self._operator.waiting_partitions()

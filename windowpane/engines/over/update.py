@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.rows import python_rows
-from windowpane.engines.over.arrivals import Arrivals
+from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.changes import net_changes
 from windowpane.engines.over.eviction import Eviction
 from windowpane.engines.over.output import changelog
@@ -33,10 +33,9 @@ from windowpane.engines.over.page_writing import Altered, write_pages
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import Delta, InSpans, InTable, Live, MorePages, PageCache, Segments, Spans, around
 from windowpane.engines.over.sweep import swept
-from windowpane.engines.program import MAIN, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import InconsistentChangeError
-from windowpane.hidden_columns import FIRING_WATERMARK, SORT_KEY, TIME
+from windowpane.hidden_columns import SORT_KEY, TIME
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
@@ -78,7 +77,7 @@ class OverUpdateEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
-        return _Batch(self, store).run([table for table in rows if table.num_rows], clock)
+        return _Batch(self, store).run(rows, clock)
 
 
 def refusal(program: OverProgram) -> str | None:
@@ -109,18 +108,13 @@ class _Computed:
     values: Values
 
 
-class _Batch:
-    """One batch of one bucket."""
-
+class _Batch(OverBatch):
     def __init__(self, engine: OverUpdateEngine, store: BlobStore) -> None:
+        super().__init__(engine.program, store)
         self._engine = engine
-        self._program = engine.program
-        self._store = store
-        self._header = BucketHeader.read(store, engine.program.description, growing=engine.program.growing)
         self._pages = RowPages(store, "g")
-        if self._header.added:
-            self._widen(self._header.added)
-        self._arrivals = Arrivals(engine.program)
+        if self.header.added:
+            self._widen(self.header.added)
         self._horizon: int | None = None
 
     def _widen(self, added: Container[str]) -> None:
@@ -133,31 +127,23 @@ class _Batch:
             writer = PageWriter(form, page.columns, firsts, page.repeated)
             self._pages.rewrite(ordinal, writer.blob(0, page.num_rows))
 
-    def run(self, tables: list[pa.Table], clock: Clock) -> BucketOutput:
-        before, watermark = self._header.watermark, max(self._header.watermark, clock.watermark)
-        late_under = watermark if self._program.upstream is Upstream.SOURCE else before
-        self._horizon = self._program.horizon(late_under)
-        emitted = self._take(self._arrivals.punctual(tables, late_under)) if tables else None
-        if self._horizon != self._program.horizon(before):
+    def work(self, tables: list[pa.Table]) -> None:
+        self._horizon = self.program.horizon(self.late_under)
+        rows = self.arrived(tables) if tables else None
+        emitted = None if rows is None else self._take(rows)
+        if emitted is not None:
+            self.emit(emitted)
+        if self._horizon != self.program.horizon(self.before):
             self._sweep()
-        self._pages.flush()
-        now = max(clock.processing_time, self._header.processing_time)
-        BucketHeader(self._program.description, watermark, now).write(self._store)
-        return self._output(emitted, self._program.fired_under(before))
 
-    def _output(self, emitted: pa.Table | None, fired_under: int) -> BucketOutput:
-        outputs, arrivals = [*self._arrivals.late_output()], self._arrivals
-        count = 0 if emitted is None else emitted.num_rows
-        if emitted is not None and count:
-            table = emitted.append_column(FIRING_WATERMARK, pa.array(np.full(count, fired_under)))
-            outputs.insert(0, (MAIN, table.select(self._program.main_schema.names).cast(self._program.main_schema)))
-        counters = Counters(arrivals.late, arrivals.late, count, 0, 0, self._pages.byte_size, arrivals.inconsistent)
-        return BucketOutput(outputs, counters, self._program.upstream is Upstream.SOURCE)
+    def close(self) -> Left:
+        self._pages.flush()
+        return Left(0, self._pages.byte_size)
 
     def _take(self, rows: pa.Table) -> pa.Table | None:
         if not rows.num_rows:
             return None
-        changes = net_changes(self._program, rows, self._arrivals.report)
+        changes = net_changes(self.program, rows, self.report)
         names, sort_keys = self._engine.arriving.names, self._engine.sort_keys
         (deleted, deleted_keys), (inserted, inserted_keys) = (
             sort_keys.sorted(table.select(names).combine_chunks()) for table in (changes.deleted, changes.inserted)
@@ -188,7 +174,7 @@ class _Batch:
         """
         horizon = self._horizon
         for times in (table[TIME] for table in changes if horizon is not None):
-            if times.null_count and self._program.null_is_late:
+            if times.null_count and self.program.null_is_late:
                 return None
             least = pc.min(times).as_py()
             horizon = horizon if least is None else min(horizon, least - 1)
@@ -202,7 +188,7 @@ class _Batch:
         ordinals = self._dropped(cache, swept(len(self._pages), self._horizon), self._horizon)
         if len(cache.dropped.rows):
             spans = Spans(cache, ordinals, Delta.none(self._engine.arriving))
-            names = [*self._program.outputs.names, *self._engine.window.carries.names]
+            names = [*self.program.outputs.names, *self._engine.window.carries.names]
             current = {name: flat(spans.table[name]) for name in names}
             self._write(cache, spans, np.arange(len(spans.source)), current, np.zeros(len(spans.source), np.bool_))
 
@@ -236,8 +222,8 @@ class _Batch:
             (DELETE, deleted, ~spans.is_known, "there is no such row in its partition"),
             (INSERT, inserted, spans.is_double, "its partition already has such a row"),
         ):
-            for row in python_rows(rows.filter(pa.array(wrong)).select(self._program.columns.names)) if wrong.any() else ():
-                self._arrivals.report(InconsistentChangeError(word, row, reason))
+            for row in python_rows(rows.filter(pa.array(wrong)).select(self.program.columns.names)) if wrong.any() else ():
+                self.report(InconsistentChangeError(word, row, reason))
 
     # --- computing --------------------------------------------------------------------------------------------------------
 
@@ -353,17 +339,17 @@ class _Batch:
     def _settle(self, cache: PageCache, spans: Spans, computed: _Computed) -> pa.Table:
         """Write what changed and return the changelog."""
         source = spans.source[computed.live]
-        names = [*self._program.outputs.names, *self._engine.window.carries.names]
+        names = [*self.program.outputs.names, *self._engine.window.carries.names]
         stored = {name: flat(spans.table[name].take(pa.array(source))) for name in names}
         fresh = dict(zip(names, [*computed.values.outputs, *computed.values.carries], strict=True))
-        runs = {name: call.is_running for name, call in zip(self._program.outputs.names, self._engine.window.calls, strict=True)}
+        runs = {name: call.is_running for name, call in zip(self.program.outputs.names, self._engine.window.calls, strict=True)}
         affected = {name: computed.by_running if runs.get(name, True) else computed.by_frames for name in names}
         # Equal values may look different (a map's order): what was emitted stays as it was.
         inserted = spans.inserted[computed.live]
         differs = {name: written_differently_among(stored[name], fresh[name], affected[name] & ~inserted) for name in names}
         taken = {name: differs[name] | (affected[name] & inserted) if name in runs else affected[name] for name in names}
         current = {name: pc.if_else(pa.array(taken[name]), fresh[name], stored[name]) for name in names}
-        emitted = changelog(self._program, spans, computed.live, current, self._before(spans, computed, stored))
+        emitted = changelog(self.program, spans, computed.live, current, self._before(spans, computed, stored))
         changed = np.logical_or.reduce([inserted, *differs.values()])
         self._write(cache, spans, computed.live, current, changed)
         return emitted
@@ -372,10 +358,10 @@ class _Batch:
         """Return the outputs that were emitted for the rows: those of the row itself, or of the one it overwrites."""
         overwrites = spans.inserted[computed.live] & (spans.before[computed.live] >= 0)
         if not overwrites.any():
-            return {name: stored[name] for name in self._program.outputs.names}
+            return {name: stored[name] for name in self.program.outputs.names}
         before = spans.before[computed.live]
         rows = pa.array(before, mask=before < 0)
-        return {name: flat(spans.table[name].take(rows)) for name in self._program.outputs.names}
+        return {name: flat(spans.table[name].take(rows)) for name in self.program.outputs.names}
 
     def _write(self, cache: PageCache, spans: Spans, live: InSpans, current: dict[str, pa.Array], changed: Mask) -> None:
         page, marked = spans.page[live], spans.deleted.copy()
