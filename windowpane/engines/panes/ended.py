@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import key_names
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.panes.panes import PaneWindows
 from windowpane.engines.panes.store import PaneStore
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
 
@@ -49,9 +49,9 @@ class EndedPanesBatch(ColumnarBatch):
                 self._open -= self.panes_of(end)
                 self._panes.drop(end)
 
-    def close(self) -> BucketOutput:
+    def close(self) -> Left:
         self._panes.flush()
         segments = self._panes.segments()
         by_clock = not self.is_event_time and not self._windows.is_global
         following = min((end - 1 for end in segments), default=None) if by_clock else None
-        return self.output(self.open_windows, self._panes.byte_size, not segments, following)
+        return self.left(self.open_windows, self._panes.byte_size, not segments, following)

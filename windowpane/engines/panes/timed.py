@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import common_refusal, folding_combiner, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
@@ -29,7 +30,6 @@ from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, w
 from windowpane.engines.panes.store import split
 from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, TimedContents
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput
 from windowpane.errors import present
 from windowpane.hidden_columns import END, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -281,13 +281,13 @@ class _Batch(ColumnarBatch):
         self.results.emit(window, refined.filter(pa.array(touched)), self.watermark)
         self._contents.keep(end, panes.left(touched, self._purges))
 
-    def close(self) -> BucketOutput:
+    def close(self) -> Left:
         self._contents.flush()
         if self._fire_times is not None:
             self._fire_times.flush()
         ends = self._contents.ends()
         is_idle = not ends and not (self._fire_times is not None and self._fire_times.ends())
-        return self.output(len(ends), self._byte_size(), is_idle, self._next_processing_time(ends))
+        return self.left(len(ends), self._byte_size(), is_idle, self._next_processing_time(ends))
 
     def _byte_size(self) -> int:
         return self._contents.byte_size + (0 if self._fire_times is None else self._fire_times.byte_size)

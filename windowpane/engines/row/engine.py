@@ -66,12 +66,12 @@ class _Batch(WindowBatch):
     _operator: GroupedOperator
 
     def _make_operator(self) -> GroupedOperator:
-        kind = present(operator_class(self._program.spec), "the planner asked")
-        return kind(self._program.spec, self._state, self._timers, self._collector)
+        kind = present(operator_class(self.program.spec), "the planner asked")
+        return kind(self.program.spec, self._state, self._timers, self._collector)
 
     def _process(self, rows: pa.Table, seen: pa.Table, start: int) -> None:
-        if rows.num_rows < FEWEST_ROWS.value or (rows[TIME].null_count and self._program.spec.assigner.is_event_time):
+        if rows.num_rows < FEWEST_ROWS.value or (rows[TIME].null_count and self.program.spec.assigner.is_event_time):
             super()._process(rows, seen, start)
             return
         with self._collector.in_row_order():
-            self._operator.take(elements_of(rows, self._program.key_columns, seen, start))
+            self._operator.take(elements_of(rows, self.program.key_columns, seen, start))

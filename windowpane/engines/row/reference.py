@@ -5,9 +5,7 @@ It has no fast path: it is what every other engine of windows is compared with.
 State, by name in the bucket's blob store: ``header``; pages ``s`` for keyed state, ``e`` and ``p`` for event-time and
 processing-time timers. Who may mutate: this engine, once a batch. Recovery: read them back; the clocks are in the header.
 
-Order of things in a batch: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then
-takes its rows in arrival order (or ``order_by``). A bucket fed by another window takes rows under the watermark they were
-emitted under, and advances last. Processing time is the machine's for all: no rows are taken before it has advanced.
+Rows are taken in arrival order (or ``order_by``); those of another window under the watermark they were emitted under.
 Where each key has a watermark of its own, rows are taken under those of the batch before, then the keys that had rows advance.
 """
 
@@ -20,12 +18,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key
@@ -39,6 +37,8 @@ from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import KeyTimerQueue, TimerQueue
 from windowpane.windowing.evictors import TimestampedValue
 from windowpane.windowing.times import MIN
+
+_COUNTED = ("late_elements", "late_dropped", "firings", "merges", "dropped_by_finished_trigger")
 
 
 class ReferenceEngine:
@@ -80,106 +80,86 @@ class AddedColumns:
         return type(held)(map(self, held)) if type(held) in (list, tuple) else held
 
 
-class WindowBatch:
-    """One batch of one bucket: state opened, run by the operator, written back."""
+class WindowBatch(OrderedBatch[Program]):
+    """One batch of one bucket, run by the operator."""
 
     added_columns: type[AddedColumns] = AddedColumns
 
     def __init__(self, program: Program, store: BlobStore, make_state: Callable[[SortedPages], KeyedState]) -> None:
-        self._program = program
-        self._store = store
-        self._header = BucketHeader.read(store, program.description, growing=program.growing)
+        super().__init__(program, store, program.growing)
         self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
         self._state = make_state(self._pages[0])
-        if self._header.added:
-            self._state.rewrite(self.added_columns(self._header.added, program.values, program.main.names))
+        if self.header.added:
+            self._state.rewrite(self.added_columns(self.header.added, program.values, program.main.names))
         self._timers = self._timer_service()
-        self._timers.restore_clocks(self._header.watermark, self._header.processing_time)
+        self._timers.restore_clocks(self.watermark, self.now)
         self._collector = OutputCollector(program, self._timers)
         self._operator = self._make_operator()
 
     def _make_operator(self) -> WindowOperator:
-        return WindowOperator(self._program.spec, self._state, self._timers, self._collector)
+        return WindowOperator(self.program.spec, self._state, self._timers, self._collector)
 
     def _timer_service(self) -> TimerService:
-        by_clock, delay = TimerQueue(self._pages[2]), self._program.key_delay
+        by_clock, delay = TimerQueue(self._pages[2]), self.program.key_delay
         if delay is None:
             return TimerService(TimerQueue(self._pages[1]), by_clock)
         return KeyTimerService(self._state, KeyTimerQueue(self._pages[1]), by_clock, delay)
 
-    def run(self, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        arrived = in_order(self._program, rows)
-        self._collector.rows = arrived
-        if self._program.upstream is Upstream.SOURCE:
-            self._advance_watermark(clock.watermark)
-            self._advance_processing_time(clock.processing_time)
-            self._take(arrived)
-        else:
-            self._advance_processing_time(clock.processing_time)
-            self._take_from_window(arrived)
-            self._advance_watermark(clock.watermark)
-        return self._close()
+    def work(self, tables: list[pa.Table]) -> None:
+        rows = self._collector.rows = in_order(self.program, tables)
+        if rows is None or self.program.upstream is not Upstream.WINDOW_WITH_WATERMARKS:
+            self._take(rows)
+            return
+        for watermark, start, length in _runs(rows[FIRING_WATERMARK].to_pylist()):
+            self.advance_watermark(watermark)
+            self._take(rows.slice(start, length), start)
 
-    def _advance_watermark(self, watermark: int) -> None:
+    def advance_watermark(self, watermark: int) -> None:
         if watermark > self._timers.watermark:  # a timer registered behind the watermark waits for its next move, as in Flink
             self._operator.advance_watermark(watermark)
 
-    def _advance_processing_time(self, time: int) -> None:
+    def advance_processing_time(self, time: int) -> None:
         if time >= self._timers.processing_time:  # a clock that was set back fires nothing
             self._operator.advance_processing_time(time)
 
     def _take(self, rows: pa.Table | None, start: int = 0) -> None:
         """Take the rows of one watermark; ``start`` is the number of the first of them in the batch."""
         if rows is not None:
-            self._process(rows, self._spelled(rows.select(self._program.values)), start)
+            self._process(rows, self._spelled(rows.select(self.program.values)), start)
         self._operator.finish_batch()
 
     def _process(self, rows: pa.Table, seen: pa.Table, start: int) -> None:
         """Hand rows to the operator; of each row functions see what ``seen`` has."""
         values = python_rows(seen)
-        keys = python_keys(rows, self._program.key_columns)
+        keys = python_keys(rows, self.program.key_columns)
         for number, (key, value, time) in enumerate(zip(keys, values, rows[TIME].to_pylist(), strict=True), start):
-            if time is None and self._program.spec.assigner.is_event_time:
-                raise MissingTimestampError(self._program.spec.assigner, key, value)
+            if time is None and self.program.spec.assigner.is_event_time:
+                raise MissingTimestampError(self.program.spec.assigner, key, value)
             self._collector.row_number = number
             self._operator.process_element(key, value, MIN if time is None else time, encode_key(key))
 
-    def _take_from_window(self, rows: pa.Table | None) -> None:
-        if rows is None or self._program.upstream is Upstream.WINDOW:
-            self._take(rows)
-            return
-        for watermark, start, length in _runs(rows[FIRING_WATERMARK].to_pylist()):
-            self._advance_watermark(watermark)
-            self._take(rows.slice(start, length), start)
-
     def _spelled(self, values: pa.Table) -> pa.Table:
         """Return what aggregates read with key columns spelled as keys are: engines that group by them keep no other spelling."""
-        if self._program.aggregates or self._program.arrow is not None:
-            for name in set(self._program.key_columns) & set(values.column_names):
+        if self.program.aggregates or self.program.arrow is not None:
+            for name in set(self.program.key_columns) & set(values.column_names):
                 values = values.set_column(values.column_names.index(name), name, plain_key(values[name]))
         return values
 
-    def _close(self) -> BucketOutput:
+    def close(self) -> Left:
         self._state.flush()
         for pages in self._pages:
             pages.flush()
-        counted = self._operator.counters
-        opened = self._header.open_windows + counted.windows_opened - counted.windows_closed
-        timers = self._timers
-        watermark = MIN if self._program.key_delay is not None else timers.watermark
-        BucketHeader(self._program.description, watermark, timers.processing_time, opened).write(self._store)
-        counters = Counters(
-            counted.late_elements,
-            counted.late_dropped,
-            counted.firings,
-            counted.merges,
-            opened,
+        timers, counted = self._timers, self._operator.counters
+        self.watermark = MIN if self.program.key_delay is not None else timers.watermark
+        self.now = timers.processing_time
+        self.counts |= {name: getattr(counted, name) for name in _COUNTED}
+        self.outputs += self._collector.tables()
+        return Left(
+            self.header.open_windows + counted.windows_opened - counted.windows_closed,
             sum(pages.byte_size for pages in self._pages),
-            dropped_by_finished_trigger=counted.dropped_by_finished_trigger,
+            self.is_source and not any(len(pages) for pages in self._pages),
+            timers.processing_time_queue.next_time(),
         )
-        next_processing_time = timers.processing_time_queue.next_time()
-        idle = not any(len(pages) for pages in self._pages) and self._program.upstream is Upstream.SOURCE
-        return BucketOutput(self._collector.tables(), counters, idle, next_processing_time)
 
 
 def _runs(values: Sequence[int]) -> Iterator[tuple[int, int, int]]:

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import arrival_order
 from windowpane.engines.common.columnar import group_columns, with_encoded_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.results import Results
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.step import IS_SAME, Grown, SessionStep
@@ -91,13 +91,13 @@ class SessionBatch(ColumnarBatch):
         """Fire due sessions, take rows, fire again the sessions that late ones touched."""
         self._step(self._arriving(tables))
 
-    def close(self) -> BucketOutput:
+    def close(self) -> Left:
         """Fire due sessions if no rows arrived, and write the index."""
         if self._moved is not None:
             self._step([])
         pages = self._pages
         next_time = None if self.is_event_time else pages.next_due
-        return self.output(pages.live, pages.byte_size, not len(pages), next_time, self._merges)
+        return self.left(pages.live, pages.byte_size, not len(pages), next_time, self._merges)
 
     def _hashes(self, table: pa.Table) -> Unsigned:
         return key_hashes([plain_key(table[name]) for name in group_columns(self.program)], table.num_rows)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Mask
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.common.arrival import TaskNumbers
 from windowpane.engines.common.columnar import (
@@ -357,14 +358,14 @@ class _Batch(ColumnarBatch):
 
     # Emitting.
 
-    def close(self) -> BucketOutput:
+    def close(self) -> Left:
         self._log.flush()
         self._at_end.flush()
         windows = {w for s in self._log.segments() for w in self._slices.windows_of(s)}
         ends = [w.max_timestamp for w in windows if not self._is_over(w)] + [end - 1 for end in self._at_end.segments()]
         following = None if self.is_event_time else min(ends, default=None)
         size = self._log.byte_size + self._at_end.byte_size
-        return self.output(len(ends), size, not ends and not self._log.segments(), following)
+        return self.left(len(ends), size, not ends and not self._log.segments(), following)
 
 
 def _is_whole(table: pa.Table) -> bool:

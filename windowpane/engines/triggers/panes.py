@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import keyed, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.panes.panes import Elements, PaneWindows
 from windowpane.engines.panes.touched import TouchedPanes, touched_panes
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.triggers.asked_rows import AskedRows
 from windowpane.engines.triggers.pane_results import NONE, OF_CONTENTS, OF_NOTHING, Firings, PaneResults, Shown
@@ -287,9 +287,9 @@ class TriggeredPanes(TriggeredBatch):
         first = Elements(elements.rows.slice(int(elements.numbers[0]), 1), zero, elements.ends[:1])
         return self._partials(first, zero, zero).take(pa.nulls(count, pa.int64()))
 
-    def close(self) -> BucketOutput:
+    def close(self) -> Left:
         self._state.flush()
-        return self.output(
+        return self.left(
             self._state.filled, self._state.rows.byte_size, not self._state.rows.segments(), self._state.due.next_processing_time
         )
 

@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import key_arrays, keyed, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.panes.store import PaneStore
 from windowpane.engines.panes.touched import BatchKeys
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.engines.triggers.due_timers import DueTimers
@@ -324,7 +324,7 @@ class TriggeredSessions(TriggeredBatch):
             firsts = (self._standings.first_times(numbers, last_instants, event_time) for event_time in (True, False))
             self._due.note(segment, *(int(times.min()) for times in firsts))
 
-    def close(self) -> BucketOutput:
+    def close(self) -> Left:
         """Write the indexes."""
         self._panes.flush()
         self._due.flush()
@@ -333,7 +333,7 @@ class TriggeredSessions(TriggeredBatch):
             self._put_out.flush()
             size += self._put_out.byte_size
         is_idle = not self._panes.segments()
-        return self.output(self._open, size, is_idle, self._due.next_processing_time, self._merges)
+        return self.left(self._open, size, is_idle, self._due.next_processing_time, self._merges)
 
 
 def _numbers_of(table: pa.Table) -> list[Numbers]:
