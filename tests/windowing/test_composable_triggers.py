@@ -268,16 +268,3 @@ def test_a_flink_trigger_that_takes_its_timer_back_leaves_that_of_another_part_f
     bench.process_element(2, 2, "k")
     bench.set_processing_time(10)
     assert fired(bench) == [([1, 2], 0, "EARLY")]
-
-
-def test_a_window_of_a_checkpoint_without_the_timers_of_its_triggers_continues_as_it_was() -> None:
-    """Earlier versions did not write them; there a trigger of Flink's in a tree is called at every timer of its window."""
-    waits = wp.OrFinally(wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(10), 100), wp.AfterProcessingTime(500))
-    bench = harness(wp.TumblingEventTimeWindows.of(20), waits, lateness=50)
-    bench.process_element(1, 1, "k")
-    bench.operator._state.set_current_key("k")
-    bench.operator._state.remove(TimeWindow(0, 20), "trigger/leaf-timers")
-    bench.set_processing_time(100)
-    assert fired(bench) == [([1], 0, "EARLY")]
-    bench.process_watermark(69)
-    assert (bench.state_entries(), bench.event_time_timers, bench.processing_time_timers) == ([], [], [])

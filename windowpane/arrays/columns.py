@@ -21,6 +21,11 @@ def flat(column: Any) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 and not pa.types.is_nested(column.type) else column.combine_chunks()
 
 
+def structs(table: pa.Table) -> pa.StructArray:
+    """Return the rows of a table as structs; older versions of Arrow have no type for a table without rows."""
+    return flat(table.to_struct_array()) if table.num_rows else pa.array([], pa.struct(table.schema))
+
+
 def column_text(column: pa.Field) -> str:
     """Return the name and type of a column, as descriptions of programs have them."""
     return f"{column.name} {column.type}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays.columns import flat, padded
+from windowpane.arrays.columns import flat, padded, structs
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.collecting import CollectList
 from windowpane.kernels.aggregates.valued.lists import Lists
@@ -45,7 +45,7 @@ class UserAggregate(SegmentAggregate):
         return {f"{self.prefix}u": partials_of(self._function, step, table, groups, segments.count)}
 
     def finish(self, partials: pa.Table) -> pa.Array:
-        return results_of(self._function, flat(partials[f"{self.prefix}u"]), self._results).to_struct_array().combine_chunks()
+        return structs(results_of(self._function, flat(partials[f"{self.prefix}u"]), self._results))
 
     def results(self, partials: pa.Table) -> list[pa.Array]:
         return list(self.finish(partials).flatten())

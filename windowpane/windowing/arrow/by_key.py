@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays.columns import structs
 from windowpane.windowing.arrow.calls import partials_of, results_of, windows_applied
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction
@@ -45,7 +46,7 @@ class ArrowByRow(AggregateFunction):
         """Return the result; NULLs of no rows, which an evictor may leave."""
         if accumulator is None:
             return dict.fromkeys(self.results.names)
-        partials = accumulator.to_struct_array().combine_chunks()
+        partials = structs(accumulator)
         row: dict[str, Any] = results_of(self.function, partials, self.results).to_pylist()[0]
         return row
 

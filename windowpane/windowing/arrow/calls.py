@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import structs
 from windowpane.errors import ArrowResultError, UserFunctionError, WindowpaneError
 from windowpane.windowing.arrow.functions import GROUP, ArrowAggregateFunction, ArrowWindowFunction
 
@@ -82,7 +83,7 @@ def partials_of(function: ArrowAggregateFunction, step: str, table: pa.Table, gr
     order = pc.sort_indices(result[GROUP])
     if not np.array_equal(result[GROUP].take(order).to_numpy(), np.arange(count)):
         raise ArrowResultError(function, f"{step} returned {result.num_rows} rows for {count} groups, not one for each")
-    return result.drop_columns([GROUP]).take(order).combine_chunks().to_struct_array().combine_chunks()
+    return structs(result.drop_columns([GROUP]).take(order))
 
 
 def results_of(function: ArrowAggregateFunction, partials: pa.StructArray, schema: pa.Schema) -> pa.Table:
