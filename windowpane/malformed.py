@@ -32,6 +32,9 @@ Policy = Literal["null", "drop", "fail"]
 POLICIES: Final[tuple[str, ...]] = get_args(Policy)
 """What may become of a malformed row."""
 
+MALFORMED_COUNT, MALFORMED_ROWS = "malformed", "malformed_rows"
+"""Behind the counters of each operator: how many rows its sources could not read, and some of them."""
+
 MOST_SHOWN = 100
 """So many malformed rows of a source are shown one by one; all are counted."""
 

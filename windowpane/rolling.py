@@ -304,7 +304,7 @@ class RollingResult(Runnable):
                 *unnamed, checkpoint=checkpoint, trigger=trigger, query_name=query_name, flush_at_end=flush_at_end, **sinks
             )
         from windowpane.spark.building.rolling_history import with_history
-        from windowpane.spark.queries.checkpoints import has_begun
+        from windowpane.spark.session.checkpoints import has_begun
 
         if checkpoint is not None and has_begun(self._built.source.dataframe.sparkSession, checkpoint):
             raise HistoryAfterStartError(checkpoint)

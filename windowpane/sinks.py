@@ -144,7 +144,7 @@ def apply_changes(
 
 def _spelled(df: Any, names: Sequence[str]) -> list[str]:
     """Return names as the columns of a DataFrame are spelled that they mean in its session; others as they are."""
-    from windowpane.spark.sources.column_names import column_named
+    from windowpane.spark.session.column_names import column_named
 
     return [column_named(df, name) or name for name in names]
 

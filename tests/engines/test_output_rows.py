@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windowpane.engines.common.rows import output_table
+from windowpane.engines.rows import output_table
 from windowpane.errors import OutputSchemaError
 
 WHOLE = {

@@ -19,11 +19,12 @@ import pytest
 from pyspark import TaskContext
 
 from windowpane.engines.program import MAIN, Program
+from windowpane.engines.protocol import COUNTERS
 from windowpane.hidden_columns import PASSED, PREFIX
 from windowpane.planning.engines import engine_of
 from windowpane.spark.stages import encode, process
 from windowpane.spark.stages.blobs import unpack
-from windowpane.spark.stages.wire import COUNTER_ROW, COUNTERS, WATERMARK_ROW, Wire
+from windowpane.spark.stages.wire import COUNTER_ROW, WATERMARK_ROW, Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.watermarks import Watermarks
 

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, failure, rows, run, table
-from windowpane.spark.queries.settings import MANY_ROWS
+from windowpane.spark.session.settings import MANY_ROWS
 from windowpane.spark.sources.arrow_rows import TypedFunction
 from windowpane.spark.stages.spark_hash import spark_hashes
 

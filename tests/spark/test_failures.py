@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 
 from windowpane.errors import ChangedPlanError, FailedBatchError, UserFunctionError
 from windowpane.spark.queries.failures import FailedJobError, InterruptedBatchError, ShortFailures
-from windowpane.spark.queries.reasons import reason
+from windowpane.spark.session.reasons import reason
 
 RAISED = """An exception was thrown from the Python worker:
 Traceback (most recent call last):

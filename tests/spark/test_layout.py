@@ -11,9 +11,9 @@ from pyspark import TaskContext
 import windowpane as wp
 from tests.spark.helpers import SPARK, Feed, failure, run
 from windowpane.errors import RepartitionedCheckpointError
-from windowpane.spark.queries import layout
-from windowpane.spark.queries.layout import PROBED_BUCKET, Layout, probes
+from windowpane.spark.stages import layout
 from windowpane.spark.stages.buckets import bucket_ids
+from windowpane.spark.stages.layout import PROBED_BUCKET, Layout, probes
 from windowpane.state.memory import MemoryBlobStore
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ from pyspark.sql import Row
 import windowpane as wp
 from tests.spark.helpers import Feed
 from windowpane import TumblingEventTimeWindows
-from windowpane.spark.stages.wire import COUNTERS
+from windowpane.engines.protocol import COUNTERS
 
 QUIET = {"spark.sql.streaming.noDataProgressEventInterval": "100", "spark.sql.streaming.numRecentProgressUpdates": "3"}
 

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from windowpane.spark.internals.query_plans import estimated_bytes
-from windowpane.spark.queries.settings import Buckets, choose_settings
-from windowpane.spark.stages.buckets import PARTITIONS
+from windowpane.spark.internals.session import PARTITIONS
+from windowpane.spark.session.settings import Buckets, choose_settings
 
 SPARKS_OWN = {PARTITIONS: "200", "spark.sql.execution.arrow.maxBytesPerBatch": "-1"}
 NOTHING = object()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from windowpane.errors import WorkerPythonError
-from windowpane.spark.queries.worker_python import check_worker_python
+from windowpane.spark.session.worker_python import check_worker_python
 
 
 def session(executable: str, master: str = "local[2]", includes: tuple[str, ...] = ()) -> Any:

@@ -9,9 +9,9 @@ import pytest
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, run
+from windowpane.spark.internals.session import setting
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.internals.warm_workers import GROUP
-from windowpane.spark.queries.settings import setting
 
 pytestmark = pytest.mark.spark
 

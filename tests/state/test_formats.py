@@ -24,8 +24,8 @@ from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.triggers.due_timers import DueTimers
 from windowpane.errors import UnknownStateFormatError, present
 from windowpane.hidden_columns import HASH, TIME
-from windowpane.spark.queries.layout import Layout
-from windowpane.spark.queries.next_watermark import NextWatermark
+from windowpane.spark.stages.layout import Layout
+from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.own_watermark import OwnWatermark
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
 from windowpane.state.memory import MemoryBlobStore

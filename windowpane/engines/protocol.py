@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -34,6 +34,10 @@ class Counters:
     inconsistent: int = 0
     dropped_by_finished_trigger: int = 0
     duplicates: int = 0
+
+
+COUNTERS: Final = tuple(each.name for each in fields(Counters))
+"""The counters of windows in a query's progress."""
 
 
 @dataclass(frozen=True)

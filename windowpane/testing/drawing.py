@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program
+from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import InvalidSpecError, MissingTimestampError
 from windowpane.hidden_columns import TIME
 from windowpane.stream import Result

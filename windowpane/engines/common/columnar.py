@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from windowpane.arrays.columns import flat, padded
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.nested_keys.reading import decoded_keys
 from windowpane.engines.nested_keys.writing import encoded_keys
 from windowpane.engines.program import Program
+from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.aggregates import is_scalar

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import key_arrays
 from windowpane.engines.common.emptying import fold_of_no_rows
-from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import WINDOW_END, Program
+from windowpane.engines.rows import python_keys
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.valued.lists import Lists
 from windowpane.kernels.grouping.grouped_fold import GroupedFold

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.common.rows import python_keys
 from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.rows import python_keys
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import TIME
 from windowpane.state.blob_store import BlobStore

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.deduplication.batch import DeduplicationBatch
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_keys, python_rows
 from windowpane.hidden_columns import TIME
 from windowpane.operators.deduplication.operator import Deduplicator
 from windowpane.operators.over.row_forms import RowForms

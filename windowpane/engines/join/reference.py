@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.late_rows import DROPPED
-from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import versions_among
 from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.kernels.conditions import holds

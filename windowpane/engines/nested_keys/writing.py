@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays.columns import flat
-from windowpane.engines.common.rows import python_keys
+from windowpane.engines.rows import python_keys
 from windowpane.kernels.keys.codes import is_nested
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.state.codec import encode_key, encode_length

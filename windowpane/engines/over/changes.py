@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.arrays.python_values import calendar_numbers
-from windowpane.engines.common.rows import python_rows, python_values
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
+from windowpane.engines.rows import python_rows, python_values
 from windowpane.errors import InconsistentChangeError, UnrepresentableValueError
 from windowpane.hidden_columns import PARTITION, POSITION, hidden
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes

@@ -22,13 +22,13 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
 from windowpane.engines.over.releasing import in_arrival_order, in_window_order, sorting_words
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.over.tails import EMITTED, Tails
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_rows
 from windowpane.errors import MissingOrderError, present
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.coded_texts import are_coded, coded_alike, spelled

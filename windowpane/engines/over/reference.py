@@ -17,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, LATE, Emit, OverProgram
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_rows
 from windowpane.errors import MissingOrderError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.operators.over.on_close import OverOnClose

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
-from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.changes import refuse_other_words
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
+from windowpane.engines.rows import python_rows
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import PARTITION, POSITION
 from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes, partition_numbers, sorting_codes

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.changes import net_changes
 from windowpane.engines.over.eviction import Eviction
@@ -34,6 +33,7 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import Delta, InSpans, InTable, Live, MorePages, PageCache, Segments, Spans, around
 from windowpane.engines.over.sweep import swept
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_rows
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import SORT_KEY, TIME
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram, bound_calls, feature_schema
+from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.key_codes import key_codes, plain_key

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.common.rows import key_values, python_keys, python_rows
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
 from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram, bound_calls
+from windowpane.engines.rows import key_values, python_keys, python_rows
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import TIME
 from windowpane.operators.rolling.features import Features, HeldRow

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
-from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.nested_keys.writing import hashable_key
+from windowpane.engines.rows import python_keys, python_rows
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.grouping.running_positions import run_ends
 from windowpane.kernels.keys.dense_codes import dense_codes

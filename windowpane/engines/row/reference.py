@@ -21,9 +21,9 @@ import pyarrow as pa
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
-from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key

@@ -19,8 +19,8 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import group_columns, key_arrays, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
-from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import Program
+from windowpane.engines.rows import python_keys
 from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import ArrivalOrder, Arrivals, SessionMerging
 from windowpane.engines.sessions.rule import SessionRule

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.engines.common.columnar import refuse_null_times
-from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program
+from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import (
     InvalidSessionGapError,
     MistakeError,

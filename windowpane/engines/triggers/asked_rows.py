@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program
+from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import UserFunctionError, WindowpaneError
 from windowpane.hidden_columns import TIME
 from windowpane.windowing.times import MIN

@@ -12,11 +12,11 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import keyed, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
-from windowpane.engines.common.rows import python_keys
 from windowpane.engines.panes.panes import Elements, PaneWindows
 from windowpane.engines.panes.touched import TouchedPanes, touched_panes
 from windowpane.engines.program import Program
 from windowpane.engines.row.reference import AddedColumns
+from windowpane.engines.rows import python_keys
 from windowpane.engines.triggers.asked_rows import AskedRows
 from windowpane.engines.triggers.pane_results import NONE, OF_CONTENTS, OF_NOTHING, Firings, PaneResults, Shown
 from windowpane.engines.triggers.pane_state import Panes, PaneState, with_added_columns

@@ -22,11 +22,11 @@ from windowpane.arrays import Integers
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import key_arrays, keyed, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
-from windowpane.engines.common.rows import python_keys
 from windowpane.engines.panes.store import PaneStore
 from windowpane.engines.panes.touched import BatchKeys
 from windowpane.engines.program import Program
 from windowpane.engines.row.reference import AddedColumns
+from windowpane.engines.rows import python_keys
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.engines.triggers.due_timers import DueTimers
 from windowpane.engines.triggers.pane_results import OF_NOTHING

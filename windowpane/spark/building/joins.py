@@ -31,8 +31,8 @@ from windowpane.spark.building.operator_input import BothSides, SourceRows, enco
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.internals.query_plans import metrics_names
-from windowpane.spark.queries.settings import watermark_policy
-from windowpane.spark.sources.column_names import column_named, folding
+from windowpane.spark.session.column_names import column_named, folding
+from windowpane.spark.session.settings import watermark_policy
 from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.project import Projection, key_hash, quoted, refuse_compared_collations

@@ -13,12 +13,12 @@ from pyspark.sql import types as T
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import KEY_HASH, PASSED, TIME
-from windowpane.spark.queries.next_watermark import NextWatermark
-from windowpane.spark.queries.settings import Buckets
+from windowpane.spark.session.settings import Buckets
 from windowpane.spark.sources.latest_time import LatestTime, encoded
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.between_operators import NextOperatorRows
+from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.project import Projection, hashed_by_spark, mapped_in_arrow, with_key_hash
 from windowpane.spark.stages.wire import COUNTER_ROW
 

@@ -17,7 +17,7 @@ from windowpane.hidden_columns import PASSED, PREFIX
 from windowpane.spark.sources.source import OWN_WATERMARK, PASSED_ON
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.between_operators import NextOperatorRows
-from windowpane.spark.stages.decode import Decoder
+from windowpane.spark.stages.blobs import Decoder
 from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.wire import Wire
 

@@ -18,7 +18,7 @@ from windowpane.hidden_columns import PREFIX
 from windowpane.planning.over import OverRequest, WindowedCall, resolved_frame
 from windowpane.spark.building.expressions import column_of, is_column, replaced, sort_of
 from windowpane.spark.internals.column_trees import column_name
-from windowpane.spark.sources.column_names import column_named
+from windowpane.spark.session.column_names import column_named
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema

@@ -18,11 +18,11 @@ from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import MAIN, WINDOW_END, Program
-from windowpane.engines.protocol import Engine
+from windowpane.engines.protocol import COUNTERS, Engine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownOutputError
 from windowpane.guidance import instead_of_argument
-from windowpane.malformed import ROWS
+from windowpane.malformed import MALFORMED_COUNT, ROWS
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
 from windowpane.planning.joins import JoinPlan
@@ -38,17 +38,17 @@ from windowpane.spark.internals.earlier_operators import as_result
 from windowpane.spark.internals.query_plans import with_own_counters
 from windowpane.spark.internals.session import hide_state_warnings
 from windowpane.spark.internals.shared_workers import shared_workers
-from windowpane.spark.queries.next_watermark import NextWatermark
-from windowpane.spark.queries.settings import Buckets, choose_settings
-from windowpane.spark.queries.worker_python import check_worker_python
+from windowpane.spark.session.column_names import refuse_alike
+from windowpane.spark.session.settings import Buckets, choose_settings
+from windowpane.spark.session.worker_python import check_worker_python
 from windowpane.spark.sources.arrow_rows import Reading
-from windowpane.spark.sources.column_names import refuse_alike
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.between_operators import MALFORMED
 from windowpane.spark.stages.blob_state import SparkBlobStore
+from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
-from windowpane.spark.stages.wire import COUNTERS, MALFORMED_COUNT, WATERMARK_ROW, Wire, counter_columns, wire_of
+from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
 
 AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram | JoinProgram

@@ -27,7 +27,7 @@ from windowpane.spark.building.expressions import column_of
 from windowpane.spark.building.operator_input import SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
-from windowpane.spark.queries.settings import watermark_policy
+from windowpane.spark.session.settings import watermark_policy
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, with_key_hash
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type

@@ -24,8 +24,8 @@ from windowpane.planning.rolling import RollingPlan, RollingRequest
 from windowpane.spark.building.operator_input import encoder_of
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.building.rolling import call_columns, calls_of, columns_read
-from windowpane.spark.queries.settings import Buckets, choose_settings
-from windowpane.spark.sources.column_names import spelled_as
+from windowpane.spark.session.column_names import spelled_as
+from windowpane.spark.session.settings import Buckets, choose_settings
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode
 from windowpane.spark.stages.project import Projection, mapped_in_arrow, quoted

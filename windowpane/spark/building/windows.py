@@ -20,8 +20,8 @@ from windowpane.spark.building.expressions import column_of, sort_of
 from windowpane.spark.building.operator_input import SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
-from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.sources.source import Source
+from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates.registry import VALUES_OF_ARGUMENT, compared

@@ -20,8 +20,8 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from windowpane.engines.protocol import COUNTERS
 from windowpane.spark.internals.session import is_classic
-from windowpane.spark.stages.wire import COUNTERS
 
 _AVAILABLE_NOW = "AvailableNowTrigger"
 _PROCESSING_TIME = ", ProcessingTime, "

@@ -15,9 +15,9 @@ from typing import Any
 from py4j.protocol import Py4JError
 
 from windowpane.engines.join.program import JOIN_COUNTERS, JoinCounters
+from windowpane.engines.protocol import COUNTERS
 from windowpane.engines.rolling.program import ROLLING_COUNTERS, RollingCounters
-from windowpane.malformed import MOST_SHOWN, MalformedRow
-from windowpane.spark.stages.wire import COUNTERS, MALFORMED_ROWS
+from windowpane.malformed import MALFORMED_ROWS, MOST_SHOWN, MalformedRow
 
 _KINDS = (COUNTERS, JOIN_COUNTERS, ROLLING_COUNTERS)
 _SIZES = {*JoinCounters.gauges, *RollingCounters.gauges, "watermark", "watermark_held_by"}

@@ -1,13 +1,18 @@
-"""Sessions: whether a session has its JVM beside it, what that JVM knows and logs, and how jobs are marked."""
+"""Sessions: what is set, whether the JVM is beside a session, what that JVM knows and logs, and how jobs are marked."""
 
 from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import Any, overload
 
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+"""How Spark makes one watermark of those of several streams: ``min``, that of the slowest, or ``max``."""
 
 _MARK = "windowpane.mark"
 """The local property of jobs, and on Spark Connect, which has tags in its place, how our tag begins."""
@@ -31,6 +36,24 @@ _STATE_LOGGERS = (
 def is_classic(spark: Any) -> bool:
     """Whether a session has its JVM beside it, as a Spark Connect client has not."""
     return hasattr(spark, "_jsparkSession")
+
+
+@overload
+def setting(spark: Any, name: str, default: str) -> str: ...
+@overload
+def setting(spark: Any, name: str) -> str | None: ...
+def setting(spark: Any, name: str, default: str | None = None) -> str | None:
+    """Return a setting of the session.
+
+    Where the user set nothing it is ``default``, or without one Spark's own; ``None`` if this Spark has no such setting. Give a
+    default to what a Spark may not know: without one, a server of Spark Connect logs a stack trace.
+    """
+    if default is not None:
+        return str(spark.conf.get(name, default))
+    try:
+        return str(spark.conf.get(name))
+    except PySparkException:
+        return None
 
 
 def processors(spark: Any) -> int:

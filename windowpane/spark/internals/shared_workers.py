@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from windowpane.spark.internals.session import is_classic
-from windowpane.spark.queries.settings import setting
+from windowpane.spark.internals.session import is_classic, setting
 
 _TRACEBACKS = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "SPARK_SIMPLIFIED_TRACEBACK",

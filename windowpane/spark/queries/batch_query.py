@@ -27,9 +27,9 @@ from pyspark.errors import StreamingQueryException
 from windowpane import errors
 from windowpane.errors import SqlRunError, WindowpaneError
 from windowpane.spark.internals.session import mark_jobs, mark_of_job, parallelism
-from windowpane.spark.queries.checkpoints import only
-from windowpane.spark.queries.reasons import SPARK_ERRORS, raised, reason
 from windowpane.spark.queries.starting import warn, was_too_slow
+from windowpane.spark.session.checkpoints import only
+from windowpane.spark.session.reasons import SPARK_ERRORS, raised, reason
 
 Take = Callable[[Any, int], None]
 

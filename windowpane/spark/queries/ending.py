@@ -24,7 +24,7 @@ from windowpane.errors import EndedStreamError, InvalidSpecError, WindowpaneErro
 from windowpane.planning.engines import engine_of
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.earlier_operators import has_kept_rows
-from windowpane.spark.queries.checkpoints import only
+from windowpane.spark.session.checkpoints import only
 from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 
 from windowpane import errors
 from windowpane.errors import FailedBatchError, WindowpaneError
-from windowpane.spark.queries.reasons import SPARK_ERRORS, raised, reason
+from windowpane.spark.session.reasons import SPARK_ERRORS, raised, reason
 
 _INTERRUPTED = re.compile(
     r"\b(?:InterruptedException|InterruptedIOException|ClosedByInterruptException|JOB_CANCELLED)\b|Job \d+ cancelled"

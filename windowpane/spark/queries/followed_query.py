@@ -16,8 +16,8 @@ from typing import Any
 
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries.batch_query import BatchQuery, Take
-from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
 from windowpane.spark.queries.starting import warn, was_too_slow
+from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 
 _FOLLOWING = 0.2
 """Seconds from one look for batches that were written elsewhere to the next."""

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.errors import InvalidSpecError, UnknownColumnError
-from windowpane.spark.sources.column_names import column_named
+from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 

@@ -21,10 +21,10 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.internals.counted import note_operators
-from windowpane.spark.queries.checkpoints import refuse_a_second_query
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
+from windowpane.spark.session.checkpoints import refuse_a_second_query
 from windowpane.spark.sinks.writers import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
 from windowpane.spark.stages.between_operators import MALFORMED
 from windowpane.spark.stages.wire import Wire

@@ -24,7 +24,7 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.spark.building.program import run_on_buckets
 from windowpane.spark.queries.batch_query import FILES
-from windowpane.spark.queries.settings import choose_settings
+from windowpane.spark.session.settings import choose_settings
 from windowpane.spark.sources.arrow_rows import mapped
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.blobs import pack, unpack, unpacked

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.errors import AnalysisException
 
 from windowpane.spark.internals.session import is_classic
-from windowpane.spark.queries.checkpoints import only
+from windowpane.spark.session.checkpoints import only
 from windowpane.state.pairs import NONE
 
 _SLOTS = (0, 1)

@@ -15,7 +15,7 @@ from typing import Any
 
 from windowpane.planning.sinks import NumberedSink
 from windowpane.spark.internals.session import is_classic
-from windowpane.spark.queries.checkpoints import exists, query_id
+from windowpane.spark.session.checkpoints import exists, query_id
 from windowpane.spark.sinks.notes import keep_number, kept_number, last_batches
 from windowpane.state.pairs import NONE, Pair
 

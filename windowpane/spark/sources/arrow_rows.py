@@ -21,7 +21,7 @@ from windowpane.errors import ArrowResultError
 from windowpane.malformed import MalformedRow, rows_table
 from windowpane.spark.internals.file_relation import LeftToSpark
 from windowpane.spark.internals.plan_trees import Steps
-from windowpane.spark.queries.settings import MANY_ROWS
+from windowpane.spark.session.settings import MANY_ROWS
 from windowpane.spark.sources.file_names import refuse_odd_name
 from windowpane.spark.sources.latest_time import Batches, LatestTime, encoded
 from windowpane.spark.sources.parquet_files import ParquetStream, parquet_stream

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from windowpane.errors import SqlRunError
 from windowpane.hidden_columns import MISREAD, ORIGIN
-from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
+from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 from windowpane.spark.stages.project import quoted
 
 _PACKAGES = {

@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from windowpane.errors import UnsupportedTypeError
 from windowpane.spark.internals.file_relation import FileRelation, LeftToSpark, file_relation
 from windowpane.spark.internals.plan_trees import Steps
-from windowpane.spark.queries.settings import setting
+from windowpane.spark.internals.session import setting
 from windowpane.spark.sources.file_names import has_one_file_a_batch, odd_name, refuse_odd_name
 from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, RowFilter, local_path, places
 from windowpane.spark.stages.types import arrow_schema

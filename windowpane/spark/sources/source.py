@@ -25,10 +25,10 @@ from windowpane.hidden_columns import hidden
 from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, results_in, waits_for_watermark
 from windowpane.spark.internals.file_relation import LeftToSpark, cut_folders
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
-from windowpane.spark.queries.checkpoints import holds_batches
-from windowpane.spark.queries.settings import is_local, watermark_policy
+from windowpane.spark.session.checkpoints import holds_batches
+from windowpane.spark.session.column_names import column_named
+from windowpane.spark.session.settings import is_local, watermark_policy
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
-from windowpane.spark.sources.column_names import column_named
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.watermarks import Watermarks

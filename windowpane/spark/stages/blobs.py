@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import PARTITION, POSITION
+from windowpane.spark.internals.worker import prepare_worker
 from windowpane.state.compact import from_stream, to_stream
 from windowpane.state.compact.texts import coded_texts, texts_repeat
 
@@ -68,3 +70,18 @@ def is_probe(table: pa.Table) -> bool:
 def is_heartbeat(table: pa.Table) -> bool:
     """Whether a table is that of ``HEARTBEAT``."""
     return not table.num_columns and not table.schema.metadata
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Unpacks the blobs of one output in ``mapInArrow``, and leaves the columns of ``schema``, in its order and types."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Decode the batches of one partition."""
+        prepare_worker()
+        for batch in batches:
+            for blob in batch.column(0):
+                table = unpack(blob.as_py()).select(self.schema.names).cast(self.schema)
+                yield from table.combine_chunks().to_batches()

@@ -15,9 +15,9 @@ from itertools import count
 from pyspark import TaskContext
 
 from windowpane.errors import MistakeError
+from windowpane.spark.internals.session import PARTITIONS
 
 _PINNED = "spark.sql.streaming.internal.stateStore.partitions"
-PARTITIONS = "spark.sql.shuffle.partitions"
 _SEED = 42
 
 
@@ -62,6 +62,3 @@ def pinned_partitions() -> int | None:
     context = TaskContext.get()
     pinned = None if context is None else context.getLocalProperty(_PINNED)
     return None if pinned is None else int(pinned)
-
-
-__all__ = ["bucket_ids", "pinned_partitions", "spark_hash", "state_partitions"]

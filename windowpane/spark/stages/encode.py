@@ -20,13 +20,13 @@ from windowpane.errors import MistakeError
 from windowpane.hidden_columns import KEY_HASH, PARTITION, PASSED, POSITION, TIME
 from windowpane.kernels.keys.coded_texts import spelled, together
 from windowpane.spark.internals.worker import prepare_worker
-from windowpane.spark.queries.layout import is_first_batch, probes
-from windowpane.spark.queries.next_watermark import NextWatermark
-from windowpane.spark.stages.arrow_columns import arriving
 from windowpane.spark.stages.blobs import HEARTBEAT, coded, pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.key_hashes import are_hashed_here, bucket_numbers
+from windowpane.spark.stages.layout import is_first_batch, probes
+from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.own_watermark import Mark, Moves, reported
+from windowpane.spark.stages.types import arriving
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
-from windowpane.engines.common.rows import python_keys
+from windowpane.engines.rows import python_keys
 from windowpane.hidden_columns import KEY_HASH
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.splitmix import GAMMA

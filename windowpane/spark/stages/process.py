@@ -22,11 +22,11 @@ from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_colum
 from windowpane.errors import WindowpaneError
 from windowpane.spark.internals.arrow_frames import frame_of
 from windowpane.spark.internals.worker import prepare_worker
-from windowpane.spark.queries.layout import Layout
-from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.stages.between_operators import parted
 from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpacked
+from windowpane.spark.stages.layout import Layout
+from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.own_watermark import Moves, OwnWatermark, is_mark, reported
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
 from windowpane.state.memory import HeldWrites

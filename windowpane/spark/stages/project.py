@@ -18,7 +18,7 @@ from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedT
 from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PASSED, PREFIX, TIME
 from windowpane.planning.windows import FunctionPlan
 from windowpane.spark.internals.column_trees import column_name
-from windowpane.spark.sources.column_names import column_named
+from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.spark_hash import is_hashed_alike
 from windowpane.spark.stages.types import arrow_schema, contains_unhashable, foreign_collation
 

@@ -1,4 +1,9 @@
-"""Between Spark's types and Arrow's."""
+"""Between Spark's types and Arrow's, and Arrow's as Spark hands columns over -> as engines take them, at any depth of a type.
+
+- Every zone is UTC. Two instants of one wall time, at the end of summer time, are equal to Python in any other zone; and state
+  written under one session time zone must mean the same under another.
+- Every field may be null. A null struct has nulls in its fields, and Arrow casts no such field that is declared ``not null``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,6 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.spark.internals.session import is_classic
-from windowpane.spark.stages.arrow_columns import arriving_type
 
 # Spark 4.3 needs the zone of timestamps, earlier versions take UTC.
 _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
@@ -130,3 +134,31 @@ def foreign_collation(kind: T.DataType) -> str | None:
         return foreign_collation(kind.keyType) or foreign_collation(kind.valueType)
     inner = kind.fields if isinstance(kind, T.StructType) else []
     return next((found for field in inner if (found := foreign_collation(field.dataType))), None)
+
+
+def arriving(table: pa.Table) -> pa.Table:
+    """Return a table with the types of ``arriving_type``; the values stay as they are."""
+    schema = arriving_schema(table.schema)
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def arriving_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema of nullable columns, the types those of ``arriving_type``."""
+    return pa.schema([_arriving_field(field) for field in schema])
+
+
+def arriving_type(kind: pa.DataType) -> pa.DataType:
+    """Return a type with UTC for every zone, and nullable fields."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_map(kind):
+        return pa.map_(arriving_type(kind.key_type), _arriving_field(kind.item_field))
+    if pa.types.is_list(kind):
+        return pa.list_(_arriving_field(kind.value_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([_arriving_field(field) for field in kind])
+    return kind
+
+
+def _arriving_field(field: pa.Field) -> pa.Field:
+    return field.with_type(arriving_type(field.type)).with_nullable(True)

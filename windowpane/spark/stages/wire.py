@@ -20,27 +20,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN
-from windowpane.engines.protocol import BucketOutput
+from windowpane.engines.protocol import COUNTERS, BucketOutput
 from windowpane.errors import MistakeError
+from windowpane.malformed import MALFORMED_COUNT, MALFORMED_ROWS
 from windowpane.spark.stages.between_operators import counted_once, malformed_read, marked
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import WatermarkState
-
-COUNTERS = (
-    "late_elements",
-    "late_dropped",
-    "firings",
-    "merges",
-    "open_windows",
-    "state_bytes",
-    "inconsistent",
-    "dropped_by_finished_trigger",
-    "duplicates",
-)
-MALFORMED_COUNT, MALFORMED_ROWS = "malformed", "malformed_rows"
-"""Behind the counters of each operator: how many rows its sources could not read, and some of them."""
 
 _SHOWN = 10
 """So many malformed rows of a batch are shown in its progress."""

@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from windowpane.errors import MistakeError
-from windowpane.spark.queries.settings import WATERMARK_POLICY
+from windowpane.spark.internals.session import WATERMARK_POLICY
 from windowpane.spark.stages.own_watermark import RUN, latest_of
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe

@@ -15,7 +15,7 @@ from typing import Any
 
 from windowpane.errors import WorkerPythonError
 from windowpane.spark.internals.session import is_classic
-from windowpane.spark.queries.settings import is_local
+from windowpane.spark.session.settings import is_local
 
 _NEEDED = ("windowpane", "pyarrow", "pandas")
 _QUESTION = f"""

@@ -5,20 +5,15 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
-from typing import Any, overload
-
-from pyspark.errors import PySparkException
+from typing import Any
 
 from windowpane.spark.internals.query_plans import estimated_bytes
-from windowpane.spark.internals.session import is_classic, processors
-from windowpane.spark.stages.buckets import PARTITIONS
+from windowpane.spark.internals.session import PARTITIONS, WATERMARK_POLICY, is_classic, processors, setting
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _MASTER = "spark.master"
-WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
-"""How Spark makes one watermark of those of several streams: ``min``, that of the slowest, or ``max``."""
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 MANY_ROWS = 250_000
@@ -124,24 +119,6 @@ def _cores(spark: Any) -> int | None:
     if not is_classic(spark) or setting(spark, "spark.dynamicAllocation.enabled", "false") == "true":
         return None
     return None if setting(spark, "spark.default.parallelism") else int(spark.sparkContext.defaultParallelism)
-
-
-@overload
-def setting(spark: Any, name: str, default: str) -> str: ...
-@overload
-def setting(spark: Any, name: str) -> str | None: ...
-def setting(spark: Any, name: str, default: str | None = None) -> str | None:
-    """Return a setting of the session.
-
-    Where the user set nothing it is ``default``, or without one Spark's own; ``None`` if this Spark has no such setting. Give a
-    default to what a Spark may not know: without one, a server of Spark Connect logs a stack trace.
-    """
-    if default is not None:
-        return str(spark.conf.get(name, default))
-    try:
-        return str(spark.conf.get(name))
-    except PySparkException:
-        return None
 
 
 def watermark_policy(spark: Any) -> str:

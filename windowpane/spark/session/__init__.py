@@ -1,0 +1,1 @@
+"""Session: what is set in it, which names it takes for one, who owns a checkpoint, and what its errors say."""
