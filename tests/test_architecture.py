@@ -97,6 +97,27 @@ def test_forbidden_import_is_reported(skeleton: Path, contract: str, room: str, 
     assert f"{contract} BROKEN" in result.stdout
 
 
+def room(package: Path, name: str, code: str) -> None:
+    (package / name).mkdir(parents=True)
+    (package / name / "__init__.py").write_text(code + "\n")
+
+
+def test_a_room_of_spark_that_enters_one_above_is_reported(skeleton: Path) -> None:
+    room(skeleton, "spark/queries", "")
+    room(skeleton, "spark/stages", "import windowpane.spark.queries")
+    result = lint(skeleton)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "Rooms of spark/ are entered from above BROKEN" in result.stdout
+
+
+def test_rooms_that_import_each_other_are_reported(skeleton: Path) -> None:
+    room(skeleton, "engines/one", "import windowpane.engines.other")
+    room(skeleton, "engines/other", "import windowpane.engines.one")
+    result = lint(skeleton)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "No two rooms import each other BROKEN" in result.stdout
+
+
 def test_a_module_without_a_layer_is_reported(skeleton: Path) -> None:
     (skeleton / "helpers.py").write_text("")
     result = lint(skeleton)

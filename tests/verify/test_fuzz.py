@@ -21,7 +21,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.errors import WindowpaneError
-from windowpane.kernels.grouping import grouped_fold
+from windowpane.kernels.grouping import coded_groups, grouped_fold
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages
 from windowpane.windowing import assigners, evictors, triggers
@@ -107,19 +107,19 @@ def test_few_rows_take_the_ways_of_many(monkeypatch: pytest.MonkeyPatch) -> None
     def counted(room: object, name: str) -> None:
         work = getattr(room, name)
 
-        def wrapped(*given: Any) -> Any:
-            result = work(*given)
+        def wrapped(*given: Any, **options: Any) -> Any:
+            result = work(*given, **options)
             taken[name] += result is not None
             return result
 
         monkeypatch.setattr(room, name, wrapped)
 
-    counted(grouped_fold, "addressed_groups")
-    counted(grouped_fold, "packed_groups")
+    counted(grouped_fold, "coded_groups")
+    counted(coded_groups, "_numbered")
     counted(HashPages, "_parts")
-    seeds = {*range(10_000, 10_000 + examples(360)), *range(10_316, 10_360)}  # keys are packed by those from 10316 on
+    seeds = {*range(10_000, 10_000 + examples(360)), *range(10_316, 10_360)}  # codes are numbered by those from 10316 on
     assert not [each.differences for each in map(windowed.run, seeds) if each.differences]
-    assert min(taken[name] for name in ("addressed_groups", "packed_groups", "_parts")) > 3
+    assert min(taken[name] for name in ("coded_groups", "_numbered", "_parts")) > 3
 
 
 def test_a_seed_makes_the_same_program_again() -> None:

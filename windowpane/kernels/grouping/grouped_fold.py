@@ -23,10 +23,9 @@ from windowpane.hidden_columns import ARRIVAL, hidden
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
 from windowpane.kernels.aggregates.tables import replaced
-from windowpane.kernels.grouping.addressed_groups import addressed_groups
+from windowpane.kernels.grouping.coded_groups import coded_groups
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
 from windowpane.kernels.grouping.hashed_groups import hashed_groups
-from windowpane.kernels.grouping.packed_groups import packed_groups
 from windowpane.kernels.grouping.segments import Groups, Runs, Segments
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.sizes import Size
@@ -199,19 +198,19 @@ class GroupedFold:
         return _with_columns(grouped.drop_columns([_ROW]), added, at=len(groups) + len(self._partials)).combine_chunks()
 
     def _known_groups(self, table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> Groups | None:
-        """Return the rows of each group where they are found faster than by hashing, and every step has a form on them."""
+        """Return the rows of each group where that is faster than Arrow's hash table, and every step has a form on them."""
         is_folded_so = all(how == "count_all" or is_folded(table.schema.field(name).type, how) for name, how in steps)
         if not is_folded_so or not groups:
             return None
         columns = [table[name] for name in groups]
         if self._segmented:
-            found = addressed_groups(columns)
+            found = coded_groups(columns, is_numbered=False)
             return None if found is None else found.segments()
+        coded = coded_groups(columns)
         has_nulls = any(table[name].null_count for name, _ in steps if isinstance(name, str))
-        addressed = addressed_groups(columns)
-        if addressed is not None:
-            return None if has_nulls and addressed.most <= FEW_WITH_NULLS.value else addressed
-        return packed_groups(columns) or (None if has_nulls else hashed_groups(columns))
+        if coded is not None:
+            return None if has_nulls and coded.most <= FEW_WITH_NULLS.value else coded
+        return None if has_nulls else hashed_groups(columns)
 
     def _by_known_groups(
         self,

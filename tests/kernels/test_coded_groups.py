@@ -1,8 +1,6 @@
-"""Known groups: what Arrow's group_by gives, found by the address of each group, or by sorting words."""
+"""Groups by codes: what Arrow's group_by gives, found by the address of each group."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +8,9 @@ import pytest
 
 import windowpane as wp
 from windowpane.kernels.grouping import grouped_fold
-from windowpane.kernels.grouping.addressed_groups import addressed_groups
+from windowpane.kernels.grouping.coded_groups import coded_groups
 from windowpane.kernels.grouping.grouped_fold import FEW_WITH_NULLS, GroupedFold
 from windowpane.kernels.grouping.hashed_groups import BITS, MANY_ROWS, hashed_groups
-from windowpane.kernels.grouping.packed_groups import packed_groups
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX, MIN
@@ -53,20 +50,30 @@ def columns(seed: int) -> pa.Table:
     return pa.table({"s": slices.cast(pa.timestamp("us", "UTC")), "k": keys, "b": small})
 
 
+def far_apart(seed: int) -> pa.Table:
+    """Return many groups, of numbers that span much more than there are rows."""
+    random = np.random.default_rng(seed)
+    ids = random.integers(MIN // 8, MAX // 8, ROWS * 4)[random.integers(0, ROWS * 4, ROWS)]
+    return columns(seed).append_column("id", pa.array(ids))
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("names", [["k"], ["s", "k"], ["b", "k"], ["s", "b", "k"]])
-def test_sorted_groups_are_those_of_arrow_and_keep_the_order_of_rows(seed, names):
-    table = columns(seed).select(names)
-    segments = packed_groups([table[name] for name in names])
-    assert segments is not None, f"seed {seed}"
-    assert rows_of(segments, table) == groups_of(table), f"seed {seed}"
+@pytest.mark.parametrize("names", [["id"], ["b", "k", "s"], ["k", "s"]])
+def test_groups_of_numbers_that_are_far_apart_are_those_of_arrow(seed, names):
+    table = far_apart(seed).select(names)
+    groups = coded_groups([table[name] for name in names])
+    assert groups is not None, f"seed {seed}"
+    assert coded_groups([table["id"] if "id" in names else table["k"]] * 2, is_numbered=False) is None
+    keys = zip(*(table.take(pa.array(groups.members))[name].to_pylist() for name in names), strict=True)
+    found = dict(zip(keys, zip(groups.sizes.tolist(), groups.total(np.arange(ROWS)).tolist(), strict=True), strict=True))
+    assert found == {key: (len(rows), sum(rows)) for key, rows in groups_of(table).items()}, f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("names", [["k"], ["b"], ["s", "b"], ["b", "s"]])
-def test_addressed_groups_are_those_of_arrow(seed, names):
+def test_groups_of_numbers_are_those_of_arrow(seed, names):
     table = columns(seed).select(names)
-    groups = addressed_groups([table[name] for name in names])
+    groups = coded_groups([table[name] for name in names])
     assert groups is not None, f"seed {seed}"
     members = table.take(pa.array(groups.members))
     totals = groups.total(np.arange(ROWS)).tolist()
@@ -84,13 +91,37 @@ def test_addressed_groups_are_those_of_arrow(seed, names):
 
 def test_rows_of_so_many_groups_are_not_brought_together():
     numbers = np.random.default_rng(1).permutation(1 << 16)
-    few, many = (addressed_groups([pa.chunked_array([pa.array(each)])]) for each in (numbers, np.append(numbers, 1 << 16)))
+    few, many = (coded_groups([pa.chunked_array([pa.array(each)])]) for each in (numbers, np.append(numbers, 1 << 16)))
     assert few is not None
     assert many is not None
     segments = few.segments()
     assert segments is not None
     assert segments.order.tolist() == np.argsort(numbers).tolist()
     assert many.segments() is None
+
+
+LEFT_TO_BYTES = {
+    "too wide": pa.array([MIN, MAX, 0, -1] * ROWS),
+    "too wide together": pa.array(np.arange(ROWS) * 1_000_003 % (1 << 40)),
+    "few groups far apart": pa.array(np.array([0, 1, 10**9 + 7, 10**10 + 19, 10**11 + 3])[np.arange(ROWS) % 5]),
+    "with a null": pa.array(np.arange(ROWS), mask=np.arange(ROWS) == 7),
+    "texts": pa.array(np.arange(ROWS).astype(str)),
+    "unsigned": pa.array(np.arange(ROWS, dtype=np.uint32)),
+    "few rows": pa.array(np.arange(100)),
+}
+
+
+@pytest.mark.parametrize("values", LEFT_TO_BYTES.values(), ids=LEFT_TO_BYTES)
+def test_what_has_no_codes(values):
+    assert coded_groups([pa.chunked_array([values])] * 2) is None
+
+
+def test_a_step_that_does_not_hold_for_all_is_not_taken_for_granted():
+    values = pa.chunked_array([pa.array(np.where(np.arange(ROWS) == 7, 1, np.arange(ROWS) * 1000))])
+    assert coded_groups([values], is_numbered=False) is None
+    groups = coded_groups([values])
+    assert groups is not None
+    assert groups.count == ROWS
 
 
 def texts(seed: int, distinct: int) -> pa.Table:
@@ -154,29 +185,6 @@ def test_numbers_in_texts_do_not_cancel():
     assert segments.count == ROWS
 
 
-NEITHER = {
-    "too wide": pa.array([MIN, MAX, 0, -1] * ROWS),
-    "with a null": pa.array(np.arange(ROWS), mask=np.arange(ROWS) == 7),
-    "texts": pa.array(np.arange(ROWS).astype(str)),
-    "few rows": pa.array(np.arange(100)),
-}
-UNSORTED = {"few groups": pa.array(np.arange(ROWS) % 10)}
-UNADDRESSED = {
-    "too many places": pa.array(np.arange(ROWS) * 1_000_003 % (1 << 40)),
-    "a step that does not hold for all": pa.array(np.where(np.arange(ROWS) == 7, 1, np.arange(ROWS) * 1000)),
-}
-
-
-@pytest.mark.parametrize("values", [*NEITHER.values(), *UNSORTED.values()], ids=[*NEITHER, *UNSORTED])
-def test_what_is_not_sorted(values):
-    assert packed_groups([pa.chunked_array([values])]) is None
-
-
-@pytest.mark.parametrize("values", [*NEITHER.values(), *UNADDRESSED.values()], ids=[*NEITHER, *UNADDRESSED])
-def test_what_has_no_address(values):
-    assert addressed_groups([pa.chunked_array([values])]) is None
-
-
 AGGREGATES = {
     "n": wp.count(),
     "c": wp.count("v"),
@@ -200,22 +208,13 @@ def rows(seed: int) -> pa.Table:
     return pa.table({"k": random.integers(0, 30_000, ROWS), "v": values, "d": doubles, "f": flags, "t": texts})
 
 
-WAYS: dict[str, dict[str, Callable[..., object]]] = {
-    "hashed": {name: lambda columns: None for name in ("addressed_groups", "packed_groups", "hashed_groups")},
-    "by sorted hashes": {"addressed_groups": lambda columns: None, "packed_groups": lambda columns: None},
-    "sorted": {"addressed_groups": lambda columns: None},
-    "addressed": {"packed_groups": lambda columns: pytest.fail("there are addresses")},
-}
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("names", [["n", "c", "s", "lo", "hi", "mean", "spread", "all"], ["n", "texts"], ["s", "middle"]])
-def test_folds_and_merges_are_those_of_hashed_groups(seed, names, monkeypatch):
-    def results(way: str) -> list[tuple[object, ...]]:
+def test_folds_and_merges_are_the_same_by_codes_and_by_bytes(seed, names, monkeypatch):
+    def results(table: pa.Table, ways: tuple[str, ...]) -> list[tuple[object, ...]]:
         with monkeypatch.context() as patched, given_sizes({FEW_WITH_NULLS: 0, MANY_ROWS: 1 << 15}):
-            for name, replacement in WAYS[way].items():
-                patched.setattr(grouped_fold, name, replacement)
-            table = rows(seed)
+            for way in {"coded_groups", "hashed_groups"}.difference(ways):
+                patched.setattr(grouped_fold, way, lambda columns, is_numbered=True: None)
             asked = [(name, AGGREGATES[name], AGGREGATES[name].arguments) for name in names]
             fold = GroupedFold.of(asked, table.schema)
             assert fold is not None
@@ -225,7 +224,9 @@ def test_folds_and_merges_are_those_of_hashed_groups(seed, names, monkeypatch):
             finished = [merged["k"], merged["rows"], *fold.finish(merged)]
             return sorted(zip(*(column.to_pylist() for column in finished), strict=True), key=repr)
 
-    hashed = [pytest.approx(row, nan_ok=True) for row in results("hashed")]
-    assert results("sorted") == hashed, f"seed {seed}"
-    assert results("by sorted hashes") == hashed, f"seed {seed}"
-    assert results("addressed") == hashed, f"seed {seed}"
+    for factor in (1, 1_000_003 * 7919):
+        table = rows(seed)
+        table = table.set_column(0, "k", pa.array(table["k"].to_numpy() * factor + np.arange(ROWS) % 2))
+        by_table = [pytest.approx(row, nan_ok=True) for row in results(table, ())]
+        assert results(table, ("coded_groups",)) == by_table, f"seed {seed}"
+        assert results(table, ("hashed_groups",)) == by_table, f"seed {seed}"

@@ -1,8 +1,10 @@
-"""Grouping by address: integers that span little more than there are rows number their groups themselves.
+"""Grouping by codes: the columns of a key, where they are whole numbers, as one number a row, which addresses the row's group.
 
-Keys are often ids of a bounded range, and slices are a few steps apart. Then the distances from the least values, read as the
-digits of one number, are the place of a row's group in an array: nothing is hashed, nothing sorted, and a row costs a few
-nanoseconds a column. Hashing a hundred thousand groups costs ten times that.
+Keys are often ids of a bounded range, or texts that are coded already, and slices are a few steps apart. Then the distances from
+the least values, read as the digits of one number, are the place of a row's group in an array: nothing is hashed, nothing sorted,
+and a row costs a few nanoseconds a column. Numbers that span much more than there are rows are numbered first, in one hash table
+of plain words; that is worth it where groups are many. All else is grouped by its bytes: by sorted hashes where rows and groups
+are many (``hashed_groups``), in Arrow's hash table elsewhere.
 """
 
 from __future__ import annotations
@@ -16,34 +18,37 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.kernels.grouping.cardinality import expected_groups
 from windowpane.kernels.grouping.group_folds import neutral
 from windowpane.kernels.grouping.segments import Segments, Values, whole_numbers
 from windowpane.sizes import Size
 
-_FEWEST_ROWS = Size("rows worth grouping by address", 1 << 13, (1, 4))
-_PLACES_A_ROW = Size("places by address a row", 4, (1, 40))
-"""With more places than that, most of the time would go into those that stay empty."""
-_SAMPLE = Size("rows sampled before grouping by address", 1 << 10, (1, 4))
+_FEWEST_ROWS = Size("rows worth grouping by codes", 1 << 13, (1, 4))
+_CODES_A_ROW = Size("codes a row that are addressed", 4, (1, 40))
+"""With more codes than that, most of the time would go into those that no row has."""
+_FEWEST_NUMBERED = Size("rows worth numbering codes", 1 << 15, (2, 8))
+_MANY = Size("groups a row that are worth numbering codes", 0.25, (0.0, 0.1))
+_SAMPLE = Size("rows sampled before grouping by codes", 1 << 12, (1, 4))
 _RADIX_SORTED = 1 << 16
 """numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones."""
 _MOST_DISTANT = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class AddressedGroups:
-    """The rows of each group, by the place of the group; groups ascend by their columns.
+class CodedGroups:
+    """The rows of each group, by the code of the group.
 
     Args:
-        places: the place of each row's group.
-        most: how many places there are, those that stay empty included.
+        codes: the code of each row's group.
+        most: how many codes there are, those that no row has included.
 
     Example:
-        >>> groups = AddressedGroups(np.array([2, 0, 2]), 4)
+        >>> groups = CodedGroups(np.array([2, 0, 2]), 4)
         >>> groups.count, groups.sizes.tolist(), groups.total(np.array([1, 5, 3])).tolist()
         (2, [1, 2], [5, 4])
     """
 
-    places: Integers
+    codes: Integers
     most: int
 
     @property
@@ -60,7 +65,7 @@ class AddressedGroups:
     def members(self) -> Integers:
         """One row of each group."""
         rows = np.empty(self.most, np.int64)
-        rows[self.places] = np.arange(len(self.places))
+        rows[self.codes] = np.arange(len(self.codes))
         return rows[self._present]
 
     def picked(self, values: Values) -> Values:
@@ -85,12 +90,12 @@ class AddressedGroups:
             return None
         numbers = np.empty(self.most, np.uint16)
         numbers[self._present] = np.arange(self.count, dtype=np.uint16)
-        order = np.argsort(numbers[self.places], kind="stable")
+        order = np.argsort(numbers[self.codes], kind="stable")
         return Segments(order, np.concatenate(([0], np.cumsum(self.sizes))))
 
     @cached_property
     def _sizes(self) -> Integers:
-        return np.bincount(self.places, minlength=self.most)
+        return np.bincount(self.codes, minlength=self.most)
 
     @cached_property
     def _present(self) -> Integers:
@@ -98,33 +103,49 @@ class AddressedGroups:
 
     def _reduced(self, step: np.ufunc, values: Values, start: Any) -> Values:
         found = np.full(self.most, start, values.dtype)
-        step.at(found, self.places, values)
+        step.at(found, self.codes, values)
         return found[self._present]
 
 
-def addressed_groups(columns: Sequence[pa.ChunkedArray]) -> AddressedGroups | None:
-    """Return the rows of each group; ``None`` if the columns are no integers, or span too much for so few rows.
+def coded_groups(columns: Sequence[pa.ChunkedArray], is_numbered: bool = True) -> CodedGroups | None:
+    """Return the rows of each group; ``None`` if the columns are no integers, or a hash table of their bytes is faster.
 
     Args:
         columns: the group columns, at least one.
+        is_numbered: whether codes may be numbered.
 
     Example:
-        >>> addressed_groups([pa.chunked_array([["a", "b"] * 10_000])]) is None
+        >>> coded_groups([pa.chunked_array([["a", "b"] * 10_000])]) is None
         True
     """
     rows = len(columns[0])
     if rows < _FEWEST_ROWS.value:
         return None
-    places, most = np.zeros(rows, np.int64), 1
+    codes, most = np.zeros(rows, np.int64), 1
     for column in columns:
-        digits = _digits(column, _PLACES_A_ROW.value * rows // most)
+        digits = _digits(column, (_MOST_DISTANT if is_numbered else _CODES_A_ROW.value * rows) // most)
         if digits is None:
             return None
         if digits.radix > 1:
-            places *= digits.radix
-            places += digits.values
+            codes *= digits.radix
+            codes += digits.values
             most *= digits.radix
-    return AddressedGroups(places, most)
+    if most <= _CODES_A_ROW.value * rows:
+        return CodedGroups(codes, most)
+    return _numbered(codes) if is_numbered and _makes_many(codes) else None
+
+
+def _makes_many(codes: Integers) -> bool:
+    if len(codes) < _FEWEST_NUMBERED.value:
+        return False
+    sample = codes[:: max(1, len(codes) // _SAMPLE.value)]
+    return expected_groups(len(sample), len(np.unique(sample)), len(codes)) > _MANY.value * len(codes)
+
+
+def _numbered(codes: Integers) -> CodedGroups:
+    """Return groups with the codes 0, 1, ... in place of the ones that rows have."""
+    encoded = pa.array(codes).dictionary_encode()
+    return CodedGroups(encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary))
 
 
 class _Digits(NamedTuple):
@@ -148,4 +169,6 @@ def _digits(column: pa.ChunkedArray, most: int) -> _Digits | None:
     if span // step >= most:
         return None
     values = distances if step == 1 else distances // step
-    return _Digits(values, span // step + 1) if step == 1 or (values * step == distances).all() else None
+    if step > 1 and not (values * step == distances).all():
+        step, values = 1, distances
+    return _Digits(values, span // step + 1) if span // step < most else None
