@@ -21,6 +21,8 @@ choose_vectors()
 
 from typing import TYPE_CHECKING, Any
 
+from windowpane.aggregates import *  # noqa: F403
+from windowpane.aggregates import __all__ as _aggregates
 from windowpane.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.errors import WindowpaneError
 from windowpane.guidance import unknown_name
@@ -33,8 +35,7 @@ from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, ro
 from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.warming import warm_up
-from windowpane.windowing.aggregates import *  # noqa: F403
-from windowpane.windowing.aggregates import __all__ as _aggregates
+from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
 from windowpane.windowing.arrow.functions import GROUP, ArrowAggregateFunction
 from windowpane.windowing.assigners import *  # noqa: F403
 from windowpane.windowing.assigners import __all__ as _assigners
@@ -91,11 +92,14 @@ __all__ = [
     "GROUP",
     "MAX",
     "MIN",
+    "Aggregate",
     "AggregateFunction",
     "ArrowAggregateFunction",
     "AsOfJoin",
     "AsOfStreams",
+    "BoundAggregate",
     "CoGrouped",
+    "CombinedAggregate",
     "CountEvictor",
     "DeltaEvictor",
     "Deduplicated",

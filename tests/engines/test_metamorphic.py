@@ -24,7 +24,6 @@ from verify.fuzz.windowed_streams import random_rows
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import POSITION, TIME
-from windowpane.kernels.aggregates import ORDERED
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.aggregates import Aggregate
@@ -48,7 +47,7 @@ def event_time_assigner(draw: Random) -> WindowAssigner:
 def unordered_aggregates(draw: Random) -> dict[str, Aggregate]:
     while True:
         aggregates = random_aggregates(draw)
-        if not {each.name for each in aggregates.values()} & ORDERED:
+        if not any(each.definition.ordered for each in aggregates.values()):
             return aggregates
 
 

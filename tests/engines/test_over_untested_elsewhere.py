@@ -20,12 +20,12 @@ from verify.fuzz import over
 from verify.fuzz.comparison import difference
 from verify.fuzz.over_parts.oracle import Oracle
 from verify.fuzz.over_parts.run import NotCoveredError
+from windowpane import aggregates as agg
 from windowpane.engines.over.program import LATE, Emit, OverProgram
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing import aggregates as agg
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Exclude, Frame, Offset, following, preceding

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from windowpane.aggregates import arg_max, avg, collect_list, count, last, max, sum
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.registry import ROLLING_ENGINES
@@ -21,7 +22,7 @@ from windowpane.state.codec import unframe
 from windowpane.state.compact import from_stream
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.aggregates import Aggregate, arg_max, avg, collect_list, count, last, max, sum
+from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.changes import DELETE, INSERT
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow

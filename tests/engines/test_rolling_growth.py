@@ -11,6 +11,7 @@ import pytest
 
 from tests.examples import seeds
 from verify.fuzz.rolling_runs import COLUMNS, table_of
+from windowpane.aggregates import approx_count_distinct, avg, count, max, min, sum
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.engine import DENSE_KEYS, PAGE_KEYS, RollingEngine
@@ -19,7 +20,7 @@ from windowpane.errors import ChangedPlanError
 from windowpane.planning.description import columns_text
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.aggregates import Aggregate, approx_count_distinct, avg, count, max, min, sum
+from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
 from windowpane.windowing.times import MIN

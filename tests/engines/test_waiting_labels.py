@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
+from windowpane.aggregates import collect_list, count, last, max, sum
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram
@@ -20,7 +21,6 @@ from windowpane.planning.description import columns_text
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.aggregates import collect_list, count, last, max, sum
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
 from windowpane.windowing.times import MAX, MIN

@@ -20,13 +20,12 @@ from hypothesis import strategies as st
 import windowpane as wp
 from windowpane.engines.common.arrival import numbered
 from windowpane.errors import AggregateOverflowError
-from windowpane.kernels.aggregates import columnar_form
-from windowpane.kernels.aggregates.forms import ORDERED
+from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.over.calls.welford import welford
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.aggregates.registry import BINDERS
+from windowpane.windowing.aggregates.definition import definitions
 
 NAN, INF = math.nan, math.inf
 
@@ -193,15 +192,15 @@ def test_an_aggregate_equals_the_bound_one(call: Aggregate, kinds: Sequence[pa.D
 
 
 def test_every_built_in_aggregate_is_covered() -> None:
-    assert {call.name for call, _ in CALLS} == set(BINDERS)
+    assert {call.name for call, _ in CALLS} == {each.name for each in definitions() if each.is_built_in}
 
 
 @pytest.mark.parametrize(("call", "kinds"), CALLS, ids=repr)
-def test_the_ordered_ones_are_known_by_name(call: Aggregate, kinds: Sequence[pa.DataType]) -> None:
+def test_the_definition_says_which_are_ordered(call: Aggregate, kinds: Sequence[pa.DataType]) -> None:
     types = {"v": kinds[0], "w": pa.int64()}
     form = columnar_form(call, "p_", call.arguments, [types[slot] for slot in call.arguments])
     assert form is not None
-    assert form.is_ordered == (call.name in ORDERED)
+    assert form.is_ordered == call.definition.ordered
 
 
 def test_types_that_spark_does_not_have_are_left_to_the_bound_aggregates() -> None:

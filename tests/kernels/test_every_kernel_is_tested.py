@@ -10,7 +10,6 @@ PACKAGE = HERE.parents[1] / "windowpane"
 
 THROUGH_THEIR_ROOM = {
     "aggregates": "test_aggregates.py",
-    "aggregates/valued": "test_aggregates.py",
     "over/running": "test_over_running_forms.py",
     "over/calls": "test_over_window.py",
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
-from windowpane.kernels.over.calls.by_frame import STEPS, by_frame, values_by_frame
+from windowpane.kernels.over.calls.by_frame import BY_STEP, by_frame, values_by_frame
 from windowpane.kernels.over.calls.folding import folded
 from windowpane.kernels.over.elements import BLOCK, WrittenFrames
 from windowpane.kernels.over.rows import SortedRows
@@ -65,7 +65,7 @@ def test_values_have_the_bits_of_the_bound_aggregate(given: tuple, monkeypatch: 
         bound, rows = bind_call(call, COLUMNS), sorted_rows(rng, call, 60)
         compute = by_frame(call, COLUMNS, bound)
         assert compute is not None
-        with given_sizes({BLOCK: rng.choice([7, 40, 1 << 20]), STEPS: rng.choice([3, 512])}):
+        with given_sizes({BLOCK: rng.choice([7, 40, 1 << 20]), BY_STEP: rng.choice([3, 512])}):
             values = values_by_frame(rows, call, bound, compute)
         assert values is not None
         assert list(map(repr, values.to_pylist())) == list(map(repr, folded(rows, call, bound).to_pylist())), str(call)

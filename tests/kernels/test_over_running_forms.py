@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
+from windowpane.aggregates.moments import MANY
 from windowpane.kernels.over.calls.folding import folded
-from windowpane.kernels.over.running.moments import MANY
 from windowpane.kernels.over.window import OverWindow
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.over.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Frame, preceding

@@ -13,10 +13,10 @@ import pytest
 from datasketches import kll_doubles_sketch
 
 import windowpane as wp
-from windowpane.kernels.aggregates import columnar_form
+from windowpane.aggregates.sketches.quantiles import QuantileSketch
+from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.grouping.segments import Segments
-from windowpane.windowing.aggregates.algorithms.quantile_sketch import QuantileSketch
 
 SHARES = (0.0, 0.3, 0.5, 1.0)
 DRAWN = {

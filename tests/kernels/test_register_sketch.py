@@ -15,12 +15,12 @@ import pytest
 from datasketches import hll_sketch, hll_union, tgt_hll_type
 
 import windowpane as wp
-from windowpane.kernels.aggregates import columnar_form
+from windowpane.aggregates.sketches.distinct import DistinctSketch
+from windowpane.aggregates.sketches.registers import _ranks
+from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.aggregates.register_sketch import _ranks
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.murmur import murmur_of_texts
-from windowpane.windowing.aggregates.algorithms.distinct_sketch import DistinctSketch
 
 DRAWN: list[tuple[pa.DataType, Callable[[int], Any]]] = [
     (pa.string(), lambda n: "é" * (n % 40) + str(n)),

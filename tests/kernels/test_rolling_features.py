@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
+from windowpane.aggregates import any_value, avg, bool_and, count, first, last, max, median, min, sum
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine, refusal
 from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram
@@ -19,7 +20,7 @@ from windowpane.errors import AggregateOverflowError, MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.kernels.rolling.searching import spans_between
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.aggregates import Aggregate, any_value, avg, bool_and, count, first, last, max, median, min, sum
+from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
 from windowpane.windowing.times import MIN

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
+from windowpane.aggregates import avg, collect_list, count, max, min, sum
 from windowpane.kernels.rolling.features import FeatureKernel
 from windowpane.kernels.rolling.pieces import PieceFeatures
-from windowpane.windowing.aggregates import Aggregate, avg, collect_list, count, max, min, sum
+from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from windowpane.aggregates.user_code import KeptRows, UserAggregate
 from windowpane.hidden_columns import ARRIVAL
-from windowpane.kernels.aggregates.user_code import KeptRows, UserAggregate
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 
 ROWS = pa.table(

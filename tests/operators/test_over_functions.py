@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from windowpane import aggregates as agg
 from windowpane.operators.over.functions import evaluator
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
-from windowpane.windowing import aggregates as agg
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.over.frames import Frame, following, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec

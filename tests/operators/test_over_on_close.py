@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from windowpane import aggregates as agg
 from windowpane.errors import InvalidSpecError, MissingOrderError, NeverClosesError
 from windowpane.operators.over.on_close import OverOnClose
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
-from windowpane.windowing import aggregates as agg
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.closing_delays import watermark_delay, why_unlimited
 from windowpane.windowing.over.frames import (

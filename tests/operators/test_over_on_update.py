@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from windowpane import aggregates as agg
 from windowpane.errors import InconsistentChangeError
 from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
-from windowpane.windowing import aggregates as agg
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
 from windowpane.windowing.over.frames import Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec

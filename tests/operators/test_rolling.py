@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
+from windowpane.aggregates import collect_list, count, sum
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.point_in_time import PointInTimeReferenceEngine
@@ -17,7 +18,6 @@ from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.aggregates import collect_list, count, sum
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow

@@ -11,12 +11,12 @@ import pytest
 
 from tests.examples import seeds
 from tests.operators.test_rolling import COLUMNS, KEY, Rows, stream, table_of
+from windowpane.aggregates import count, max, min, sum
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.hidden_columns import TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.aggregates import count, max, min, sum
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
 

@@ -10,13 +10,13 @@ import pytest
 
 from tests.examples import seeds
 from tests.operators.test_rolling import COLUMNS, KEY, Rows, table_of
+from windowpane.aggregates import collect_list, count, max, sum
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.program import LATE, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.planning.engines import with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.aggregates import collect_list, count, max, sum
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
 from windowpane.windowing.times import MIN

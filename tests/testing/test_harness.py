@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from windowpane.aggregates import count
 from windowpane.errors import (
     EndlessTimerError,
     InvalidDurationError,
@@ -26,7 +27,6 @@ from windowpane.errors import (
     WindowTypeError,
 )
 from windowpane.testing import LateRecord, OutputRecord, StateEntry, WatermarkRecord, WindowTestHarness
-from windowpane.windowing.aggregates import count
 from windowpane.windowing.assigners import (
     EventTimeSessionWindows,
     GlobalWindows,

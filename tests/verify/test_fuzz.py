@@ -25,7 +25,7 @@ from windowpane.kernels.grouping import coded_groups, grouped_fold
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages
 from windowpane.windowing import assigners, evictors, triggers
-from windowpane.windowing.aggregates.registry import BINDERS
+from windowpane.windowing.aggregates.definition import definitions
 
 BLOCK = 75
 
@@ -44,7 +44,9 @@ def test_every_type_is_a_key_and_an_argument() -> None:
     arguments = {COLUMNS.field(name).type for program in programs for _, each, _ in program.aggregates for name in each.arguments}
     assert keys == {field.type for field in COLUMNS if not pa.types.is_map(field.type)}
     assert arguments == {field.type for field in COLUMNS}
-    assert {aggregate.name for program in programs for _, aggregate, _ in program.aggregates} == set(BINDERS)
+    assert {aggregate.name for program in programs for _, aggregate, _ in program.aggregates} == {
+        each.name for each in definitions() if each.is_built_in
+    }
 
 
 def test_programs_of_functions_have_every_part() -> None:

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windowpane import aggregates as agg
 from windowpane.errors import AggregateOverflowError, AggregateTypeError, InvalidSpecError
-from windowpane.windowing import aggregates as agg
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
 
 if TYPE_CHECKING:
@@ -611,7 +611,7 @@ def test_specs_print_compare_hash_and_pickle() -> None:
     assert agg.stddev("x") == agg.stddev_samp("x")
     assert len({agg.quantile("x", 0.5), agg.quantile("x", 0.5), agg.quantile("x", 0.9)}) == 2
     assert pickled(agg.quantile("x", 0.9)) == agg.quantile("x", 0.9)
-    assert agg.quantile("x", 0.9).parameter("q") == 0.9
+    assert agg.quantile("x", 0.9).parameters == (("q", 0.9),)
 
 
 def test_specs_over_columns_compare_by_identity() -> None:

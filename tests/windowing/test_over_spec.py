@@ -9,8 +9,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from windowpane import aggregates as agg
 from windowpane.errors import InvalidFrameError, InvalidSpecError, UnknownColumnError
-from windowpane.windowing import aggregates as agg
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import (
     CURRENT_ROW,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from windowpane import aggregates as agg
 from windowpane.errors import AggregateTypeError
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.aggregates import constructors as agg
 
 _OF_ANY: tuple[Callable[[str], Aggregate], ...] = (
     agg.count,

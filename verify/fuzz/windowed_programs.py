@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from verify.fuzz.aggregates import every_aggregate
 from verify.fuzz.columns import COLUMNS, PLAIN
+from windowpane import aggregates as agg
 from windowpane.engines.program import Program, Upstream
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.aggregates import constructors as agg
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.panes import AccumulationMode, PaneBehavior

@@ -11,6 +11,7 @@ import pyarrow as pa
 from verify.conformance.reading.fields import require_known
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
+from windowpane.aggregates import count, max, sum
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine
@@ -18,7 +19,6 @@ from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgra
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.aggregates import count, max, sum
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
 from windowpane.windowing.times import MAX, MIN

@@ -13,8 +13,9 @@ from types import MappingProxyType
 from verify.conformance.reading.fields import Json, NotUnderstoodError
 from verify.conformance.reading.programs import parse_program
 from verify.conformance.reading.vectors import Case
+from windowpane import aggregates as constructors
 from windowpane.errors import WindowpaneError
-from windowpane.windowing.aggregates import Aggregate, constructors
+from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.triggers import Trigger
 
 Show = Callable[[Json], list[Json]]

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known
 from verify.conformance.reading.sql_values import Schema, read_instant
+from windowpane import aggregates
 from windowpane.errors import InvalidDurationError
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.aggregates import constructors as aggregates
-from windowpane.windowing.aggregates.registry import BINDERS
+from windowpane.windowing.aggregates.definition import is_defined
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import (
     CURRENT_ROW,
@@ -149,7 +149,7 @@ def read_call(fields: Json) -> OverCall:
     if function in OFFSET_FUNCTIONS:
         return OverCall(function, arguments, offset=fields.get("offset", 1), ignore_nulls=fields.get("ignore_nulls", False))
     frame = read_frame(fields["frame"])
-    if function in BINDERS:
+    if is_defined(function):
         return OverCall.of(_aggregate(function, arguments), frame)
     try:
         return OverCall(function, arguments, frame, ignore_nulls=fields.get("ignore_nulls", False))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from verify.conformance.engines.engine_programs import BY_ROW
 from verify.conformance.reading.fields import Json, LeftToRowsError
 from verify.conformance.replay.verdicts import Options
+from windowpane.aggregates import collect_list
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
@@ -21,7 +22,6 @@ from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.harness import ListElements, WindowTestHarness
 from windowpane.testing.records import OutputRecord
-from windowpane.windowing.aggregates.constructors import collect_list
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.functions import WindowFunctionSpec

@@ -10,9 +10,9 @@ from random import Random
 import pyarrow as pa
 
 from verify.fuzz.aggregates import every_aggregate
+from windowpane import aggregates as agg
 from windowpane.errors import InvalidFrameError
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.aggregates import constructors as agg
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import (
     CURRENT_ROW,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.aggregates.user_code import KeptRows, UserAggregate
 from windowpane.arrays.columns import flat, padded
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.nested_keys.reading import decoded_keys
@@ -21,8 +22,7 @@ from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import TIME, hidden
-from windowpane.kernels.aggregates import is_scalar
-from windowpane.kernels.aggregates.user_code import KeptRows, UserAggregate
+from windowpane.kernels.aggregates.forms import is_scalar
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.codes import canonical, is_nested
 from windowpane.windowing.aggregates.canonical import is_array

@@ -14,7 +14,7 @@ from windowpane.engines.common.emptying import fold_of_no_rows
 from windowpane.engines.program import WINDOW_END, Program
 from windowpane.engines.rows import python_keys
 from windowpane.errors import AggregateOverflowError
-from windowpane.kernels.aggregates.valued.lists import Lists
+from windowpane.kernels.aggregates.lists import Lists
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.windowing.arrow.calls import windows_applied
 from windowpane.windowing.arrow.functions import ArrowWindowFunction

@@ -13,7 +13,8 @@ import pyarrow as pa
 from windowpane.arrays import Mask
 from windowpane.arrays.columns import flat
 from windowpane.kernels.keys.ordered_codes import is_sortable
-from windowpane.kernels.over.calls.call import CallKernel, call_kernel
+from windowpane.kernels.over.calls.call import call_kernel
+from windowpane.kernels.over.calls.framed import CallKernel
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sorting import layout_of

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.hidden_columns import TIME
-from windowpane.kernels.over.calls.call import CallKernel, span_kernel
+from windowpane.kernels.over.calls.call import span_kernel
+from windowpane.kernels.over.calls.framed import CallKernel
 from windowpane.kernels.over.frames import Span
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows

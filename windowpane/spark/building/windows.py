@@ -24,7 +24,7 @@ from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
-from windowpane.windowing.aggregates.registry import VALUES_OF_ARGUMENT, compared
+from windowpane.windowing.aggregates import Returns
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.over.spec import OrderColumn
@@ -65,7 +65,8 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     _add_input(projection, source, rows)
     projected = projection.select()
     for name, aggregate in plan.function.aggregates:
-        read = compared(aggregate.name, arguments[name])
+        first = aggregate.definition.compared_from
+        read = () if first is None else arguments[name][first:]
         refuse_compared_collations([projected.schema[column] for column in read], f"aggregate {name}={aggregate}")
     types = InputTypes(
         columns=arrow_schema(_without_system(projected.schema), "input"),
@@ -221,10 +222,9 @@ def _results(function: FunctionPlan, arguments: Mapping[str, Sequence[str]], giv
     if function.schema is not None:
         return fields
     for name, aggregate in function.aggregates:
-        if aggregate.name in VALUES_OF_ARGUMENT:
-            fields.append(T.StructField(name, given[arguments[name][0]].dataType))
-        elif aggregate.name == "collect_list":
-            fields.append(T.StructField(name, T.ArrayType(given[arguments[name][0]].dataType)))
+        if aggregate.definition.returns is not Returns.OWN:
+            kind = given[arguments[name][0]].dataType
+            fields.append(T.StructField(name, kind if aggregate.definition.returns is Returns.VALUE else T.ArrayType(kind)))
     return fields
 
 

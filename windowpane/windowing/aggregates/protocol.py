@@ -1,4 +1,4 @@
-"""What a bound aggregate is, and the call a binder makes one from.
+"""The row form of an aggregate: the bound aggregate, and the call that it is bound from.
 
 A bound aggregate has the shape of Flink's ``AggregateFunction``. Its rules, for every aggregate of this
 package:
@@ -14,6 +14,7 @@ package:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -46,13 +47,13 @@ class BoundAggregate(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """An aggregate about to be bound: how it prints, the types of its arguments, its constant parameters."""
 
     label: str
     types: tuple[pa.DataType, ...]
-    parameters: dict[str, Any]
+    parameters: Mapping[str, Any]
 
     @property
     def type(self) -> pa.DataType:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from windowpane.errors import AggregateTypeError, InvalidSpecError
+from windowpane.windowing.aggregates.definition import Definition, definition_of
 from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
-from windowpane.windowing.aggregates.registry import BINDERS
 from windowpane.windowing.over.calls import Windowable, WindowCall, argument
 
 
@@ -29,7 +29,7 @@ class Aggregate(Windowable):
         parameters: Constants by name in the order of the signature, ``(("q", 0.9),)``.
 
     Example:
-        >>> from windowpane.windowing import aggregates as agg
+        >>> from windowpane import aggregates as agg
         >>> agg.quantile("delay", 0.9)
         quantile('delay', q=0.9)
     """
@@ -39,8 +39,31 @@ class Aggregate(Windowable):
     parameters: tuple[tuple[str, Hashable], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.name not in BINDERS:
-            raise InvalidSpecError(f"there is no aggregate {self.name!r}; there are {', '.join(BINDERS)}.")
+        definition_of(self.name)
+
+    @classmethod
+    def of(cls, name: str, *arguments: Any, **parameters: Hashable) -> Aggregate:
+        """Return an aggregate as users write it; its arguments are checked, and its parameters are in the order given.
+
+        Raises:
+            InvalidSpecError: there is no such aggregate, or an argument is neither a column name nor a Spark Column.
+        """
+        for each in arguments:
+            # A Column is recognised by its methods: pyspark is not imported here, and Connect has its own.
+            if not isinstance(each, str) and not hasattr(each, "cast"):
+                raise InvalidSpecError(
+                    f"{name} was given {each!r}, which is neither a column name nor a Spark Column. For a constant, use lit(...)."
+                )
+        return cls(name, arguments, tuple(parameters.items()))
+
+    @property
+    def definition(self) -> Definition:
+        """What is known of the aggregate."""
+        return definition_of(self.name)
+
+    def call(self, argument_types: Sequence[pa.DataType]) -> Call:
+        """Return the call of the aggregate for arguments of these Arrow types, in order."""
+        return Call(repr(self), tuple(argument_types), dict(self.parameters))
 
     def bind(self, argument_types: Sequence[pa.DataType]) -> BoundAggregate:
         """Return the aggregate for arguments of these Arrow types, in order.
@@ -48,20 +71,19 @@ class Aggregate(Windowable):
         Raises:
             AggregateTypeError: the aggregate has no meaning for these types; names both.
         """
-        types = tuple(t.value_type if pa.types.is_dictionary(t) else t for t in argument_types)
+        types = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in argument_types]
         if len(types) != len(self.arguments):
             got = f"{len(types)} argument types"
             raise AggregateTypeError(self, got, f"one for each of its {len(self.arguments)} arguments")
-        return BINDERS[self.name](Call(repr(self), types, dict(self.parameters)))
+        return self.definition.bind(self.call(types))
 
     def as_call(self) -> WindowCall:
         """Return the aggregate as an OVER call with the default frame."""
         arguments = tuple(argument(self.name, each) for each in self.arguments)
         return WindowCall(self.name, arguments, parameters=self.parameters)
 
-    def parameter(self, name: str) -> Any:
-        """Return a constant parameter by name."""
-        return dict(self.parameters)[name]
+    def __reduce__(self) -> tuple[Callable[..., Aggregate], tuple[Any, ...]]:
+        return _arrived, (self.definition, self.arguments, self.parameters)
 
     def _identity(self) -> tuple[Hashable, ...]:
         arguments = tuple(each if isinstance(each, str) else id(each) for each in self.arguments)
@@ -80,3 +102,7 @@ class Aggregate(Windowable):
         arguments = [repr(argument) for argument in self.arguments]
         parameters = [f"{name}={value!r}" for name, value in self.parameters]
         return f"{self.name}({', '.join(arguments + parameters)})"
+
+
+def _arrived(definition: Definition, arguments: tuple[Any, ...], parameters: tuple[tuple[str, Hashable], ...]) -> Aggregate:
+    return Aggregate(definition.name, arguments, parameters)

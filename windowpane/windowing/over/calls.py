@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from windowpane.errors import InvalidFrameError, InvalidSpecError
+from windowpane.windowing.aggregates.definition import is_defined
 from windowpane.windowing.expressions import Expression, Name, calls_in, signature
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.frames import (
@@ -29,12 +30,6 @@ from windowpane.windowing.over.frames import (
 
 _ENDLESS = 2**63 - 1
 """PySpark writes its unbounded ends as integers that large, with either sign."""
-
-
-_FUNCTIONS = frozenset(
-    {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"}
-    | {"first_value", "last_value", "nth_value"}
-)
 
 
 class Windowable(Expression, ABC):
@@ -59,7 +54,7 @@ class Windowable(Expression, ABC):
             InvalidFrameError: the bounds cannot be combined.
 
         Example:
-            >>> from windowpane.windowing.aggregates import avg
+            >>> from windowpane.aggregates import avg
             >>> avg("price").rows(-10, -1)
             avg('price').rows(10 PRECEDING, 1 PRECEDING)
         """
@@ -77,7 +72,7 @@ class Windowable(Expression, ABC):
             InvalidFrameError: the bounds cannot be combined, or one is neither a number nor an interval.
 
         Example:
-            >>> from windowpane.windowing.aggregates import count
+            >>> from windowpane.aggregates import count
             >>> count().range("-1 hour", 0)
             count().range('1 hour' PRECEDING, CURRENT ROW)
         """
@@ -87,7 +82,7 @@ class Windowable(Expression, ABC):
         """Set a frame that counts groups of peers; arguments and errors are those of ``rows``.
 
         Example:
-            >>> from windowpane.windowing.aggregates import count
+            >>> from windowpane.aggregates import count
             >>> count().groups(-1, 0)
             count().groups(1 PRECEDING, CURRENT ROW)
         """
@@ -104,7 +99,7 @@ class Windowable(Expression, ABC):
             InvalidFrameError: ``what`` is none of these.
 
         Example:
-            >>> from windowpane.windowing.aggregates import avg
+            >>> from windowpane.aggregates import avg
             >>> avg("price").rows(-10, 10).exclude("current row")
             avg('price').rows(10 PRECEDING, 10 FOLLOWING).exclude('current row')
         """
@@ -188,7 +183,7 @@ class WindowCall(Windowable):
     @property
     def is_aggregate(self) -> bool:
         """Whether the function is a built-in aggregate."""
-        return self.function not in _FUNCTIONS
+        return is_defined(self.function)
 
     @property
     def identity(self) -> Hashable:

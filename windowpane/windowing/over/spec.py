@@ -6,11 +6,12 @@ The order of rows in a partition is that of the ORDER BY columns, then of the ke
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from windowpane.errors import InvalidSpecError, present
-from windowpane.windowing.aggregates.registry import BINDERS
+from windowpane.windowing.aggregates.definition import Definition, definition_of, definitions, is_defined
 from windowpane.windowing.aggregates.spec import Aggregate
 from windowpane.windowing.over.frames import (
     CURRENT_ROW,
@@ -30,8 +31,8 @@ OFFSET_FUNCTIONS = frozenset({"lag", "lead"})
 """Functions of a row at a distance; they have no frame."""
 VALUE_FUNCTIONS = frozenset({"first_value", "last_value", "nth_value"})
 """Functions of one row of the frame."""
-FUNCTIONS = NUMBERING | OFFSET_FUNCTIONS | VALUE_FUNCTIONS | frozenset(BINDERS)
-"""Every function that can be called OVER a window."""
+FUNCTIONS = NUMBERING | OFFSET_FUNCTIONS | VALUE_FUNCTIONS
+"""Functions that can be called OVER a window beside aggregates."""
 
 _IGNORE_NULLS = OFFSET_FUNCTIONS | VALUE_FUNCTIONS
 _COUNTED = {"ntile": "buckets", "nth_value": "rows"}
@@ -66,7 +67,7 @@ class OverCall:
     """One call of a function over the window.
 
     Args:
-        function: one of ``FUNCTIONS``.
+        function: one of ``FUNCTIONS``, or an aggregate.
         arguments: names of input columns.
         frame: for aggregates and ``first_value``, ``last_value``, ``nth_value``; they need one, the others have none.
         offset: the distance of ``lag`` and ``lead`` in rows (below zero it is the other one), the n of ``nth_value`` (from 1)
@@ -96,8 +97,9 @@ class OverCall:
     parameters: tuple[tuple[str, Hashable], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.function not in FUNCTIONS:
-            raise InvalidSpecError(f"there is no window function {self.function!r}; there are {', '.join(sorted(FUNCTIONS))}.")
+        if self.function not in FUNCTIONS and not is_defined(self.function):
+            known = sorted(FUNCTIONS | {each.name for each in definitions()})
+            raise InvalidSpecError(f"there is no window function {self.function!r}; there are {', '.join(known)}.")
         self._check_arguments()
         self._check_frame()
         self._check_options()
@@ -116,7 +118,7 @@ class OverCall:
     @property
     def is_aggregate(self) -> bool:
         """Whether the function is a built-in aggregate."""
-        return self.function in BINDERS
+        return self.function not in FUNCTIONS
 
     @property
     def is_numbering(self) -> bool:
@@ -167,6 +169,10 @@ class OverCall:
         if self.default is not None and self.function not in OFFSET_FUNCTIONS:
             raise InvalidSpecError(f"{self}: a default goes with lag and lead.")
 
+    def __reduce__(self) -> tuple[Callable[..., OverCall], tuple[Any, ...]]:
+        definition = definition_of(self.function) if self.is_aggregate else None
+        return _arrived, (definition, *(getattr(self, each.name) for each in fields(self)))
+
     def __str__(self) -> str:
         parts = [", ".join(self.arguments)] if self.arguments else []
         parts += [str(self.offset)] if self.function in OFFSET_FUNCTIONS | set(_COUNTED) else []
@@ -176,6 +182,10 @@ class OverCall:
         text += " IGNORE NULLS" if self.ignore_nulls else ""
         text += "" if self.filter is None else f" FILTER (WHERE {self.filter})"
         return text if self.frame is None else f"{text} {self.frame}"
+
+
+def _arrived(definition: Definition | None, *values: Any) -> OverCall:
+    return OverCall(*values)
 
 
 def _offset_reach(steps: int, ignore_nulls: bool) -> Frame:

@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from math import gcd
-from typing import Final
 
 from windowpane.errors import EdgeError, UnboundedStateError
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.rolling.windows import DAY, Instants, RollingWindow, check_multiple
 from windowpane.windowing.times import MIN
-
-HOLISTIC: Final = frozenset({"collect_list", "collect_set", "count_distinct", "median", "mode", "quantile", "string_agg"})
-"""Aggregates that keep every value they were given."""
 
 
 class RollingEmit(Enum):
@@ -80,7 +76,7 @@ class RollingSpec:
         smallest = min(window.hop for window in self.windows)
         check_multiple("a step", self.step, smallest)
         for call in self.calls:
-            if call.aggregate.name in HOLISTIC and not self.keeps_unbounded_state and call.window.length > DAY:
+            if call.aggregate.definition.holistic and not self.keeps_unbounded_state and call.window.length > DAY:
                 raise UnboundedStateError(call.name, call.aggregate, str(call.window))
             if not call.window.is_exact and self.emit is RollingEmit.EACH:
                 raise EdgeError(f"emit('each') and the hop edge of {call.name!r} over {call.window}")

@@ -15,33 +15,28 @@ from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.codes import equality_codes
 from windowpane.kernels.keys.ordered_codes import validity
 from windowpane.kernels.over.calls.doubles import doubles_of
-from windowpane.kernels.over.calls.welford import welford
 from windowpane.kernels.over.elements import WrittenFrames, of_each_value_the_first
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.sizes import Size
-from windowpane.windowing.aggregates.algorithms.moments import StandardDeviation, Variance
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 from windowpane.windowing.over.spec import OverCall
 
 ByFrame = Callable[[pa.Table, Segments], pa.Array]
 """The value of each segment of rows; segments hold a row."""
 
-STEPS = Size("rows of a frame that is added step by step", 512, (1, 3))
+BY_STEP = Size("rows of a frame that is added step by step", 512, (1, 3))
 """Wider frames are added up one after the other."""
-_SKETCHES = ("approx_count_distinct", "approx_quantile")
-"""A value costs them a call of Python: frames that are written out would only have more values."""
 
 
 def by_frame(call: OverCall, columns: pa.Schema, bound: BoundAggregate) -> ByFrame | None:
     """Return what computes an aggregate by frame, ``None`` if nothing does."""
-    kinds = [columns.field(name).type for name in call.arguments]
-    if isinstance(bound, Variance):
-        return lambda rows, segments: _moments(_doubles(rows[call.arguments[0]]), segments, bound)
-    if call.function in ("sum", "avg") and pa.types.is_floating(kinds[0]):
-        is_mean = call.function == "avg"
-        return lambda rows, segments: _float_sums(_doubles(rows[call.arguments[0]]), segments, is_mean)
-    form = None if call.function in _SKETCHES else GroupedFold.of([("", call.aggregate, call.arguments)], columns)
-    return None if form is None else lambda rows, segments: form.finish(form.fold_segments(rows, segments))[0]
+    aggregate = call.aggregate
+    definition, asked = aggregate.definition, aggregate.call([columns.field(name).type for name in call.arguments])
+    compute = None if definition.by_frame is None else definition.by_frame(asked, bound)
+    if compute is not None:
+        return lambda rows, segments: compute(*(rows[name] for name in call.arguments), segments)
+    fold = GroupedFold.of([("", aggregate, call.arguments)], columns) if definition.is_exact(asked) else None
+    return None if fold is None else lambda rows, segments: fold.finish(fold.fold_segments(rows, segments))[0]
 
 
 def values_by_frame(rows: SortedRows, call: OverCall, bound: BoundAggregate, compute: ByFrame) -> pa.Array | None:
@@ -70,54 +65,16 @@ def values_by_frame(rows: SortedRows, call: OverCall, bound: BoundAggregate, com
     return values.take(pa.array(picked, mask=~rows.wanted))
 
 
-def _doubles(column: pa.ChunkedArray) -> tuple[Doubles, Mask]:
+def doubles(column: pa.ChunkedArray) -> tuple[Doubles, Mask]:
     """Return a column as doubles, and where it has a value."""
     values = column.combine_chunks()
     return doubles_of(values), validity(values)
 
 
-def _float_sums(column: tuple[Doubles, Mask], segments: Segments, is_mean: bool) -> pa.Array:
-    values, valid = column
-    elements = np.where(valid, values, -0.0)[segments.order]
-    lengths = np.diff(segments.offsets)
-    total = np.zeros(segments.count)
-    for rows, at in _steps(segments):
-        total[rows] += elements[at]
-    for row in np.flatnonzero(lengths > STEPS.value).tolist():
-        start = segments.offsets[row]
-        total[row] = np.add.accumulate(np.append(total[row], elements[start : start + lengths[row]]))[-1]
-    counts = segments.total(valid[segments.order].astype(np.int64))
-    return pa.array(total / np.maximum(counts, 1) if is_mean else total, mask=counts == 0)
-
-
-def _moments(column: tuple[Doubles, Mask], segments: Segments, variance: Variance) -> pa.Array:
-    """Return variances by Welford's update, all frames a row a step; in the order of operations of the bound aggregate."""
-    values, valid = column[0][segments.order], column[1][segments.order]
-    count, mean, m2 = (np.zeros(segments.count) for _ in range(3))
-    with np.errstate(all="ignore"):
-        for rows, at in _steps(segments):
-            rows, at = rows[valid[at]], at[valid[at]]
-            count[rows] += 1.0
-            mean[rows], m2[rows] = welford(count[rows], mean[rows], m2[rows], values[at])
-        for row in np.flatnonzero(np.diff(segments.offsets) > STEPS.value).tolist():
-            held = slice(int(segments.offsets[row]), int(segments.offsets[row + 1]))
-            count[row], mean[row], m2[row] = _folded(values[held][valid[held]], variance)
-        freedom = count - variance.missing
-        found = m2 / freedom
-        return pa.array(np.sqrt(found) if isinstance(variance, StandardDeviation) else found, mask=freedom <= 0)
-
-
-def _folded(values: Doubles, variance: Variance) -> list[float]:
-    accumulator = variance.create_accumulator()
-    for value in values.tolist():
-        accumulator = variance.add(accumulator, value)
-    return accumulator
-
-
-def _steps(segments: Segments) -> Any:
+def steps(segments: Segments) -> Any:
     """Yield, for each step, the segments that are not wide and have an element then, and its place."""
     lengths = np.diff(segments.offsets)
-    rows = np.flatnonzero(lengths <= STEPS.value)
+    rows = np.flatnonzero(lengths <= BY_STEP.value)
     rows = rows[np.argsort(-lengths[rows], kind="stable")]
     ends = np.searchsorted(-lengths[rows], -np.arange(int(lengths[rows].max(initial=0))), side="left")
     for step, end in enumerate(ends.tolist()):

@@ -1,51 +1,32 @@
-"""Which calls run, and how: the running form of a call, by its function, frame and the type of its argument."""
+"""Which calls run, and how: the running form of a call."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
-from windowpane.kernels.keys.ordered_codes import has_codes, has_ranks
 from windowpane.kernels.over.running.calls import (
     DenseRank,
     Rank,
     RowNumber,
     Running,
-    RunningCount,
-    RunningExtreme,
-    RunningFloatMean,
-    RunningFloatSum,
-    RunningIntegerMean,
-    RunningIntegerSum,
 )
-from windowpane.kernels.over.running.decimals import RunningDecimalMean, RunningDecimalSum
-from windowpane.kernels.over.running.moments import RunningMoments
-from windowpane.kernels.over.running.values import RunningFirst, RunningLast, RunningRankedExtreme
+from windowpane.kernels.over.running.values import RunningFirst, RunningLast
 from windowpane.windowing.over.frames import Exclude, Side, Units
-from windowpane.windowing.over.spec import RUNNING_NUMBERING, OverCall
+from windowpane.windowing.over.spec import OverCall
 
 _NUMBERING: dict[str, type[Running]] = {"row_number": RowNumber, "rank": Rank, "dense_rank": DenseRank}
-_MOMENTS = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
-_VALUES: dict[str, type[Running]] = {
-    "first_value": RunningFirst,
-    "first": RunningFirst,
-    "any_value": RunningFirst,
-    "last_value": RunningLast,
-    "last": RunningLast,
-}
+_VALUES: dict[str, type[Running]] = {"first_value": RunningFirst, "last_value": RunningLast}
 
 
-def running_form(call: OverCall, kind: pa.DataType | None) -> Running | None:
-    """Return the running form of a call over an argument of type ``kind``, ``None`` if it has none."""
-    if call.function in RUNNING_NUMBERING:
-        return _NUMBERING[call.function](call, kind)
-    if not _runs(call):
+def running_form(call: OverCall, columns: pa.Schema) -> Running | None:
+    """Return the running form of a call over rows with ``columns``, ``None`` if it has none."""
+    types = [columns.field(name).type for name in call.arguments]
+    form = _NUMBERING.get(call.function) or (_form(call, types) if _runs(call) else None)
+    if form is None or (form.reads_every_row and call.filter is not None):
         return None
-    if call.function == "count" and len(call.arguments) <= 1:
-        return RunningCount(call, kind)
-    if kind is None or len(call.arguments) != 1:
-        return None
-    form = _form(call, kind)
-    return None if form is None else form(call, kind)
+    return form(call, types[0] if types else None)
 
 
 def _runs(call: OverCall) -> bool:
@@ -56,22 +37,11 @@ def _runs(call: OverCall) -> bool:
     return frame.units is not Units.SESSION and frame.start.side is Side.UNBOUNDED_PRECEDING and frame.end.side in ends
 
 
-def _form(call: OverCall, kind: pa.DataType) -> type[Running] | None:
-    if call.function in ("sum", "avg"):
-        return _of_numbers(kind, is_sum=call.function == "sum")
-    if call.function in ("min", "max", "bool_and", "bool_or"):
-        return RunningExtreme if has_codes(kind) else RunningRankedExtreme if has_ranks(kind) else None
-    if call.function in _MOMENTS:
-        return RunningMoments
-    takes_every_row = call.filter is None and not dict(call.parameters).get("ignore_nulls", False)
-    return _VALUES.get(call.function) if takes_every_row else None
-
-
-def _of_numbers(kind: pa.DataType, is_sum: bool) -> type[Running] | None:
-    if pa.types.is_signed_integer(kind):
-        return RunningIntegerSum if is_sum else RunningIntegerMean
-    if pa.types.is_floating(kind):
-        return RunningFloatSum if is_sum else RunningFloatMean
-    if pa.types.is_decimal128(kind) and has_codes(kind):
-        return RunningDecimalSum if is_sum else RunningDecimalMean
-    return None
+def _form(call: OverCall, types: Sequence[pa.DataType]) -> type[Running] | None:
+    if not call.is_aggregate:
+        return _VALUES.get(call.function)
+    definition = call.aggregate.definition
+    form = None if definition.running is None else definition.running(call.aggregate.call(types))
+    if form is None or (isinstance(form, type) and issubclass(form, Running)):
+        return form
+    raise definition.wrong_form(form, "Running")

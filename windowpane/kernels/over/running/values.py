@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.keys.ordered_codes import ranked_codes, validity
 from windowpane.kernels.over.calls.picks import NOWHERE, taken
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.calls import Running, column_name, frame_ends
-from windowpane.kernels.over.running.scans import segment_scan
 from windowpane.windowing.over.spec import OverCall
 
 
-class _RunningValue(Running):
+class RunningValue(Running):
     """A running call whose carry column is its value."""
 
     @property
@@ -38,8 +36,10 @@ def _at_ends(values: pa.Array, rows: SortedRows, call: OverCall) -> pa.Array:
     return taken(values, np.where(ends.some, ends.row, NOWHERE))
 
 
-class RunningFirst(_RunningValue):
+class RunningFirst(RunningValue):
     """The value of the partition's first row."""
+
+    reads_every_row = True
 
     @property
     def name(self) -> str:
@@ -61,6 +61,8 @@ class RunningFirst(_RunningValue):
 class RunningLast(Running):
     """The value of the frame's last row: the rows carry nothing."""
 
+    reads_every_row = True
+
     @property
     def carries(self) -> pa.Schema:
         return pa.schema([])
@@ -70,25 +72,3 @@ class RunningLast(Running):
 
     def value(self, rows: SortedRows) -> pa.Array:
         return _at_ends(rows.column(self.call.arguments[0]), rows, self.call)
-
-
-class RunningRankedExtreme(_RunningValue):
-    """min and max of values that have no codes, by their ranks among those of a batch."""
-
-    @property
-    def name(self) -> str:
-        return column_name(self.call.function, self.call)
-
-    def scan(self, rows: SortedRows) -> None:
-        if self.name in rows.carries:
-            return
-        values = rows.column(self.call.arguments[0])
-        seeds = rows.seeds(self.name)[0] if rows.seeded.any() else values.slice(0, 0)
-        codes, ranked = ranked_codes(pa.chunked_array([values, seeds]).combine_chunks())
-        largest = self.call.function == "max"
-        none = -1 if largest else len(ranked)
-        ranks = np.where(rows.counted(self.call.arguments, self.call.filter), codes[: len(values)], none)
-        if len(seeds):
-            ranks[rows.seeded_firsts] = np.where(validity(seeds), codes[len(values) :], none)
-        ranks = segment_scan(np.maximum if largest else np.minimum, ranks, rows.layout)
-        rows.carries[self.name] = taken(ranked, np.where(ranks == none, NOWHERE, ranks))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane import aggregates
 from windowpane.errors import MistakeError
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
@@ -27,7 +28,6 @@ from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.over import over_spec
 from windowpane.state.compact import to_stream
-from windowpane.windowing import aggregates
 from windowpane.windowing.changes import CHANGE_TYPE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.over.calls import WindowCall

@@ -6,6 +6,7 @@ group only changes the offsets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
 from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.keys.dense_codes import combined, first_of_pairs
 
 
 @dataclass(frozen=True)
@@ -84,3 +86,20 @@ def gathered_lists(column: Any, segments: Segments) -> Lists:
     if (lists.lengths == 1).all():
         return Lists(segments.gather(lists.values), segments.offsets)
     return Lists.of(segments.gather(column)).within(segments)
+
+
+def by_arrival(values: Lists, arrivals: Lists) -> tuple[Lists, Lists]:
+    """Return both with each list in order of arrival."""
+    times, numbers = arrivals.values.to_numpy(), arrivals.numbers
+    if np.all((np.diff(times) > 0) | (np.diff(numbers) > 0)):
+        return values, arrivals
+    order = pa.array(np.lexsort((times, numbers)))
+    return Lists(values.values.take(order), values.offsets), Lists(arrivals.values.take(order), arrivals.offsets)
+
+
+def first_of_each(numbers: Integers, columns: Sequence[Integers]) -> Integers:
+    """Return, ascending, where each combination of the codes in ``columns`` first occurs in each of the numbered lists."""
+    *others, last = columns
+    for codes in others:
+        numbers = combined(numbers, codes)
+    return first_of_pairs(numbers, last)

@@ -116,6 +116,6 @@ class ApproxCountDistinct:
         return round(float(union.get_estimate()))
 
 
-def bind_approx_count_distinct(call: Call) -> BoundAggregate:
+def bound(call: Call) -> BoundAggregate:
     """Bind ``approx_count_distinct(column, rsd)``."""
     return ApproxCountDistinct(lg_k_for(call.parameters["rsd"]), _datum_of(call.type))

@@ -11,18 +11,21 @@ preamble of 40 bytes and a byte a register; what it sums up of the registers is 
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.aggregates.sketches.columnar import Sketch
+from windowpane.aggregates.sketches.distinct import TEXT_MARK, ApproxCountDistinct, DistinctSketch
 from windowpane.arrays import Integers, Mask, Unsigned
-from windowpane.kernels.aggregates.sketches import Sketch
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.murmur import murmur_of_texts, murmur_of_words
 from windowpane.kernels.keys.ordered_codes import plain_bits
-from windowpane.windowing.aggregates.algorithms.distinct_sketch import TEXT_MARK, ApproxCountDistinct, DistinctSketch
+from windowpane.windowing.aggregates.definition import ColumnarCall
 
 _SEED = 9001
 _GREATEST_RANK = 63
@@ -130,3 +133,8 @@ def _ranks(hashes: Unsigned) -> npt.NDArray[np.uint8]:
 
 def _is_valid(values: pa.Array) -> Mask:
     return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
+
+
+def columnar(call: ColumnarCall) -> RegisterSketch:
+    """Return the columnar form."""
+    return RegisterSketch(call.prefix, call.slots, cast("ApproxCountDistinct", call.bound))

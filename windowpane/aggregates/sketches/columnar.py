@@ -1,4 +1,4 @@
-"""approx_count_distinct and approx_quantile. Partial: the sketch of Apache DataSketches as its bytes."""
+"""The columnar form of aggregates whose accumulator is a sketch. Partial: the sketch as its bytes."""
 
 from __future__ import annotations
 

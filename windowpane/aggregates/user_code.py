@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.aggregates.collections import ColumnarList
 from windowpane.arrays.columns import flat, padded, structs
+from windowpane.kernels.aggregates.lists import Lists
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.aggregates.valued.collecting import CollectList
-from windowpane.kernels.aggregates.valued.lists import Lists
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.windowing.arrow.calls import partials_of, results_of
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction
@@ -51,7 +51,7 @@ class UserAggregate(SegmentAggregate):
         return list(self.finish(partials).flatten())
 
 
-class KeptRows(CollectList):
+class KeptRows(ColumnarList):
     """The rows of each group in order of arrival, as structs of the columns ``slots``."""
 
     def values_of(self, rows: pa.Table) -> pa.Array:

@@ -28,7 +28,7 @@ class CombinedAggregate(AggregateFunction):
             of that.
 
     Example:
-        >>> from windowpane.windowing import aggregates as agg
+        >>> from windowpane import aggregates as agg
         >>> both = CombinedAggregate.of(
         ...     {"flights": agg.count(), "delay": agg.avg("dep_delay")},
         ...     slots={"flights": [], "delay": ["dep_delay"]},

@@ -1,0 +1,296 @@
+"""avg: the total divided by the number of values.
+
+Accumulator: the list [total, count], total being 0, an exact int, a float, a Decimal, or an int of
+microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.aggregates.sums import (
+    ColumnarDecimalSum,
+    ColumnarDurationSum,
+    ColumnarFloatSum,
+    ColumnarIntegerSum,
+    FramedDecimalSum,
+    FramedFloatSum,
+    RunningDecimalSum,
+    RunningFloatSum,
+    RunningIntegerSum,
+    float_sums_by_frame,
+    is_exact,
+    of_numbers,
+)
+from windowpane.arrays import Integers, Mask
+from windowpane.errors import MistakeError
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
+from windowpane.kernels.keys.ordered_codes import ordered_codes
+from windowpane.kernels.over.calls.decimals import decimal_means
+from windowpane.kernels.over.calls.framed import FramedAggregate
+from windowpane.kernels.over.calls.means import integer_means
+from windowpane.kernels.over.calls.sums import halves, running, sums
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.windowing.aggregates.decimals import (
+    EXACT,
+    bounded_decimal,
+    divide_half_up,
+    fitted,
+    is_spark_decimal,
+)
+from windowpane.windowing.aggregates.decimals import mean as decimal_mean
+from windowpane.windowing.aggregates.definition import ColumnarCall, Definition, Returns, define
+from windowpane.windowing.aggregates.durations import MICROSECOND, from_micros, is_duration
+from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
+from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.spec import Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class NumberAverage:
+    """Integers, whose total is exact, and floating point, whose total adds up in order of arrival."""
+
+    label: str
+    result_type: pa.DataType
+
+    def create_accumulator(self) -> list[Any]:
+        return [0, 0]
+
+    def add(self, accumulator: list[Any], value: Any) -> list[Any]:
+        if value is not None:
+            accumulator[0] += value
+            accumulator[1] += 1
+        return accumulator
+
+    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+        left[0] += right[0]
+        left[1] += right[1]
+        return left
+
+    def get_result(self, accumulator: list[Any]) -> Any:
+        total, count = accumulator
+        return total / count if count else None
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalAverage(NumberAverage):
+    """Decimals: exact total, four more decimal places, HALF_UP."""
+
+    def create_accumulator(self) -> list[Any]:
+        return [Decimal(0), 0]
+
+    def add(self, accumulator: list[Any], value: Decimal | None) -> list[Any]:
+        if value is not None:
+            accumulator[0] = EXACT.add(accumulator[0], value)
+            accumulator[1] += 1
+        return accumulator
+
+    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+        return [EXACT.add(left[0], right[0]), left[1] + right[1]]
+
+    def get_result(self, accumulator: list[Any]) -> Decimal | None:
+        total, count = accumulator
+        if not count:
+            return None
+        return fitted(decimal_mean(total, count, self.result_type.scale), self.result_type, self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class DurationAverage(NumberAverage):
+    """Intervals: whole microseconds, HALF_UP."""
+
+    def add(self, accumulator: list[Any], value: timedelta | None) -> list[Any]:
+        if value is not None:
+            accumulator[0] += value // MICROSECOND
+            accumulator[1] += 1
+        return accumulator
+
+    def get_result(self, accumulator: list[Any]) -> timedelta | None:
+        total, count = accumulator
+        return from_micros(divide_half_up(total, count)) if count else None
+
+
+def _bound(call: Call) -> BoundAggregate:
+    if pa.types.is_integer(call.type) or pa.types.is_floating(call.type):
+        return NumberAverage(call.label, pa.float64())
+    if is_spark_decimal(call.type):
+        return DecimalAverage(call.label, bounded_decimal(call.type.precision + 4, call.type.scale + 4))
+    if is_duration(call.type):
+        return DurationAverage(call.label, DURATION)
+    raise call.refusal("a number or an interval")
+
+
+# --- partials of columns ---
+
+
+class _Counted(KernelAggregate):
+    """Beside the sum it is mixed with: how many values were added up."""
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return (*super().partials, Partial(f"{self.prefix}n", "count", "sum"))  # type: ignore[safe-super]  # of the sum
+
+    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+        return {**super().prepare(rows), f"{self.prefix}n": rows[self.slots[0]]}
+
+
+class ColumnarFloatMean(_Counted, ColumnarFloatSum):
+    """Doubles."""
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        return pc.divide(super().finish(partials), partials[f"{self.prefix}n"].cast(pa.float64()).combine_chunks())
+
+
+class ColumnarIntegerMean(_Counted, ColumnarIntegerSum):
+    """Integers: the exact sum by the count, rounded once."""
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        counts = partials[f"{self.prefix}n"]
+        high = pc.min_max(partials[f"{self.prefix}h"]).as_py()
+        if high["min"] is None or (high["min"] >= -(2**20) and high["max"] < 2**20):
+            total = pc.add(pc.shift_left(partials[f"{self.prefix}h"], 32), partials[f"{self.prefix}l"])
+            return pc.divide(total.cast(pa.float64()), counts.cast(pa.float64())).combine_chunks()
+        pairs = zip(self.totals(partials), counts.to_pylist(), strict=True)
+        return pa.array([None if total is None else total / count for total, count in pairs], pa.float64())
+
+
+class ColumnarDurationMean(_Counted, ColumnarDurationSum):
+    """Intervals: whole microseconds, HALF_UP."""
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        pairs = zip(self.totals(partials), partials[f"{self.prefix}n"].to_pylist(), strict=True)
+        return pa.array([_mean_interval(total, count) for total, count in pairs], DURATION)
+
+
+class ColumnarDecimalMean(_Counted, ColumnarDecimalSum):
+    """Decimals: the exact sum by the count, four more decimal places, HALF_UP."""
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        totals: Sequence[Decimal | None] = partials[f"{self.prefix}s"].to_pylist()
+        pairs = zip(totals, partials[f"{self.prefix}n"].to_pylist(), strict=True)
+        return pa.array([self._mean(total, count) for total, count in pairs], self._type)
+
+    def _mean(self, total: Decimal | None, count: int) -> Decimal | None:
+        return None if total is None else fitted(decimal_mean(total, count, self._type.scale), self._type, self._label)
+
+
+def _mean_interval(total: int | None, count: int) -> timedelta | None:
+    return None if total is None else from_micros(divide_half_up(total, count))
+
+
+def _columnar(call: ColumnarCall) -> ColumnarAggregate:
+    if pa.types.is_floating(call.type):
+        return ColumnarFloatMean(call.prefix, call.slots)
+    if pa.types.is_decimal(call.type):
+        return ColumnarDecimalMean(call.prefix, call.slots, call.type, call.bound.result_type, call.label)
+    of = ColumnarDurationMean if pa.types.is_duration(call.type) else ColumnarIntegerMean
+    return of(call.prefix, call.slots, call.label)
+
+
+# --- frames of sorted rows ---
+
+
+class FramedIntegerMean(FramedAggregate):
+    """The exact total of integers by the count."""
+
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
+        values = np.where(counted, ordered_codes(self.argument(rows)), 0)
+        spans = rows.spans(self.call.own_frame)
+        high, low = (sums(running(half), spans) for half in halves(values))
+        return integer_means(high, low, count)
+
+
+class FramedDecimalMean(FramedDecimalSum):
+    """The exact total of decimals by the count."""
+
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
+        if self.kind is None:
+            raise MistakeError("it has an argument")
+        wanted = np.where(rows.wanted, count, 0)
+        return decimal_means(*self.halves(rows, counted), wanted, self.kind.scale, self.result_type, str(self.call))
+
+
+class FramedFloatMean(FramedFloatSum):
+    """The total of doubles by the count."""
+
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
+        return pa.array(self.summed(rows, counted) / np.maximum(count, 1), mask=count == 0)
+
+
+# --- running frames ---
+
+
+class RunningIntegerMean(RunningIntegerSum):
+    """The exact total by the count."""
+
+    def value(self, rows: SortedRows) -> pa.Array:
+        return integer_means(*self.summed(rows), self.totals(rows))
+
+
+class RunningFloatMean(RunningFloatSum):
+    """Their total by the count."""
+
+    what, start = "total", 0.0
+
+    def value(self, rows: SortedRows) -> pa.Array:
+        counts = self.totals(rows)
+        return pa.array(self.summed(rows) / np.maximum(counts, 1), mask=counts == 0)
+
+
+class RunningDecimalMean(RunningDecimalSum):
+    """avg."""
+
+    def value(self, rows: SortedRows) -> pa.Array:
+        if self.kind is None:
+            raise MistakeError("it has an argument")
+        counts = np.where(rows.wanted, self.totals(rows), 0)
+        return decimal_means(*self.summed(rows), counts, self.kind.scale, self.result_type, str(self.call))
+
+
+def _by_frame(call: Call, bound: BoundAggregate) -> Callable[..., pa.Array] | None:
+    return None if is_exact(call) else partial(float_sums_by_frame, is_mean=True)
+
+
+AVG = define(
+    Definition(
+        name="avg",
+        bind=_bound,
+        holistic=False,
+        ordered=False,
+        exact=is_exact,
+        idempotent=False,
+        returns=Returns.OWN,
+        compared_from=0,
+        columnar=_columnar,
+        frame=of_numbers(FramedIntegerMean, FramedFloatMean, FramedDecimalMean),
+        by_frame=_by_frame,
+        running=of_numbers(RunningIntegerMean, RunningFloatMean, RunningDecimalMean),
+    )
+)
+
+
+def avg(column: Any) -> Aggregate:
+    """Take the arithmetic mean of numbers or intervals.
+
+    Result: double for integers (from their exact total) and floating point; decimal(p + 4, s + 4) for
+    decimal(p, s), both at most 38, rounded HALF_UP; interval for intervals, rounded HALF_UP to a microsecond.
+    Source: Spark SQL ``avg``. (Below 12 digits Spark's optimizer averages decimals as doubles, which may
+    differ in the last place on a tie.)
+
+    Raises:
+        AggregateOverflowError: when the result, a decimal, is made and does not fit.
+
+    Example:
+        >>> avg("dep_delay")
+        avg('dep_delay')
+    """
+    return Aggregate.of("avg", column)

@@ -1,0 +1,180 @@
+"""first, last and any_value: by arrival.
+
+Accumulator: None while no row counted, then the tuple of one value, so that a NULL that counts differs from
+nothing.
+
+Columnar partials: the value, and the arrival number of its row, null while no row counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
+from windowpane.hidden_columns import ARRIVAL
+from windowpane.kernels.aggregates.protocol import SegmentAggregate
+from windowpane.kernels.grouping.segments import Segments, take_or_null
+from windowpane.kernels.over.calls import picks
+from windowpane.kernels.over.calls.framed import CallKernel
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.over.running.calls import Running
+from windowpane.kernels.over.running.values import RunningFirst, RunningLast
+from windowpane.windowing.aggregates.definition import Definition, Returns, define
+from windowpane.windowing.aggregates.spec import Aggregate
+
+NEVER = -1
+"""The arrival number of no row: real ones are not negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The value of the row that arrived first."""
+
+    result_type: pa.DataType
+    ignore_nulls: bool
+
+    def create_accumulator(self) -> tuple[Any] | None:
+        return None
+
+    def add(self, accumulator: tuple[Any] | None, value: Any) -> tuple[Any] | None:
+        if accumulator is not None or (value is None and self.ignore_nulls):
+            return accumulator
+        return (value,)
+
+    def merge(self, left: tuple[Any] | None, right: tuple[Any] | None) -> tuple[Any] | None:
+        return right if left is None else left
+
+    def get_result(self, accumulator: tuple[Any] | None) -> Any:
+        return None if accumulator is None else accumulator[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Last(First):
+    """The value of the row that arrived last."""
+
+    def add(self, accumulator: tuple[Any] | None, value: Any) -> tuple[Any] | None:
+        return accumulator if value is None and self.ignore_nulls else (value,)
+
+    def merge(self, left: tuple[Any] | None, right: tuple[Any] | None) -> tuple[Any] | None:
+        return left if right is None else right
+
+
+class ColumnarPosition(SegmentAggregate):
+    """The value of the row that arrived first or last."""
+
+    is_ordered = True
+    takes_codes = True
+
+    def __init__(self, prefix: str, slots: tuple[str, ...], is_last: bool, ignores_nulls: bool) -> None:
+        super().__init__(prefix, slots)
+        self._is_last = is_last
+        self._ignores_nulls = ignores_nulls
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return f"{self.prefix}v", f"{self.prefix}a"
+
+    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+        values, arrivals = rows[self.slots[0]], flat(rows[ARRIVAL])
+        if self._ignores_nulls:
+            arrivals = pc.if_else(flat(values.is_valid()), arrivals, pa.scalar(NEVER, pa.int64()))
+        return dict(zip(self.columns, (values, arrivals), strict=True))
+
+    def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
+        values, arrivals = (flat(partials[name]) for name in self.columns)
+        at = segments.picked(arrivals.to_numpy())
+        ranked = at if self._is_last else np.where(at == NEVER, np.iinfo(np.int64).min, -at)
+        rows = segments.rows_at(segments.last_where(ranked == segments.greatest(ranked)[segments.numbers]))
+        return dict(zip(self.columns, (take_or_null(values, rows), take_or_null(arrivals, rows)), strict=True))
+
+    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
+        arrivals = partials[f"{self.prefix}a"].to_numpy()
+        return {f"{self.prefix}a": pa.array(np.where(arrivals == NEVER, NEVER, arrivals + by))}
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        return partials[f"{self.prefix}v"].combine_chunks()
+
+
+class FramedFirst(CallKernel):
+    """The value of the first row of each frame."""
+
+    pick = staticmethod(picks.first)
+
+    def value(self, rows: SortedRows) -> pa.Array:
+        call = self.call
+        counted = rows.counted(call.arguments if dict(call.parameters)["ignore_nulls"] else (), call.filter)
+        return picks.taken(rows.column(call.arguments[0]), self.pick(rows.spans(call.own_frame), counted))
+
+
+class FramedLast(FramedFirst):
+    """The value of the last row of each frame."""
+
+    pick = staticmethod(picks.last)
+
+
+def _define(name: str, form: type[First], frame: type[FramedFirst], running: type[Running]) -> None:
+    define(
+        Definition(
+            name=name,
+            bind=lambda call: form(call.type, call.parameters["ignore_nulls"]),
+            holistic=False,
+            ordered=True,
+            exact=True,
+            idempotent=form is First,  # of repeated values the first is kept
+            returns=Returns.VALUE,
+            compared_from=None,
+            columnar=lambda call: ColumnarPosition(call.prefix, call.slots, form is Last, call.parameters["ignore_nulls"]),
+            frame=lambda call: frame,
+            running=lambda call: None if call.parameters["ignore_nulls"] else running,
+        )
+    )
+
+
+_define("first", First, FramedFirst, RunningFirst)
+_define("any_value", First, FramedFirst, RunningFirst)
+_define("last", Last, FramedLast, RunningLast)
+
+
+def first(column: Any, ignore_nulls: bool = False) -> Aggregate:
+    """Take the value of the row that arrived first, NULL or not, or the first that is not NULL.
+
+    Result: the type of the column. Source: Spark SQL ``first``; here the order is that of arrival, or the
+    ``order_by`` of the stream.
+
+    Example:
+        >>> first("carrier", ignore_nulls=True)
+        first('carrier', ignore_nulls=True)
+    """
+    return Aggregate.of("first", column, ignore_nulls=bool(ignore_nulls))
+
+
+def last(column: Any, ignore_nulls: bool = False) -> Aggregate:
+    """Take the value of the row that arrived last, NULL or not, or the last that is not NULL.
+
+    Result: the type of the column. Source: Spark SQL ``last``; here the order is that of arrival, or the
+    ``order_by`` of the stream. Rolling features take rows by event time and then arrival, OVER windows in the order of the frame.
+
+    Example:
+        >>> last("carrier")
+        last('carrier', ignore_nulls=False)
+    """
+    return Aggregate.of("last", column, ignore_nulls=bool(ignore_nulls))
+
+
+def any_value(column: Any, ignore_nulls: bool = False) -> Aggregate:
+    """Take some value; here it is the first by arrival, NULL or not unless NULLs are ignored.
+
+    Result: the type of the column. Source: Spark SQL ``any_value``.
+
+    Example:
+        >>> any_value("carrier")
+        any_value('carrier', ignore_nulls=False)
+    """
+    return Aggregate.of("any_value", column, ignore_nulls=bool(ignore_nulls))

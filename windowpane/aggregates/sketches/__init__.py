@@ -1,0 +1,1 @@
+"""Sketches of Apache DataSketches: the algorithms of approximate aggregates."""

@@ -1,1 +1,0 @@
-"""Aggregates that keep the values they were given."""

@@ -1,1 +1,0 @@
-"""The algorithms of built-in aggregates, one a file."""

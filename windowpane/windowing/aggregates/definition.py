@@ -1,0 +1,135 @@
+"""What is known of an aggregate, as data: its row form, its properties, and the forms that engines may have of it.
+
+A family in ``windowpane.aggregates``, or a module of a user's, makes a ``Definition`` and hands it to ``define``. Nothing else
+knows aggregates by name: engines and kernels ask the definition. The row form runs everywhere. A form that is missing costs
+speed, or is refused by the name of the aggregate.
+
+What follows from these is not said again: the type of the result and the value of no rows are those of the row form, every
+aggregate merges, and rows fold before they are sent wherever there is a columnar form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.errors import InvalidSpecError
+from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+
+
+class Returns(Enum):
+    """Where the values of a result are from: those of an argument keep its type in Spark, which Arrow may not know."""
+
+    VALUE = "a value of the first argument"
+    LIST = "a list of values of the first argument"
+    OWN = "a value of its own"
+
+
+@dataclass(frozen=True)
+class ColumnarCall(Call):
+    """A call that is given a columnar form: what its partial columns begin with, where its arguments are, its row form."""
+
+    prefix: str
+    slots: tuple[str, ...]
+    bound: BoundAggregate
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Definition:
+    """One aggregate. The properties have no defaults: whoever writes an aggregate says each of them.
+
+    Args:
+        name: its name.
+        bind: a call -> the row form for the types of its arguments, or ``call.refusal(...)`` for types it does not take.
+        holistic: whether its state grows with the number of rows, since it keeps values.
+        ordered: whether the result depends on the order in which rows arrive.
+        exact: whether rows give the same result to the last bit, however they are folded and merged; for some types only, if
+            it is a function of these.
+        idempotent: whether values that are repeated change nothing, so that DISTINCT means nothing.
+        returns: where the values of the result are from.
+        compared_from: the number of the first argument whose values are compared with each other, ``None`` if none are.
+        columnar: its partial columns and how they fold (``kernels.aggregates.protocol``); ``None`` for a type without. An
+            aggregate that has none runs on the engines that take rows one by one.
+        frame: its value over the frames of sorted rows, a class of ``kernels.over.calls.framed``.
+        by_frame: its value over rows that are written out frame by frame, if it is not exact; row form -> arrays -> array.
+        running: its value over frames that begin where partitions do, a class of ``kernels.over.running.running``.
+        sql: its name in SQL, for an aggregate that is none of SQL's own; without one SQL refuses it.
+    """
+
+    name: str
+    bind: Callable[[Call], BoundAggregate]
+    holistic: bool
+    ordered: bool
+    exact: bool | Callable[[Call], bool]
+    idempotent: bool
+    returns: Returns
+    compared_from: int | None
+    columnar: Callable[[ColumnarCall], object] | None = None
+    frame: Callable[[Call], object] | None = None
+    by_frame: Callable[[Call, BoundAggregate], Callable[..., pa.Array] | None] | None = None
+    running: Callable[[Call], object] | None = None
+    sql: str | None = None
+
+    def is_exact(self, call: Call) -> bool:
+        """Whether a call is exact for the types of its arguments."""
+        return self.exact if isinstance(self.exact, bool) else self.exact(call)
+
+    def wrong_form(self, form: object, wanted: str) -> InvalidSpecError:
+        """Return the refusal of a form that is none."""
+        return InvalidSpecError(f"a form of the aggregate {self.name} is {form!r}, where a subclass of {wanted} was expected.")
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is one of the package."""
+        return getattr(self.bind, "__module__", "").startswith("windowpane.aggregates.")
+
+    def __reduce__(self) -> tuple[Callable[..., Definition], tuple[Any, ...]]:
+        """Those of the package pickle as their names; others travel with what uses them, and are defined where they arrive."""
+        state = None if self.is_built_in else {field.name: getattr(self, field.name) for field in fields(self)}
+        return _arrived, (self.name, state)
+
+
+_DEFINITIONS: dict[str, Definition] = {}
+
+
+def define(definition: Definition) -> Definition:
+    """Make an aggregate known by its name, and return it. A later definition of the same name takes the place of the earlier.
+
+    Raises:
+        InvalidSpecError: a built-in aggregate has this name.
+    """
+    known = _DEFINITIONS.get(definition.name)
+    if known is not None and known.is_built_in and not definition.is_built_in:
+        raise InvalidSpecError(f"{definition.name} is a built-in aggregate. Give yours another name.")
+    _DEFINITIONS[definition.name] = definition
+    return definition
+
+
+def _arrived(name: str, state: Mapping[str, Any] | None) -> Definition:
+    known = _DEFINITIONS.get(name)
+    return define(Definition(**state)) if known is None and state is not None else definition_of(name)
+
+
+def is_defined(name: str) -> bool:
+    """Whether there is an aggregate of this name."""
+    return name in _DEFINITIONS
+
+
+def definition_of(name: str) -> Definition:
+    """Return what is known of an aggregate.
+
+    Raises:
+        InvalidSpecError: there is none of this name.
+    """
+    if name not in _DEFINITIONS:
+        raise InvalidSpecError(f"there is no aggregate {name!r}; there are {', '.join(sorted(_DEFINITIONS))}.")
+    return _DEFINITIONS[name]
+
+
+def definitions() -> tuple[Definition, ...]:
+    """Return every aggregate."""
+    return tuple(_DEFINITIONS.values())
