@@ -1,6 +1,6 @@
 """Welford's update for many variances at once, in the bound aggregate's order of operations.
 
-Source of the rules beyond the range of doubles: ``windowing.aggregates.algorithms.moments``.
+Source of the rules beyond the range of doubles: ``aggregates.moments``.
 """
 
 from __future__ import annotations
