@@ -57,7 +57,7 @@ def steady(keys: int, rows: int, batches: int, folded: bool) -> None:
         table = bids(rng, number * rows, rows, keys)
         chunks = [table.slice(start, 100_000) for start in range(0, rows, 100_000)]
         started = time.process_time()
-        chunks = [engine.fold_rows(chunk) for chunk in chunks] if folded else chunks
+        chunks = [engine.folding.fold_rows(chunk) for chunk in chunks] if folded else chunks
         encoded = time.process_time()
         output = engine.run(store, chunks, Clock(watermark, 0))
         encoding.append(encoded - started)

@@ -230,9 +230,8 @@ def test_pieces_give_what_some_order_of_their_rows_gives(gap, purging, lateness,
         expected = ReferenceEngine(program).run(stores[0], [table_of(anchors_first(batch, lateness, gap))], clock)
         chunks = chunks_of(table_of(batch), every)
         windows = [row_windows(program, chunk, 0) for chunk in chunks]
-        pieces = [
-            engine.step.fold(engine.step.merging(Arrivals(chunk, *bounds))) for chunk, bounds in zip(chunks, windows, strict=True)
-        ]
+        step = engine.folding.step
+        pieces = [step.fold(step.merging(Arrivals(chunk, *bounds))) for chunk, bounds in zip(chunks, windows, strict=True)]
         is_on_time = all(time + gap - 1 + lateness > batch.watermark for _, _, time in batch.rows)
         arrived = chunks[:1] + pieces[1:] if mixed and is_on_time else pieces
         same(engine.run(stores[1], arrived, clock), expected)
@@ -272,8 +271,9 @@ def test_whether_to_fold_many_rows_is_told_by_some_of_their_keys():
         columns = {"k": numbers % keys, TIME: numbers // keys * 10}
         rows = pa.table({**columns, "v": numbers, "w": numbers.astype(np.int32)})
         windows = row_windows(program, rows, 0)
-        assert engine.step.rows_a_piece(engine.step.merging(Arrivals(rows, *windows))) == rows_a_key
-        assert (engine.fold_rows(rows) is rows) == (rows_a_key < 3)
+        step = engine.folding.step
+        assert step.rows_a_piece(step.merging(Arrivals(rows, *windows))) == rows_a_key
+        assert (engine.folding.fold_rows(rows) is rows) == (rows_a_key < 3)
 
 
 # What it refuses, and the errors of rows.

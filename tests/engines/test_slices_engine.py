@@ -85,7 +85,7 @@ def test_rows_folded_before_the_shuffle_give_the_same_results(assigner, purges, 
     assume(combiner_refusal(program) is None)
     for batch in stream:
         rows, clock = table_of(batch), Clock(batch.watermark, batch.processing_time)
-        folded = [engine.fold_rows(rows.slice(start, 2)) for start in range(0, rows.num_rows, 2)]
+        folded = [engine.folding.fold_rows(rows.slice(start, 2)) for start in range(0, rows.num_rows, 2)]
         expected, got = (
             ReferenceEngine(program).run(stores[0], [rows], clock),
             SlicesEngine(program).run(stores[1], folded, clock),
@@ -133,5 +133,5 @@ def test_bad_rows_are_refused_as_by_the_reference():
 
 def test_a_folded_table_names_its_slices():
     engine = SlicesEngine(program_of(wp.SlidingEventTimeWindows(10, 4)))
-    folded = engine.fold_rows(table_of(Batch(0, 0, (("a", 1, 5), ("a", 2, 5), ("b", 1, -1)))))
+    folded = engine.folding.fold_rows(table_of(Batch(0, 0, (("a", 1, 5), ("a", 2, 5), ("b", 1, -1)))))
     assert sorted(zip(folded[SLICE].to_pylist(), folded["k"].to_pylist(), strict=True)) == [(-2, "b"), (4, "a")]

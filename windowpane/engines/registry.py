@@ -6,7 +6,7 @@ is sent the class of its engine, and imports no other.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from windowpane.engines.deduplication.engine import DeduplicationEngine
 from windowpane.engines.deduplication.program import DeduplicationProgram
@@ -42,7 +42,8 @@ from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
-from windowpane.engines.spec import EngineSpec
+from windowpane.engines.slices.folding import combiner as combiner_of_slices
+from windowpane.engines.spec import Combining, EngineSpec
 from windowpane.engines.triggers import engine as triggers
 from windowpane.engines.triggers.engine import TriggersEngine
 from windowpane.kernels.over.calls.call import call_kernel
@@ -97,9 +98,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=slices.refusal,
         reason="windows of fixed size over built-in aggregates share slices",
         state="a segment log: partial aggregates by slice and key",
-        combining_refusal=slices.combining_refusal,
-        folds_punctual=True,
-        folds_ordered=True,
+        combining=Combining(combiner_of_slices, slices.combining_refusal, folds_punctual=True, folds_ordered=True),
         explains=_has_windows_of_fixed_size,
     ),
     EngineSpec(
@@ -107,7 +106,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=sessions.refusal,
         reason="sessions of built-in aggregates are islands of rows and open sessions",
         state="hash pages: open sessions with their partial aggregates, with an evictor their elements, by a hash of the key",
-        combining_refusal=sessions.combining_refusal,
+        combining=Combining(sessions.combiner, sessions.combining_refusal),
         explains=_is_session,
     ),
     EngineSpec(
@@ -115,7 +114,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=timed.refusal,
         reason="built-in aggregates are kept by key and window, and clocks fire them",
         state="segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
-        combining_refusal=timed.combining_refusal,
+        combining=Combining(lambda program: TimedPanesEngine(program).combiner, timed.combining_refusal),
         explains=_is_no_session,
     ),
     EngineSpec(
@@ -123,7 +122,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=updates.refusal,
         reason="each batch changes built-in aggregates by key and window, and fires what it changed",
         state="a segment log by window or shard of keys: partial aggregates, with pane_info how many panes there were",
-        combining_refusal=updates.combining_refusal,
+        combining=Combining(lambda program: UpdatesEngine(program).combiner, updates.combining_refusal),
         explains=_fires_each_batch,
     ),
     EngineSpec(
@@ -139,7 +138,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         reason="the trigger is called once for windows that are alike, and cuts built-in aggregates",
         state="a segment log by window or shard of keys: what the trigger keeps, and partial aggregates, also of the last pane "
         "where it is taken back",
-        combining_refusal=triggers.combining_refusal,
+        combining=Combining(lambda program: TriggersEngine(program).combiner, triggers.combining_refusal),
     ),
     EngineSpec(
         RowEngine,
@@ -273,6 +272,10 @@ JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
 )
 """The engines of joins, one for each way of matching."""
 
+AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram | JoinProgram
+"""A program of some kind."""
+P = TypeVar("P", bound=AnyProgram)
+
 _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
     Program: WINDOW_ENGINES,
     OverProgram: OVER_ENGINES,
@@ -283,8 +286,7 @@ _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
 }
 
 
-def engines_for(program: Any) -> tuple[EngineSpec[Any], ...]:
+def engines_for(program: P) -> tuple[EngineSpec[P], ...]:
     """Return the engines for programs of this kind."""
-    if isinstance(program, Program) and program.key_delay is not None:
-        return WINDOW_ENGINES[-1:]
-    return _BY_KIND[type(program)]
+    engines = _BY_KIND[type(program)]
+    return engines[-1:] if isinstance(program, Program) and program.key_delay is not None else engines

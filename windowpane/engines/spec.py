@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from windowpane.engines.combiner import Combiner
 from windowpane.engines.protocol import Engine
 from windowpane.errors import InvalidSpecError
 
@@ -34,6 +35,23 @@ class EngineClass(Protocol[P_contra]):
 
 
 @dataclass(frozen=True)
+class Combining(Generic[P]):
+    """How an engine lets rows fold before the shuffle.
+
+    Args:
+        combiner: a program -> what folds its rows.
+        refusal: why the rows of a program must arrive whole, as far as this engine is concerned, ``None`` if they may fold.
+        folds_punctual: whether the combiner also finds which rows are late, so that these stay whole while others fold.
+        folds_ordered: whether it also folds aggregates that depend on the order of arrival.
+    """
+
+    combiner: Callable[[P], Combiner]
+    refusal: Callable[[P], str | None]
+    folds_punctual: bool = False
+    folds_ordered: bool = False
+
+
+@dataclass(frozen=True)
 class EngineSpec(Generic[P]):
     """One engine.
 
@@ -42,10 +60,7 @@ class EngineSpec(Generic[P]):
         reason: why it is chosen where it can run a program, or what says so of one.
         state: what its blobs are, for people.
         refusal: why the engine cannot run a program, ``None`` if it can.
-        combining_refusal: why the rows of a program must arrive whole, as far as this engine is concerned, ``None`` if its
-            ``combiner`` may fold them before the shuffle. Without it the engine has no combiner.
-        folds_punctual: whether that ``combiner`` also finds which rows are late, so that these stay whole while others fold.
-        folds_ordered: whether it also folds aggregates that depend on the order of arrival.
+        combining: how the rows of a program fold before the shuffle, ``None`` where they always arrive whole.
         serves: which programs it is made for at all; it is not named for others.
         explains: of those, for which its refusal is shown when the reference, or one that tells refusals, runs them instead.
         tells_refusals: whether its reason goes on with why faster engines cannot run the program.
@@ -55,9 +70,7 @@ class EngineSpec(Generic[P]):
     reason: str | Callable[[P], str]
     state: str
     refusal: Callable[[P], str | None] = _runs_all
-    combining_refusal: Callable[[P], str | None] | None = None
-    folds_punctual: bool = False
-    folds_ordered: bool = False
+    combining: Combining[P] | None = None
     serves: Callable[[P], bool] = _always
     explains: Callable[[P], bool] = _always
     tells_refusals: bool = False

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import fold_of
-from windowpane.engines.deduplication.program import DeduplicationProgram
-from windowpane.engines.join.program import JoinProgram
-from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
-from windowpane.engines.registry import engines_for
-from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
-from windowpane.engines.spec import EngineSpec, choose
+from windowpane.engines.registry import P, engines_for
+from windowpane.engines.spec import Combining, EngineSpec, choose
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
-
-P = TypeVar("P", Program, OverProgram, RollingProgram, PointInTimeProgram, DeduplicationProgram, JoinProgram)
 
 
 def with_engine(program: P, wanted: str | None = None) -> P:
@@ -36,26 +29,34 @@ def engine_of(program: P) -> Callable[[P], Engine]:
     return _spec_of(program).make
 
 
-def make_engine(program: Any) -> Engine:
+def make_engine(program: P) -> Engine:
     """Return the engine that runs ``program``."""
     return engine_of(program)(program)
 
 
-def state_text(program: Any) -> str:
+def state_text(program: P) -> str:
     """Return what the state of a program's engine is, for people."""
     return _spec_of(program).state
 
 
-def _spec_of(program: Any) -> EngineSpec[Any]:
+def _spec_of(program: P) -> EngineSpec[P]:
     return next(each for each in engines_for(program) if each.name == program.engine)
 
 
 def combiner_refusal(program: Program) -> str | None:
     """Return why the rows of a program must arrive whole, ``None`` if they may fold before the shuffle."""
-    engine = _spec_of(program)
-    if engine.combining_refusal is None:
-        return f"the {program.engine} engine takes every row"
-    if program.late_output is not None and not engine.folds_punctual:
+    combining = _spec_of(program).combining
+    return f"the {program.engine} engine takes every row" if combining is None else _refusal(program, combining)
+
+
+def combiner_of(program: Program) -> Combiner | None:
+    """Return what folds rows before the shuffle, ``None`` where they must arrive whole."""
+    combining = _spec_of(program).combining
+    return None if combining is None or _refusal(program, combining) else combining.combiner(program)
+
+
+def _refusal(program: Program, combining: Combining[Program]) -> str | None:
+    if program.late_output is not None and not combining.folds_punctual:
         return "late rows are an output, and needed whole"
     if program.late_output is not None and not program.foresees_watermark:
         return "late rows are an output, and needed whole: no task knows a bound of the watermark"
@@ -66,12 +67,6 @@ def combiner_refusal(program: Program) -> str | None:
     if isinstance(program.arrow, ArrowWindowFunction):
         return "the function is given whole rows"
     fold = fold_of(program)
-    if fold is not None and fold.is_ordered and not engine.folds_ordered:
+    if fold is not None and fold.is_ordered and not combining.folds_ordered:
         return "an aggregate depends on the order of arrival"
-    return engine.combining_refusal(program)
-
-
-def combiner_of(program: Program) -> Combiner | None:
-    """Return what folds rows before the shuffle, ``None`` where they must arrive whole."""
-    combiner: Combiner | None = None if combiner_refusal(program) else make_engine(program).combiner  # type: ignore[attr-defined]
-    return combiner
+    return combining.refusal(program)

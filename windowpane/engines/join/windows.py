@@ -180,9 +180,10 @@ class JoinWindowEngine:
         """Return how many rows of each side are held after a batch of these rows."""
         counts = HeldCounts(store)
         if isinstance(self._engine, SlicesEngine):
-            slices = staggered(self._engine.slices, self._windowed.spec.assigner, store, None)
+            folding = self._engine.folding
+            slices = staggered(folding.slices, self._windowed.spec.assigner, store, None)
             for table in rows:
-                times = table[TIME].to_numpy() if self._engine.is_event_time else np.full(table.num_rows, clock.processing_time)
+                times = table[TIME].to_numpy() if folding.is_event_time else np.full(table.num_rows, clock.processing_time)
                 starts = slices.starts(times)
                 places, numbers = np.unique(starts[slices.covers(times, starts)], return_counts=True)
                 side = table[_SIDE][0].as_py()

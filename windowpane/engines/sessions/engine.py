@@ -43,31 +43,12 @@ class SessionsEngine:
 
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
-        self.evictions = None if program.spec.evictor is None else Evictions(program)
-        fold = present(fold_of(program) if self.evictions is None else self.evictions.kept_fold, "the planner checked")
-        self.program = program
-        self.rule = SessionRule.of(program.spec)
-        self.fold = fold
-        self.step = SessionStep(program, self.rule, fold, self.evictions)
+        self.folding = SessionFolding(program)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
-        return SessionBatch(self.program, self.fold, self.step, store, self.evictions).run(rows, clock)
-
-    @property
-    def combiner(self) -> Combiner:
-        """What folds rows before the shuffle."""
-        return folding_combiner(self.program, self.fold, self.fold_rows)
-
-    def fold_rows(self, rows: pa.Table) -> pa.Table:
-        """Return the sessions rows make among themselves: the combiner, before the shuffle. Rows too scattered stay as they are.
-
-        Raises:
-            MissingTimestampError, InvalidSessionGapError, TimestampOverflowError, UserFunctionError: a row has no window.
-        """
-        rows = with_encoded_keys(self.program, rows)
-        merging = self.step.merging(Arrivals(rows, *row_windows(self.program, rows, 0)))
-        return self.step.fold(merging) if self.step.rows_a_piece(merging) >= _WORTH_FOLDING.value else rows
+        folding = self.folding
+        return SessionBatch(folding.program, folding.fold, folding.step, store, folding.evictions).run(rows, clock)
 
 
 def refusal(program: Program) -> str | None:
@@ -92,3 +73,30 @@ def combining_refusal(program: Program) -> str | None:
     if program.order_by:
         return "order_by tells which rows of a session come late"
     return None if program.spec.assigner.is_event_time else "sessions begin by the clock of the bucket"
+
+
+def combiner(program: Program) -> Combiner:
+    """Return what folds the rows of a program before the shuffle."""
+    folding = SessionFolding(program)
+    return folding_combiner(program, folding.fold, folding.fold_rows)
+
+
+class SessionFolding:
+    """What sessions are made of: the aggregates, or with an evictor the elements, and the steps of both."""
+
+    def __init__(self, program: Program) -> None:
+        """Make the sessions of ``program``."""
+        self.program = program
+        self.evictions = None if program.spec.evictor is None else Evictions(program)
+        self.fold = present(fold_of(program) if self.evictions is None else self.evictions.kept_fold, "the planner checked")
+        self.step = SessionStep(program, SessionRule.of(program.spec), self.fold, self.evictions)
+
+    def fold_rows(self, rows: pa.Table) -> pa.Table:
+        """Return the sessions that rows make among themselves. Rows too scattered stay as they are.
+
+        Raises:
+            MissingTimestampError, InvalidSessionGapError, TimestampOverflowError, UserFunctionError: a row has no window.
+        """
+        rows = with_encoded_keys(self.program, rows)
+        merging = self.step.merging(Arrivals(rows, *row_windows(self.program, rows, 0)))
+        return self.step.fold(merging) if self.step.rows_a_piece(merging) >= _WORTH_FOLDING.value else rows

@@ -15,48 +15,25 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Mask
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.common.arrival import TaskNumbers
-from windowpane.engines.common.columnar import (
-    common_refusal,
-    fold_of,
-    folding_combiner,
-    key_names,
-    keyed,
-    refuse_null_times,
-    with_plain_keys,
-)
+from windowpane.engines.common.columnar import common_refusal, fold_of, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
-from windowpane.engines.common.slicing import Slices, slices_of
+from windowpane.engines.common.slicing import slices_of
 from windowpane.engines.common.staggering import slicing_refusal, staggered
-from windowpane.engines.nested_keys.coding import coded_keys
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.slices.folding import SliceFolding
 from windowpane.engines.slices.merging import merged_windows
 from windowpane.errors import MistakeError
-from windowpane.hidden_columns import ARRIVAL, PARTITION, POSITION, ROWS, SLICE, TIME, hidden
-from windowpane.kernels.grouping.cardinality import expected_groups
-from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.sizes import Size
+from windowpane.hidden_columns import PARTITION, POSITION, ROWS, SLICE, TIME, hidden
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.windows import TimeWindow
 
 _TOUCHED = hidden("touched")
-
-_SAMPLE = Size("rows sampled before folding slices", 1 << 15, (2, 5))
-_TOGETHER = 4
-"""A task is taken to have so many times its first rows."""
-_FEW, _MANY = 0.05, 0.4
-"""Partials a row: below the one, pieces fold as well as all at once; above the other, folding twice costs more than it saves."""
-
-
-_GROUPS_ALONE = GroupedFold(())
-"""Counts the groups that rows make."""
 
 
 class SlicesEngine:
@@ -67,91 +44,12 @@ class SlicesEngine:
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
         self.program = program
-        slices, fold = slices_of(program.spec.assigner), fold_of(program)
-        if slices is None:
-            raise MistakeError("the planner checked")
-        if fold is None:
-            raise MistakeError("the planner checked")
-        self.slices = slices
-        self.fold = fold
-        self.groups = key_names(program)
-        self.is_event_time = program.spec.assigner.is_event_time
+        self.folding = SliceFolding(program)
         self.refines_each = program.spec.refines_each
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         return _Batch(self, store).run(rows, clock)
-
-    @property
-    def combiner(self) -> Combiner:
-        """What folds rows before the shuffle."""
-        punctual = None if self.program.late_output is None else self.are_punctual
-        return folding_combiner(
-            self.program, self.fold, self.fold_rows, folding=self.folding, is_ordered=self.fold.is_ordered, punctual=punctual
-        )
-
-    def fold_rows(self, rows: pa.Table) -> pa.Table:
-        """Return the partials of rows by slice and key: the combiner, before the shuffle.
-
-        The slice of processing-time windows is not known yet, and is any for all. Where an aggregate depends on the order of
-        arrival, rows are numbered by their position in the task, and partials hold their task and last position.
-
-        Raises:
-            MissingTimestampError: a row without an event time.
-            TimestampOverflowError: a row whose windows do not fit into int64.
-        """
-        rows = self._keyed_by_slice(rows)
-        if not self.fold.is_ordered:
-            return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS)
-        rows = rows.append_column(ARRIVAL, rows[POSITION])
-        return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS, kept=[(PARTITION, "max"), (POSITION, "max")])
-
-    def _keyed_by_slice(self, rows: pa.Table) -> pa.Table:
-        """Return rows with slice and key, nested keys coded where they repeat."""
-        return with_plain_keys(self.program, keyed(self.program, self._starting(rows, self.slices, now=0), coded_keys))
-
-    def are_punctual(self, rows: pa.Table, watermark: int) -> Mask:
-        """Return which rows have missed none of their windows, in no gap, under a watermark.
-
-        Raises:
-            MissingTimestampError: a row without an event time.
-            TimestampOverflowError: a row whose windows do not fit into int64.
-        """
-        punctual = np.ones(rows.num_rows, np.bool_)
-        if self.is_event_time:
-            refuse_null_times(self.program, rows)
-            starts = self.slices.starts(rows[TIME].to_numpy())
-            begun = starts <= watermark  # no window ends before its slices begin
-            lateness = self.program.spec.lateness
-            for start in np.unique(starts[begun]).tolist():
-                if any(lateness.is_late(window.max_timestamp, watermark) for window in self.slices.windows_of(start)):
-                    punctual[starts == start] = False
-        return punctual
-
-    def folding(self, rows: pa.Table) -> Folding:
-        """Return how the rows of a task are best folded, estimated from a sample of them."""
-        stride = rows.num_rows // _SAMPLE.value
-        if stride < 2:
-            return Folding.TOGETHER
-        sample = rows.take(pa.array(np.arange(0, rows.num_rows, stride)))
-        groups = _GROUPS_ALONE.fold(self._keyed_by_slice(sample), [SLICE, *self.groups]).num_rows
-        if expected_groups(sample.num_rows, groups, rows.num_rows) < _FEW * rows.num_rows:
-            return Folding.PIECEWISE
-        together = _TOGETHER * rows.num_rows
-        return Folding.NOT if expected_groups(sample.num_rows, groups, together) > _MANY * together else Folding.TOGETHER
-
-    def sliced(self, rows: pa.Table, slices: Slices, now: int) -> pa.Table:
-        """Return rows in no gap with their key and the column that names their slice; ``now`` is the processing time."""
-        return keyed(self.program, self._starting(rows, slices, now))
-
-    def _starting(self, rows: pa.Table, slices: Slices, now: int) -> pa.Table:
-        if self.is_event_time:
-            refuse_null_times(self.program, rows)
-            times = rows[TIME].to_numpy()
-        else:
-            times = np.full(rows.num_rows, now, np.int64)
-        starts = slices.starts(times)
-        return rows.append_column(SLICE, pa.array(starts))
 
 
 def refusal(program: Program) -> str | None:
@@ -180,12 +78,12 @@ class _Batch(ColumnarBatch):
     """One batch of one bucket: state opened, run, written back."""
 
     def __init__(self, engine: SlicesEngine, store: BlobStore) -> None:
-        super().__init__(engine.program, engine.fold, store)
+        super().__init__(engine.program, engine.folding.fold, store)
         self._engine = engine
         self._log = SegmentLog(store, "s")
         self._at_end = SegmentLog(store, "a")
         self.widen(self._log, self._at_end)
-        self._slices = staggered(engine.slices, engine.program.spec.assigner, store, None)
+        self._slices = staggered(engine.folding.slices, engine.program.spec.assigner, store, None)
         self._purges = engine.program.spec.purges
         self._merged: dict[int, pa.Table] = {}
 
@@ -219,7 +117,7 @@ class _Batch(ColumnarBatch):
         return self.is_late(window) or (self._purges and window.max_timestamp <= self.clock)
 
     def _merge(self, partials: Sequence[pa.Table]) -> pa.Table:
-        return self.fold.merge(partials, self._engine.groups)
+        return self.fold.merge(partials, self._engine.folding.groups)
 
     def _slices_between(self, start: int, end: int) -> list[pa.Table]:
         return [self._slice(start) for start in self._held_slices(start, end)]
@@ -232,7 +130,7 @@ class _Batch(ColumnarBatch):
         """Return the partials of a slice, one row a key."""
         if start not in self._merged:
             chunks = self._log.read(start)
-            merged = chunks[0] if len(chunks) == 1 else self.fold.merge(chunks, self._engine.groups)
+            merged = chunks[0] if len(chunks) == 1 else self.fold.merge(chunks, self._engine.folding.groups)
             if self._log.wants_compaction(start):
                 self._log.replace(start, merged)
             self._merged[start] = merged
@@ -241,14 +139,14 @@ class _Batch(ColumnarBatch):
     # The rows.
 
     def take(self, tables: list[pa.Table]) -> None:
-        self._slices = staggered(self._engine.slices, self.program.spec.assigner, self.store, self.now)
-        groups = [SLICE, *self._engine.groups]
+        self._slices = staggered(self._engine.folding.slices, self.program.spec.assigner, self.store, self.now)
+        groups = [SLICE, *self._engine.folding.groups]
         whole = [table for table in tables if _is_whole(table)]
         combined = [table for table in tables if not _is_whole(table)]
         numbers = self.task_numbers(tables) if combined and self.fold.is_ordered else None
         partials = [self._combined(combined, numbers)] if combined else []
         if whole:
-            rows = self._engine.sliced(self.arrived(whole, self._engine.refines_each, numbers), self._slices, self.now)
+            rows = self._engine.folding.sliced(self.arrived(whole, self._engine.refines_each, numbers), self._slices, self.now)
             if self.is_event_time:
                 self.missed.report(self._slices, rows, rows[SLICE].to_numpy(), self.watermark, self.is_late)
             rows = with_plain_keys(self.program, self._without_gaps(rows))
@@ -262,7 +160,7 @@ class _Batch(ColumnarBatch):
         partials = [table for table in tables if SLICE in table.column_names]
         rows = [table for table in tables if SLICE not in table.column_names]
         if rows:
-            partials.append(self._engine.fold_rows(pa.concat_tables(rows)))
+            partials.append(self._engine.folding.fold_rows(pa.concat_tables(rows)))
         folded = self._resliced(pa.concat_tables(partials))
         if numbers is not None:
             folded = self.fold.renumbered(folded, numbers.of_tasks(folded[PARTITION].to_numpy()))
@@ -272,7 +170,7 @@ class _Batch(ColumnarBatch):
             if not (self.program.late_output is None or not self.missed.elements):
                 raise MistakeError("late rows that are asked for come whole")
         is_folded_once = rows and len(partials) == 1
-        return folded.drop_columns([ROWS]) if is_folded_once else self.fold.merge([folded], [SLICE, *self._engine.groups])
+        return folded.drop_columns([ROWS]) if is_folded_once else self.fold.merge([folded], [SLICE, *self._engine.folding.groups])
 
     def _resliced(self, folded: pa.Table) -> pa.Table:
         """Return partials from before the shuffle with the slice of the processing time, where that is their time."""
@@ -318,7 +216,7 @@ class _Batch(ColumnarBatch):
 
     def _refine_each(self, rows: pa.Table) -> None:
         """Fire again the windows that rows are late for, once for each row."""
-        each = EachRefinement(self.fold, self._engine.groups, self._purges, self._refined_windows, self._held)
+        each = EachRefinement(self.fold, self._engine.folding.groups, self._purges, self._refined_windows, self._held)
         fired = each.firings(rows, rows[SLICE].to_numpy())
         if fired is not None:
             self.results.emit_panes(fired.starts, fired.ends, fired.partials, self.watermark)
@@ -332,7 +230,7 @@ class _Batch(ColumnarBatch):
 
     def _refined(self, window: TimeWindow, late: list[pa.Table]) -> pa.Table:
         """Return the contents that fire for late rows: new ones if the trigger purges, else all of the touched keys."""
-        groups = self._engine.groups
+        groups = self._engine.folding.groups
         earlier = [] if self._purges else self._slices_between(window.start, window.end)
         marked = [_marked(table, True) for table in late] + [_marked(table, False) for table in earlier]
         merged = self.fold.merge(marked, groups, [(_TOUCHED, "max")])
@@ -353,7 +251,7 @@ class _Batch(ColumnarBatch):
         for end in self._at_end.segments():
             start = self._slices.window_starts(np.array([end]))[0]
             window = TimeWindow(int(start), end)
-            self.results.emit(window, self.fold.merge(self._at_end.read(end), self._engine.groups), self.watermark)
+            self.results.emit(window, self.fold.merge(self._at_end.read(end), self._engine.folding.groups), self.watermark)
             self._at_end.drop(end)
 
     # Emitting.

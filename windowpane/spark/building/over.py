@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import MAIN
+from windowpane.engines.registry import AnyProgram
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PARTITION, POSITION, TIME
 from windowpane.planning.over import OverPlan, OverRequest
@@ -19,7 +20,7 @@ from windowpane.spark.building.operator_input import OperatorInput, PassedRows, 
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.over_names import Names
 from windowpane.spark.building.over_output import OverOutput
-from windowpane.spark.building.program import AnyProgram, BuiltProgram, Operator
+from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages.encode import Encoder
 from windowpane.spark.stages.project import with_key_hash

@@ -14,12 +14,9 @@ from typing import Any
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.deduplication.program import DeduplicationProgram
-from windowpane.engines.join.program import JoinProgram
-from windowpane.engines.over.program import OverProgram
-from windowpane.engines.program import MAIN, WINDOW_END, Program
+from windowpane.engines.program import MAIN, WINDOW_END
 from windowpane.engines.protocol import COUNTERS, Engine
-from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
+from windowpane.engines.registry import AnyProgram
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownOutputError
 from windowpane.guidance import instead_of_argument
 from windowpane.malformed import MALFORMED_COUNT, ROWS
@@ -50,9 +47,6 @@ from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
-
-AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram | JoinProgram
-"""What an operator runs."""
 
 
 @dataclass(frozen=True)
