@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from windowpane.engines.common.arrival import TaskNumbers, in_order, numbered
 from windowpane.engines.common.columnar import with_added_columns
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results
+from windowpane.engines.messages import Message, Positions, message_of
 from windowpane.engines.program import MAIN, Program, Upstream
 from windowpane.errors import present
 from windowpane.hidden_columns import FIRING_WATERMARK
@@ -50,12 +51,12 @@ class ColumnarBatch(OrderedBatch[Program]):
         if not tables:
             return
         if self.program.upstream is not Upstream.WINDOW_WITH_WATERMARKS:
-            self.take(tables)
+            self.take([message_of(table) for table in tables])
             return
         arrived = pa.concat_tables(tables)
         for fired_under in sorted(set(arrived[FIRING_WATERMARK].to_pylist())):
             self.advance_watermark(fired_under)
-            self.take([arrived.filter(pc.equal(arrived[FIRING_WATERMARK], fired_under))])
+            self.take([Positions(arrived.filter(pc.equal(arrived[FIRING_WATERMARK], fired_under)))])
 
     def widen(self, *held: Rewritable) -> None:
         """Put NULL into columns that rows have got since they were held, where functions on Arrow tables see them."""
@@ -64,7 +65,7 @@ class ColumnarBatch(OrderedBatch[Program]):
                 each.rewrite(partial(with_added_columns, self.program, self.fold))
 
     @abstractmethod
-    def take(self, tables: list[pa.Table]) -> None:
+    def take(self, messages: Sequence[Message]) -> None:
         """Take rows, at least one, under the present clocks."""
 
     def arrived(self, tables: list[pa.Table], always_in_order: bool = False, among: TaskNumbers | None = None) -> pa.Table:

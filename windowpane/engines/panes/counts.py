@@ -11,6 +11,7 @@ windows their ``stagger``. Who may mutate: this engine, once a batch. Recovery: 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 
 import numpy as np
@@ -20,6 +21,7 @@ from windowpane.arrays import Integers
 from windowpane.engines.common.columnar import common_refusal, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.evicting import evictor_refusal, survivors_of
+from windowpane.engines.messages import Message
 from windowpane.engines.panes.counted_contents import CountedContents, CountRule, FoldedPartials
 from windowpane.engines.panes.counted_evictions import EvictedElements, EvictedPieces
 from windowpane.engines.panes.ended import EndedPanesBatch
@@ -74,7 +76,8 @@ class _Batch(EndedPanesBatch):
         rows = self._panes.read([end])
         return 0 if rows is None else len(dense_codes([rows[name] for name in self._keys], rows.num_rows).firsts)
 
-    def take(self, tables: list[pa.Table]) -> None:
+    def take(self, messages: Sequence[Message]) -> None:
+        tables = [message.table for message in messages]
         rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order=True)))
         elements = self._windows.in_open_windows(with_plain_keys(self.program, rows), starts)
         if len(elements.numbers):

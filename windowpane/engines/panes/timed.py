@@ -11,7 +11,7 @@ Who may mutate: this engine, once a batch. Recovery: read them back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,13 +25,14 @@ from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
 from windowpane.engines.common.staggering import slicing_refusal
+from windowpane.engines.messages import Message, Partials
 from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.panes.store import split
 from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, TimedContents
 from windowpane.engines.program import Program
 from windowpane.errors import present
-from windowpane.hidden_columns import END, SLICE, TIME
+from windowpane.hidden_columns import END, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.dense_codes import places_in
 from windowpane.state.blob_store import BlobStore
@@ -213,8 +214,9 @@ class _Batch(ColumnarBatch):
 
     # The rows.
 
-    def take(self, tables: list[pa.Table]) -> None:
-        if all(SLICE in table.column_names for table in tables):
+    def take(self, messages: Sequence[Message]) -> None:
+        tables = [message.table for message in messages]
+        if all(isinstance(message, Partials) for message in messages):
             self._take_folded(pa.concat_tables(tables))
             return
         always_in_order = self._fires and (

@@ -15,6 +15,8 @@ staggered windows their ``stagger``. Who may mutate: this engine, once a batch. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -24,6 +26,7 @@ from windowpane.engines.common.columnar import common_refusal, folding_combiner,
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.staggering import slicing_refusal
+from windowpane.engines.messages import Message, Partials
 from windowpane.engines.panes.ended import EndedPanesBatch
 from windowpane.engines.panes.panes import Elements, PanesEngine, windows_refusal
 from windowpane.engines.panes.touched import TouchedPanes, touched_panes
@@ -83,8 +86,9 @@ class _Batch(EndedPanesBatch):
     def panes_of(self, end: int) -> int:
         return self._panes.row_count(end)
 
-    def take(self, tables: list[pa.Table]) -> None:
-        if all(SLICE in table.column_names for table in tables):
+    def take(self, messages: Sequence[Message]) -> None:
+        tables = [message.table for message in messages]
+        if all(isinstance(message, Partials) for message in messages):
             rows, starts = self._windows.folded(pa.concat_tables(tables))
         else:
             rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables)))

@@ -23,12 +23,13 @@ from windowpane.engines.common.columnar import group_columns, with_encoded_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.results import Results
+from windowpane.engines.messages import Message, Partials, Positions, Rows, tables_of
 from windowpane.engines.program import Program
 from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.step import IS_SAME, Grown, SessionStep
 from windowpane.engines.sessions.windows import row_windows
-from windowpane.hidden_columns import END, FILLED, POSITION, ROWS, START
+from windowpane.hidden_columns import END, FILLED, ROWS, START
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import key_hashes, plain_key
 from windowpane.kernels.sessions.islands import order_by
@@ -87,9 +88,9 @@ class SessionBatch(ColumnarBatch):
         if not self.is_event_time and self._moved is None:
             self._moved = before, self.watermark
 
-    def take(self, tables: list[pa.Table]) -> None:
+    def take(self, messages: Sequence[Message]) -> None:
         """Fire due sessions, take rows, fire again the sessions that late ones touched."""
-        self._step(self._arriving(tables))
+        self._step(self._arriving(messages))
 
     def close(self) -> Left:
         """Fire due sessions if no rows arrived, and write the index."""
@@ -118,15 +119,14 @@ class SessionBatch(ColumnarBatch):
         self._pages.commit()
         self._emit(fired_under)
 
-    def _arriving(self, tables: list[pa.Table]) -> list[Arrivals]:
+    def _arriving(self, messages: Sequence[Message]) -> list[Arrivals]:
         """Return the rows and the pieces of a batch."""
         arrivals = []
-        whole = [table for table in tables if ROWS not in table.column_names]
-        pieces = [table for table in tables if ROWS in table.column_names]
-        if whole:
+        if whole := tables_of(messages, Positions, Rows):
             rows = with_encoded_keys(self.program, self.arrived(whole)).combine_chunks()
-            arrivals.append(Arrivals(rows, *row_windows(self.program, rows, self.now)))
-        if pieces:
+            has_order = all(isinstance(message, Positions) for message in messages)
+            arrivals.append(Arrivals(rows, *row_windows(self.program, rows, self.now), has_order=has_order))
+        if pieces := tables_of(messages, Partials):
             folded = pa.concat_tables(pieces).combine_chunks()
             arrivals.append(Arrivals(folded, folded[START].to_numpy(), folded[END].to_numpy(), is_folded=True))
         return arrivals
@@ -183,7 +183,7 @@ class SessionBatch(ColumnarBatch):
     def _grown(self, sessions: pa.Table | None, is_open: Mask, arrivals: list[Arrivals]) -> Grown:
         """Return what rows make of the open sessions."""
         order = None
-        if len(arrivals) == 1 and POSITION in arrivals[0].table.column_names:
+        if len(arrivals) == 1 and arrivals[0].has_order:
             order = partial(self._in_arrival_order, arrivals[0].table)
         grown = self._steps.grow(sessions, is_open, arrivals, self.clock, order, self.watermark)
         self._merges += grown.merges

@@ -8,7 +8,7 @@ session. Rows come whole, or as pieces: sessions of a few rows, with their parti
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -37,12 +37,14 @@ class Arrivals:
         starts: start of each.
         ends: end of each.
         is_folded: whether these are pieces.
+        has_order: whether rows have the numbers of their arrival.
     """
 
     table: pa.Table
     starts: Integers
     ends: Integers
     is_folded: bool = False
+    has_order: bool = False
 
     def select(self, wanted: Mask) -> Arrivals:
         """Return those that are wanted."""
@@ -54,7 +56,8 @@ class Arrivals:
 
     def take(self, numbers: Integers) -> Arrivals:
         """Return those with the ``numbers``."""
-        return Arrivals(self.table.take(pa.array(numbers)), self.starts[numbers], self.ends[numbers], self.is_folded)
+        taken = self.table.take(pa.array(numbers))
+        return replace(self, table=taken, starts=self.starts[numbers], ends=self.ends[numbers])
 
 
 @dataclass(frozen=True)

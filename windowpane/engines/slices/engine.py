@@ -22,6 +22,7 @@ from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.slicing import slices_of
 from windowpane.engines.common.staggering import slicing_refusal, staggered
+from windowpane.engines.messages import Message, Partials, Positions, Rows, tables_of
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.folding import SliceFolding
@@ -138,12 +139,12 @@ class _Batch(ColumnarBatch):
 
     # The rows.
 
-    def take(self, tables: list[pa.Table]) -> None:
+    def take(self, messages: Sequence[Message]) -> None:
         self._slices = staggered(self._engine.folding.slices, self.program.spec.assigner, self.store, self.now)
         groups = [SLICE, *self._engine.folding.groups]
-        whole = [table for table in tables if _is_whole(table)]
-        combined = [table for table in tables if not _is_whole(table)]
-        numbers = self.task_numbers(tables) if combined and self.fold.is_ordered else None
+        whole = tables_of(messages, Positions)
+        combined = [message for message in messages if not isinstance(message, Positions)]
+        numbers = self.task_numbers([each.table for each in messages]) if combined and self.fold.is_ordered else None
         partials = [self._combined(combined, numbers)] if combined else []
         if whole:
             rows = self._engine.folding.sliced(self.arrived(whole, self._engine.refines_each, numbers), self._slices, self.now)
@@ -155,10 +156,9 @@ class _Batch(ColumnarBatch):
             partials.append(self.fold.fold(rows, groups))
         self._add(partials[0] if len(partials) == 1 else self.fold.merge(partials, groups))
 
-    def _combined(self, tables: list[pa.Table], numbers: TaskNumbers | None) -> pa.Table:
-        """Return what the combiner sent, by slice and key: partials, and rows without numbers where folding did not pay."""
-        partials = [table for table in tables if SLICE in table.column_names]
-        rows = [table for table in tables if SLICE not in table.column_names]
+    def _combined(self, messages: Sequence[Partials | Rows], numbers: TaskNumbers | None) -> pa.Table:
+        """Return what the combiner sent, by slice and key."""
+        partials, rows = tables_of(messages, Partials), tables_of(messages, Rows)
         if rows:
             partials.append(self._engine.folding.fold_rows(pa.concat_tables(rows)))
         folded = self._resliced(pa.concat_tables(partials))
@@ -264,11 +264,6 @@ class _Batch(ColumnarBatch):
         following = None if self.is_event_time else min(ends, default=None)
         size = self._log.byte_size + self._at_end.byte_size
         return self.left(len(ends), size, not ends and not self._log.segments(), following)
-
-
-def _is_whole(table: pa.Table) -> bool:
-    """Whether a table is of rows with their numbers: those of partials are of the last row in each."""
-    return PARTITION in table.column_names and SLICE not in table.column_names
 
 
 def _by_slice(partials: pa.Table) -> list[tuple[int, pa.Table]]:

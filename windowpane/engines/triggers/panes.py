@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import keyed, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
+from windowpane.engines.messages import Message, Partials
 from windowpane.engines.panes.panes import Elements, PaneWindows
 from windowpane.engines.panes.touched import TouchedPanes, touched_panes
 from windowpane.engines.program import Program
@@ -142,8 +144,9 @@ class TriggeredPanes(TriggeredBatch):
 
     # The rows.
 
-    def take(self, tables: list[pa.Table]) -> None:
-        if all(SLICE in table.column_names for table in tables):
+    def take(self, messages: Sequence[Message]) -> None:
+        tables = [message.table for message in messages]
+        if all(isinstance(message, Partials) for message in messages):
             rows, starts = self._windows.folded(pa.concat_tables(tables))
             elements = self._windows.in_open_windows(rows, starts)
         else:

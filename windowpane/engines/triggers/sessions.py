@@ -22,6 +22,7 @@ from windowpane.arrays import Integers
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import key_arrays, keyed, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
+from windowpane.engines.messages import Message
 from windowpane.engines.panes.store import PaneStore
 from windowpane.engines.panes.touched import BatchKeys
 from windowpane.engines.program import Program
@@ -99,8 +100,9 @@ class TriggeredSessions(TriggeredBatch):
 
     # The rows.
 
-    def take(self, tables: list[pa.Table]) -> None:
+    def take(self, messages: Sequence[Message]) -> None:
         """Take rows in order of arrival."""
+        tables = [message.table for message in messages]
         whole = keyed(self.program, self.arrived(tables, always_in_order=True))
         starts, ends = row_windows(self.program, whole, self.now)
         rows = with_plain_keys(self.program, whole)
