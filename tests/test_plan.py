@@ -238,3 +238,21 @@ def test_an_engine_that_cannot_run_the_program_is_refused(engine):
 )
 def test_a_program_waits_for_the_clock_only_if_a_part_of_it_does(changes, expected):
     assert plan(**changes).uses_processing_time is expected
+
+
+class Forever(wp.WindowAssigner):
+    """An assigner of a user's own, whose window has no end."""
+
+    is_event_time, has_ends = False, False
+
+    def assign_windows(self, element, timestamp, context):
+        return wp.GlobalWindows.create().assign_windows(element, timestamp, context)
+
+    def default_trigger(self):
+        return wp.CountTrigger.of(2)
+
+
+def test_windows_of_a_users_own_that_never_end_wait_for_no_clock():
+    assert not plan(assigner=Forever()).uses_processing_time
+    assert unfired_text(wp.CountTrigger.of(3), Forever()) == ""
+    assert unfired_text(wp.CountTrigger.of(3), HOURLY) != ""

@@ -47,7 +47,6 @@ from windowpane.engines.spec import Combining, EngineSpec
 from windowpane.engines.triggers import engine as triggers
 from windowpane.engines.triggers.engine import TriggersEngine
 from windowpane.kernels.over.calls.call import call_kernel
-from windowpane.windowing.assigners import GlobalWindows
 
 
 def _is_session(program: Program) -> bool:
@@ -59,7 +58,7 @@ def _is_no_session(program: Program) -> bool:
 
 
 def _has_windows_of_fixed_size(program: Program) -> bool:
-    return not program.spec.merges and not isinstance(program.spec.assigner, GlobalWindows)
+    return not program.spec.merges and program.spec.assigner.has_ends
 
 
 def _fires_each_batch(program: Program) -> bool:

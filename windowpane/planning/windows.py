@@ -15,7 +15,7 @@ from windowpane.planning.description import describe
 from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
-from windowpane.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
+from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.element_readers import reads_elements
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
@@ -113,8 +113,7 @@ class WindowPlan:
     @property
     def uses_processing_time(self) -> bool:
         """Whether the program waits for the clock of the machine."""
-        by_clock = not self.assigner.is_event_time and not isinstance(self.assigner, GlobalWindows)
-        return by_clock or self.effective_trigger.uses_processing_time
+        return self.assigner.ends_by_clock or self.effective_trigger.uses_processing_time
 
     @property
     def unfired_text(self) -> str:
@@ -178,7 +177,7 @@ def warn_of_unfired_rows(trigger: Trigger | ComposableTrigger | None, text: str)
 def unfired_text(trigger: Trigger | None, assigner: WindowAssigner) -> str:
     """Return what becomes of rows that no firing of a trigger shows; empty where the end of a window makes it fire."""
     is_event_time = assigner.is_event_time
-    if trigger is None or isinstance(assigner, GlobalWindows) or trigger.fires_at_end(is_event_time):
+    if trigger is None or not assigner.has_ends or trigger.fires_at_end(is_event_time):
         return ""
     instead = "AfterWatermark(early=...)" if is_event_time else "ContinuousProcessingTimeTrigger"
     return f"dropped at the end of their window: the trigger does not fire there, as in Flink; {instead} does"

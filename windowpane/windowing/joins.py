@@ -16,7 +16,7 @@ from windowpane.errors import (
     UnboundedIntervalError,
     UnsupportedJoinError,
 )
-from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
+from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.assigners.session import GapFunction
 from windowpane.windowing.expressions import SideName
 from windowpane.windowing.times import Duration, format_micros, to_micros
@@ -191,9 +191,7 @@ def uses_event_time(match: Match) -> bool:
 
 def uses_clock(match: Match) -> bool:
     """Whether rows meet by the clock of the machine."""
-    if not isinstance(match, WindowMatch) or isinstance(match.assigner, GlobalWindows):
-        return False
-    return not match.assigner.is_event_time
+    return isinstance(match, WindowMatch) and match.assigner.ends_by_clock
 
 
 def check_join(match: Match, how: How, *, is_co_group: bool = False) -> None:
@@ -202,7 +200,7 @@ def check_join(match: Match, how: How, *, is_co_group: bool = False) -> None:
     Raises:
         UnsupportedJoinError: it has none.
     """
-    if isinstance(match, WindowMatch) and isinstance(match.assigner, GlobalWindows) and not is_co_group:
+    if isinstance(match, WindowMatch) and not match.assigner.has_ends and not is_co_group:
         raise UnsupportedJoinError(
             f"window({match.assigner!r})",
             "rows meet at the end of a window, and a global one never ends; take windows that end, or co_group and a trigger",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from windowpane.errors import InvalidSpecError
-from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
+from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.panes import NO_PANES, AccumulationMode, PaneBehavior, PaneOptions
 from windowpane.windowing.triggers import EventTimeTrigger, NeverTrigger, PurgingTrigger, Trigger
@@ -75,7 +75,7 @@ class PaneSettings:
         """
         if isinstance(trigger, ComposableTrigger):
             self._check(trigger, assigner, evictor, allowed_lateness)
-            if self.options == NO_PANES and _fires_once(trigger, allowed_lateness) and not isinstance(assigner, GlobalWindows):
+            if self.options == NO_PANES and _fires_once(trigger, allowed_lateness) and assigner.has_ends:
                 return EventTimeTrigger()  # the same, and engines know it
             accumulation = self.accumulation or "accumulating"
             return PaneTrigger(trigger, accumulation, self.on_time_behavior, self.closing_behavior, allowed_lateness)
@@ -91,7 +91,7 @@ class PaneSettings:
     def _check(
         self, trigger: ComposableTrigger, assigner: WindowAssigner, evictor: Evictor | None, allowed_lateness: int
     ) -> None:
-        if not assigner.is_event_time and not isinstance(assigner, GlobalWindows):
+        if assigner.ends_by_clock:
             raise InvalidSpecError(
                 f"{trigger!r} waits for the watermark's end of a window, and {assigner!r} makes windows of the clock: take "
                 "event-time windows, or one of Flink's triggers."

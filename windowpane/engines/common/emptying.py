@@ -17,7 +17,6 @@ from windowpane.errors import MistakeError
 from windowpane.hidden_columns import hidden
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.evictors import CountEvictor, Evictor, TimeEvictor
 from windowpane.windowing.triggers import PurgingTrigger
 
@@ -53,8 +52,11 @@ def emptying_refusal(program: Program) -> str | None:
     spec = program.spec
     if not spec.evictor.do_evict_after and program.arrow is not None:  # type: ignore[union-attr]  # one that empties
         return f"{spec.evictor!r} leaves nothing to a function on Arrow tables"
-    timed = spec.assigner.is_event_time and not isinstance(spec.assigner, GlobalWindows)
-    return None if timed or type(spec.evictor) is CountEvictor else f"{spec.evictor!r} spares rows without an event time"
+    return (
+        None
+        if spec.assigner.is_event_time or type(spec.evictor) is CountEvictor
+        else f"{spec.evictor!r} spares rows without an event time"
+    )
 
 
 def purging(program: Program) -> tuple[Program, GroupedFold]:

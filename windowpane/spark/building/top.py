@@ -26,7 +26,7 @@ from windowpane.spark.building.windows import build_windows
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import refuse_compared_collations
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
-from windowpane.windowing.assigners import GlobalWindows, TumblingEventTimeWindows
+from windowpane.windowing.assigners import TumblingEventTimeWindows
 from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.triggers import ProcessingTimeoutTrigger, PurgingTrigger, Trigger
@@ -101,7 +101,7 @@ class _Top:
 
 def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
     """Refuse windows in which no rows meet, and names that the top itself has."""
-    if isinstance(plan.assigner, GlobalWindows) or not plan.assigner.is_event_time:
+    if not plan.assigner.is_event_time:
         raise InvalidSpecError(
             f"top takes the first rows of windows by event time, and {plan.assigner!r} makes none: there is no time at which "
             "all results of a window have been emitted."

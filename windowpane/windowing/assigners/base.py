@@ -45,6 +45,14 @@ class WindowAssigner(metaclass=SpecType):
     is_event_time: bool = True
     """Whether windows end by watermark (and elements can be late) rather than by the clock."""
 
+    has_ends: bool = True
+    """Whether windows end at all: a global one does not."""
+
+    @property
+    def ends_by_clock(self) -> bool:
+        """Whether windows end by the clock of the machine."""
+        return self.has_ends and not self.is_event_time
+
     @abstractmethod
     def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[Window]:
         """Return the windows of ``element``.

@@ -24,6 +24,7 @@ class GlobalWindows(WindowAssigner):
     """
 
     is_event_time = False
+    has_ends = False
     trigger: Trigger = field(default_factory=NeverTrigger)
 
     @classmethod
