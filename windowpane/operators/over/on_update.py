@@ -6,7 +6,7 @@ position. Who may mutate: ``process``, once for each partition that a batch touc
 A row is known by its partition, its order values and its key. Invariants after every batch: each stored output is what its call
 gives on the stored rows; what was emitted so far adds up to the stored rows.
 
-The reference computes every affected row anew from its whole frame. Source of the rules: RisingWave's general over-window
+Every row of a partition that changes is computed anew from its whole frame. Source of the rules: RisingWave's general over-window
 operator.
 """
 
@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from windowpane.errors import InconsistentChangeError
 from windowpane.operators.over.consolidation import Report, consolidate
-from windowpane.operators.over.frame_finder import Positions, find_affected
 from windowpane.operators.over.functions import evaluator
 from windowpane.operators.over.row_forms import RowForms
 from windowpane.operators.over.row_order import Position, RowOrder
@@ -62,7 +61,6 @@ class OverOnUpdate:
         self._spec = spec
         self._order = RowOrder(spec, columns)
         self._calls = [(name, evaluator(call, columns)) for name, call in zip(outputs.names, spec.calls, strict=True)]
-        self._reaches = [call.reach for call in spec.calls]
         self._inputs = RowForms(columns)
         self._all = RowForms(pa.schema([*columns, *outputs]))
         self._outputs = {name: RowForms(outputs, (name,)) for name in outputs.names}
@@ -92,8 +90,7 @@ class OverOnUpdate:
         self._state.set_current_key(delta.partition, partition)
         stored: Stored = dict(self._state.get(None, _ROWS) or ())
         self._check(stored, delta)
-        rows = {position: row for position, row in stored.items() if position not in delta.deleted} | delta.inserted
-        after = self._computed(rows, delta)
+        after = self._computed({at: row for at, row in stored.items() if at not in delta.deleted} | delta.inserted)
         self._state.put(None, _ROWS, sorted(after.items()) or None)
         return self._joined(self._differences(stored, after))
 
@@ -105,16 +102,14 @@ class OverOnUpdate:
             if position in stored and position not in delta.deleted:
                 self._report(InconsistentChangeError("insert", row, "its partition already has such a row"))
 
-    def _computed(self, rows: Stored, delta: _Delta) -> Stored:
-        """The rows with their outputs, those that the delta can affect computed anew."""
+    def _computed(self, rows: Stored) -> Stored:
+        """The rows with their outputs, all computed anew."""
         positions = sorted(rows)
-        changed = [*delta.deleted, *delta.inserted]
-        affected = find_affected(Positions(positions), min(changed), max(changed), self._reaches, self._order)
         partition = SortedPartition([rows[position] for position in positions], self._order)
-        after = {position: rows[position] for position in positions}
-        for index in range(affected.first_curr_row, affected.last_curr_row + 1):
-            row = rows[positions[index]]
-            after[positions[index]] = row | {name: self._value(row, name, call(partition, index)) for name, call in self._calls}
+        after = {}
+        for index, position in enumerate(positions):
+            row = rows[position]
+            after[position] = row | {name: self._value(row, name, call(partition, index)) for name, call in self._calls}
         return after
 
     def _value(self, row: Row, name: str, value: Any) -> Any:

@@ -10,8 +10,6 @@ from windowpane.operators.over.row_order import OrderKey, RowOrder
 from windowpane.windowing.over.frames import Bound, Offset, Side
 from windowpane.windowing.over.range_offsets import shifted
 
-_OPPOSITE = {Side.PRECEDING: Side.FOLLOWING, Side.FOLLOWING: Side.PRECEDING}
-
 
 def moved_key(order: RowOrder, key: OrderKey, offset: Offset, toward_end: bool) -> OrderKey:
     """Return the order key at a distance from another one; NULL stays where it is."""
@@ -24,11 +22,6 @@ def frame_edge(order: RowOrder, key: OrderKey, bound: Bound) -> OrderKey:
     if bound.offset is None:
         return key
     return moved_key(order, key, bound.offset, toward_end=bound.side is Side.FOLLOWING)
-
-
-def reaching_key(order: RowOrder, key: OrderKey, bound: Bound) -> OrderKey:
-    """Return the order key of the row whose ``bound`` lies at ``key``: the way back."""
-    return frame_edge(order, key, Bound(_OPPOSITE.get(bound.side, bound.side), bound.offset))
 
 
 def starts_session(order: RowOrder, previous: OrderKey, key: OrderKey, gap: Offset) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from verify.conformance.frame_finder import Positions, find_affected, reaching_key
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known
 from verify.conformance.reading.over_vectors import (
     arrow_type,
@@ -24,8 +25,7 @@ from verify.conformance.reading.over_vectors import (
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
 from windowpane.errors import InvalidFrameError
-from windowpane.operators.over.frame_finder import Positions, find_affected
-from windowpane.operators.over.range_keys import frame_edge, reaching_key
+from windowpane.operators.over.range_keys import frame_edge
 from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
 from windowpane.windowing.over.frames import Frame, merge_rows_frames
 from windowpane.windowing.over.spec import OverCall, OverSpec

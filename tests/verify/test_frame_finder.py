@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from verify.conformance.frame_finder import AffectedRange, Positions, find_affected
 from verify.fuzz.over_parts.inputs import ORDER_TYPES
 from verify.fuzz.over_parts.windows import random_frame
-from windowpane.operators.over.frame_finder import AffectedRange, Positions, find_affected
 from windowpane.operators.over.row_order import Position, RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.windowing.changes import Row

@@ -10,6 +10,8 @@ from ``first_frame_start`` to ``last_frame_end`` are in one of their frames: the
 wide, never too narrow. Results are indices into the positions; where more rows may lie beyond an end (``more_left``,
 ``more_right``), the index past that end means: read more rows, then search again. Source: RisingWave's frame_finder.rs; GROUPS
 and SESSION are additions.
+
+It is here for RisingWave's vectors: the reference computes whole partitions anew, engines have a kernel of their own.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windowpane.errors import MistakeError
-from windowpane.operators.over.range_keys import frame_edge, moved_key, reaching_key, starts_session
+from windowpane.operators.over.range_keys import frame_edge, moved_key, starts_session
 from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import Bound, Exclude, Frame, Units, merge_rows_frames
+from windowpane.windowing.over.frames import Bound, Exclude, Frame, Side, Units, merge_rows_frames
 from windowpane.windowing.over.range_offsets import CALENDAR_SLACK
+
+_OPPOSITE = {Side.PRECEDING: Side.FOLLOWING, Side.FOLLOWING: Side.PRECEDING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,3 +280,8 @@ _FINDERS: dict[Units, type[_Finder]] = {Units.GROUPS: _GroupsFinder, Units.RANGE
 
 def _order(position: Position) -> OrderKey:
     return position.order
+
+
+def reaching_key(order: RowOrder, key: OrderKey, bound: Bound) -> OrderKey:
+    """Return the order key of the row whose ``bound`` lies at ``key``: the way back."""
+    return frame_edge(order, key, Bound(_OPPOSITE.get(bound.side, bound.side), bound.offset))
