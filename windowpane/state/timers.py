@@ -30,7 +30,6 @@ class TimerQueue:
     """The timers of one time domain, earliest first; timers of one time in the order of key and window."""
 
     def __init__(self, entries: Entries) -> None:
-        """Keep the timers in ``entries``."""
         self._entries = entries
         self._due: list[bytes] = []
         self._loaded: bytes | None = b""  # entries below are in _due as well; None: all of them
@@ -88,7 +87,6 @@ class KeyTimerQueue(TimerQueue):
     """
 
     def __init__(self, entries: Entries) -> None:
-        """Keep the timers in ``entries``."""
         super().__init__(entries)
         self._key_bytes = b""
 
@@ -97,7 +95,6 @@ class KeyTimerQueue(TimerQueue):
         self._key_bytes = key_bytes
 
     def add(self, time: int, key_bytes: bytes, window: Window | None) -> None:
-        """Set a timer, once."""
         self._entries.put(key_bytes + encode_int64(time) + encode_namespace(window), b"")
 
     def remove(self, time: int, key_bytes: bytes, window: Window | None) -> None:

@@ -111,7 +111,6 @@ class ApplyFunction(ProcessWindowFunction):
     function: Callable[[Any, Window, Sequence[Any]], Iterable[Any] | None]
 
     def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any] | None:
-        """Call the function."""
         return self.function(key, context.window, elements)
 
     def __repr__(self) -> str:
@@ -124,7 +123,6 @@ class PassThrough(ProcessWindowFunction):
     """Emits what it is given: the function behind a plain reduce, aggregate or fold."""
 
     def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
-        """Return the elements."""
         return elements
 
 
@@ -147,7 +145,6 @@ class ReduceAggregate(AggregateFunction):
         return None if accumulator is None else accumulator[0]
 
     def merge(self, left: tuple[Any] | None, right: tuple[Any] | None) -> tuple[Any] | None:
-        """Reduce the two."""
         if left is None or right is None:
             return left or right
         return _boxed(self.reduce(left[0], right[0]))
@@ -166,19 +163,15 @@ class FoldAggregate(AggregateFunction):
     merge_folds: Callable[[Any, Any], Any] | None = None
 
     def create_accumulator(self) -> Any:
-        """Return the initial value."""
         return self.initial()
 
     def add(self, value: Any, accumulator: Any) -> Any:
-        """Fold the element in."""
         return self.fold(accumulator, value)
 
     def get_result(self, accumulator: Any) -> Any:
-        """Return the folded value."""
         return accumulator
 
     def merge(self, left: Any, right: Any) -> Any:
-        """Merge two folded values."""
         if self.merge_folds is None:
             raise InvalidSpecError("fold without merge= met windows that merge; give fold(..., merge=function) or use aggregate.")
         return self.merge_folds(left, right)

@@ -38,7 +38,6 @@ class SearchedRows(SortedRows):
     searched: Mapping[Frame, Span] = field(default_factory=dict)
 
     def spans(self, frame: Frame) -> list[Span]:
-        """Return the span of each question."""
         return [self.searched[frame]]
 
 

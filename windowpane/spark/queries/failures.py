@@ -46,7 +46,6 @@ class ShortFailures:
     write: Callable[[Any, int], None]
 
     def __call__(self, rows: Any, batch_id: int) -> None:
-        """Call the function."""
         try:
             self.write(rows, batch_id)
         except SPARK_ERRORS as error:

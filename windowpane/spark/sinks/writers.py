@@ -184,7 +184,6 @@ class DeltaWriter(FolderWriter):
         dataframe.write.mode("append").format("delta").options(**self.sink.options, **once).save(self.sink.path)
 
     def takes_empty(self, dataframe: Any, number: int) -> bool:
-        """Whether there may be no table yet."""
         return self.taken(dataframe) == NONE
 
     def _number(self, dataframe: Any) -> str:

@@ -161,7 +161,6 @@ class TypedFunction:
     schema: pa.Schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Call the function on the batches of one partition."""
         for result in self.function(iter(batches)):
             yield from self._fitted(result).to_batches(max_chunksize=MANY_ROWS)
 
@@ -226,7 +225,6 @@ class _SaidOnTasks:
     reading: Reading
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Call the function on the batches of one partition."""
         yield from self.function(batches)
         if self.reading.met:
             logging.getLogger(__name__).warning("%d malformed rows, the first: %s", len(self.reading.met), self.reading.met[0])

@@ -187,7 +187,6 @@ class Renamed:
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-        """Call the function."""
         return self.function(batch.rename_columns(list(self.names)) for batch in batches)
 
 

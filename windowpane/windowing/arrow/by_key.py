@@ -29,12 +29,10 @@ class ArrowByRow(AggregateFunction):
         return None
 
     def add(self, value: Mapping[str, Any], accumulator: pa.Table | None) -> pa.Table:
-        """Merge the partial of one row."""
         row = pa.Table.from_pylist([dict(value)], schema=self.rows)
         return self.merge(accumulator, self._one("partial", row))
 
     def merge(self, left: pa.Table | None, right: pa.Table | None) -> pa.Table | None:
-        """Merge two partials."""
         if left is None or right is None:
             return left if right is None else right
         return self._one("merge", pa.concat_tables([left, right]))

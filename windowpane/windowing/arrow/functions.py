@@ -70,5 +70,4 @@ class InPandas:
     function: Callable[[Any], Any]
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """Call the function."""
         return pa.Table.from_pandas(self.function(rows.to_pandas()), preserve_index=False)

@@ -133,7 +133,6 @@ class CalendarWindows(WindowAssigner):
         return self.windows_at(timestamp)
 
     def default_trigger(self) -> Trigger:
-        """Return the event-time trigger."""
         return EventTimeTrigger()
 
     # What engines read. Rows of one slice are in the same windows; each window has an end of its own.

@@ -55,5 +55,4 @@ class CumulateEventTimeWindows(WindowAssigner):
         return [time_window(start, end, timestamp) for end in ends]
 
     def default_trigger(self) -> Trigger:
-        """Return the event-time trigger."""
         return EventTimeTrigger()

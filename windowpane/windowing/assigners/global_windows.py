@@ -38,9 +38,7 @@ class GlobalWindows(WindowAssigner):
         return cls(EndOfStreamTrigger())
 
     def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[GlobalWindow]:
-        """Return the global window."""
         return (GLOBAL_WINDOW,)
 
     def default_trigger(self) -> Trigger:
-        """Return the never or the end-of-stream trigger."""
         return self.trigger

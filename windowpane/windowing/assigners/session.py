@@ -70,7 +70,6 @@ class EventTimeSessionWindows(_SessionWindows):
         return self._session_from(timestamp, element)
 
     def default_trigger(self) -> Trigger:
-        """Return the event-time trigger."""
         return EventTimeTrigger()
 
 
@@ -90,5 +89,4 @@ class ProcessingTimeSessionWindows(_SessionWindows):
         return self._session_from(context.current_processing_time, element)
 
     def default_trigger(self) -> Trigger:
-        """Return the processing-time trigger."""
         return ProcessingTimeTrigger()

@@ -65,7 +65,6 @@ class SlidingEventTimeWindows(_SlidingWindows):
         return self._windows_at(timestamp)
 
     def default_trigger(self) -> Trigger:
-        """Return the event-time trigger."""
         return EventTimeTrigger()
 
 
@@ -85,5 +84,4 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
         return self._windows_at(context.current_processing_time)
 
     def default_trigger(self) -> Trigger:
-        """Return the processing-time trigger."""
         return ProcessingTimeTrigger()

@@ -65,7 +65,6 @@ class TumblingEventTimeWindows(_TumblingWindows):
         return self._window_at(timestamp, context)
 
     def default_trigger(self) -> Trigger:
-        """Return the event-time trigger."""
         return EventTimeTrigger()
 
 
@@ -85,5 +84,4 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
         return self._window_at(context.current_processing_time, context)
 
     def default_trigger(self) -> Trigger:
-        """Return the processing-time trigger."""
         return ProcessingTimeTrigger()

@@ -72,7 +72,6 @@ class ContinuousTrigger(Trigger):
         self._register(following, context)
 
     def can_merge(self) -> bool:
-        """Return true."""
         return True
 
     def on_merge(self, window: Window, context: MergeContext) -> None:

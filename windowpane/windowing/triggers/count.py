@@ -41,13 +41,10 @@ class CountTrigger(Trigger):
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """Return true."""
         return True
 
     def on_merge(self, window: Window, context: MergeContext) -> None:
-        """Add the counts up."""
         context.merge_reducing_state(_COUNT, operator.add)
 
     def clear(self, window: Window, context: TriggerContext) -> None:
-        """Drop the count."""
         context.reducing_state(_COUNT, operator.add).clear()

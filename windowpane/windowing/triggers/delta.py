@@ -45,5 +45,4 @@ class DeltaTrigger(Trigger):
         return TriggerResult.CONTINUE
 
     def clear(self, window: Window, context: TriggerContext) -> None:
-        """Drop the reference."""
         context.value_state(_LAST).clear()

@@ -31,7 +31,6 @@ class EachBatch(Trigger):
         return True
 
     def can_merge(self) -> bool:
-        """Return true."""
         return True
 
     def on_merge(self, window: Window, context: MergeContext) -> None:

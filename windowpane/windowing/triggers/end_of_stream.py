@@ -20,12 +20,10 @@ class EndOfStreamTrigger(Trigger):
     """
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Wait for the end."""
         context.register_event_time_timer(MAX)
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Fire at the end of the stream."""
         return TriggerResult.FIRE if time == MAX else TriggerResult.CONTINUE
 
     def fires_at_end(self, event_time: bool) -> bool:
@@ -37,9 +35,7 @@ class EndOfStreamTrigger(Trigger):
         return True
 
     def on_merge(self, window: Window, context: MergeContext) -> None:
-        """Wait for the end."""
         context.register_event_time_timer(MAX)
 
     def clear(self, window: Window, context: TriggerContext) -> None:
-        """Delete the timer."""
         context.delete_event_time_timer(MAX)

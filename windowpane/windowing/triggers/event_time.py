@@ -46,7 +46,6 @@ class EventTimeTrigger(Trigger):
         return TriggerResult.FIRE if time == window.max_timestamp else TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """Return true."""
         return True
 
     def on_merge(self, window: Window, context: MergeContext) -> None:
@@ -55,7 +54,6 @@ class EventTimeTrigger(Trigger):
             context.register_event_time_timer(window.max_timestamp)
 
     def clear(self, window: Window, context: TriggerContext) -> None:
-        """Delete the timer."""
         context.delete_event_time_timer(window.max_timestamp)
 
     def check_window(self, window: Window) -> None:

@@ -19,7 +19,6 @@ class NeverTrigger(Trigger):
     """
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Continue."""
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:

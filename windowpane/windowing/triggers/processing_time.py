@@ -35,16 +35,13 @@ class ProcessingTimeTrigger(Trigger):
         return cls()
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Wait for the clock."""
         context.register_processing_time_timer(window.max_timestamp)
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Fire."""
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:
-        """Return true."""
         return True
 
     def on_merge(self, window: Window, context: MergeContext) -> None:
@@ -53,7 +50,6 @@ class ProcessingTimeTrigger(Trigger):
             context.register_processing_time_timer(window.max_timestamp)
 
     def clear(self, window: Window, context: TriggerContext) -> None:
-        """Delete the timer."""
         context.delete_processing_time_timer(window.max_timestamp)
 
     def check_window(self, window: Window) -> None:

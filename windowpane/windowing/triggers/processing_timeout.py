@@ -88,5 +88,4 @@ class ProcessingTimeoutTrigger(Trigger):
         self.inner.clear(window, context.prefixed(_INNER))
 
     def check_window(self, window: Window) -> None:
-        """Refuse what the inner trigger refuses."""
         self.inner.check_window(window)

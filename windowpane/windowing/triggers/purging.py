@@ -29,40 +29,31 @@ class PurgingTrigger(Trigger):
         return cls(inner)
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Forward, and purge what fires."""
         return self._purging(self.inner.on_element(element, timestamp, window, context), window)
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Forward, and purge what fires."""
         return self._purging(self.inner.on_event_time(time, window, context), window)
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Forward, and purge what fires."""
         return self._purging(self.inner.on_processing_time(time, window, context), window)
 
     def can_merge(self) -> bool:
-        """Return what the inner trigger answers."""
         return self.inner.can_merge()
 
     def on_merge(self, window: Window, context: MergeContext) -> None:
-        """Forward."""
         self.inner.on_merge(window, context)
 
     def clear(self, window: Window, context: TriggerContext) -> None:
-        """Forward."""
         self.inner.clear(window, context)
 
     @property
     def uses_processing_time(self) -> bool:
-        """Whether the inner trigger does."""
         return self.inner.uses_processing_time
 
     def fires_at_end(self, event_time: bool) -> bool:
-        """Return what the inner trigger answers."""
         return self.inner.fires_at_end(event_time)
 
     def check_window(self, window: Window) -> None:
-        """Refuse what the inner trigger refuses."""
         self.inner.check_window(window)
 
     def _purging(self, result: TriggerResult, window: Window) -> TriggerResult:

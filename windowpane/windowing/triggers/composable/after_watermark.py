@@ -52,7 +52,6 @@ class AfterWatermark(ComposableTrigger):
 
     @property
     def waits_for_end(self) -> bool:
-        """Yes."""
         return True
 
     @property

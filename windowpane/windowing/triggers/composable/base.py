@@ -202,15 +202,12 @@ class Leaf(ComposableTrigger):
 
     @property
     def children(self) -> Sequence[ComposableTrigger]:
-        """None."""
         return ()
 
     def may_finish(self, allowed_lateness: int) -> bool:
-        """No."""
         return False
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Continue."""
         return state, False
 
 

@@ -26,7 +26,6 @@ class _Several(ComposableTrigger):
     """A node that hands each row to all of its children. State: theirs, in order."""
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
-        """Hand the row to all."""
         states = self._states(state)
         return tuple(
             child.add(held, element, timestamp, child_path(path, number), moment)
@@ -34,24 +33,20 @@ class _Several(ComposableTrigger):
         )
 
     def merged(self, left: Any, right: Any) -> Any:
-        """Merge child by child."""
         both = zip(self.children, self._states(left), self._states(right), strict=True)
         return tuple(child.merged(one, other) for child, one, other in both)
 
     def settled(self, state: Any, path: str, moment: Moment) -> Any:
-        """Settle child by child."""
         return tuple(
             child.settled(held, child_path(path, number), moment)
             for number, (child, held) in enumerate(zip(self.children, self._states(state), strict=True))
         )
 
     def due_times(self, state: Any) -> Iterator[int]:
-        """Yield those of all children."""
         for child, held in zip(self.children, self._states(state), strict=True):
             yield from child.due_times(held)
 
     def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
-        """Yield those of all children."""
         for number, (child, held) in enumerate(zip(self.children, self._states(state), strict=True)):
             yield from child.flink_triggers(held, child_path(path, number))
 
@@ -78,16 +73,13 @@ class _OfOnce(_Several):
 
     @property
     def children(self) -> Sequence[ComposableTrigger]:
-        """The triggers combined."""
         return self.triggers
 
     @property
     def is_once(self) -> bool:
-        """Yes."""
         return True
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Finish."""
         return None, True
 
 
@@ -103,11 +95,9 @@ class AfterAny(_OfOnce):
     """
 
     def may_finish(self, allowed_lateness: int) -> bool:
-        """Whether any of them may."""
         return any(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return whether any is."""
         return any(self._ready(state, path, moment))
 
 
@@ -123,11 +113,9 @@ class AfterAll(_OfOnce):
     """
 
     def may_finish(self, allowed_lateness: int) -> bool:
-        """Whether all of them may."""
         return all(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return whether all are."""
         return all(self._ready(state, path, moment))
 
 
@@ -152,11 +140,9 @@ class AfterEach(ComposableTrigger):
 
     @property
     def children(self) -> Sequence[ComposableTrigger]:
-        """The triggers, in their order."""
         return self.triggers
 
     def may_finish(self, allowed_lateness: int) -> bool:
-        """Whether all of them may."""
         return all(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
@@ -187,7 +173,6 @@ class AfterEach(ComposableTrigger):
         return (turn, one) if turn > other_turn else (other_turn, other)
 
     def settled(self, state: Any, path: str, moment: Moment) -> Any:
-        """Settle the one whose turn it is."""
         turn, held = state or (0, None)
         return turn, self.triggers[turn].settled(held, child_path(path, turn), moment)
 
@@ -219,23 +204,18 @@ class Repeatedly(ComposableTrigger):
 
     @property
     def children(self) -> Sequence[ComposableTrigger]:
-        """The one trigger."""
         return (self.trigger,)
 
     def may_finish(self, allowed_lateness: int) -> bool:
-        """No."""
         return False
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
-        """Hand the row on."""
         return self.trigger.add(state, element, timestamp, child_path(path, 0), moment)
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return whether the trigger is."""
         return self.trigger.is_ready(state, child_path(path, 0), moment)
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Begin anew if the trigger is finished."""
         below = child_path(path, 0)
         state, is_finished = self.trigger.fired(state, below, moment)
         if is_finished:
@@ -243,19 +223,15 @@ class Repeatedly(ComposableTrigger):
         return None if is_finished else state, False
 
     def merged(self, left: Any, right: Any) -> Any:
-        """Merge the trigger's."""
         return self.trigger.merged(left, right)
 
     def settled(self, state: Any, path: str, moment: Moment) -> Any:
-        """Settle the trigger's."""
         return self.trigger.settled(state, child_path(path, 0), moment)
 
     def due_times(self, state: Any) -> Iterator[int]:
-        """Yield the trigger's."""
         return self.trigger.due_times(state)
 
     def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
-        """Yield the trigger's."""
         return self.trigger.flink_triggers(state, child_path(path, 0))
 
 
@@ -284,15 +260,12 @@ class OrFinally(_Several):
 
     @property
     def children(self) -> Sequence[ComposableTrigger]:
-        """Both."""
         return self.main, self.until
 
     def may_finish(self, allowed_lateness: int) -> bool:
-        """Whether either may."""
         return self.main.may_finish(allowed_lateness) or self.until.may_finish(allowed_lateness)
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return whether either is."""
         return any(self._ready(state, path, moment))
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:

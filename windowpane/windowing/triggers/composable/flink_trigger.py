@@ -26,17 +26,14 @@ class FlinkTrigger(Leaf):
     trigger: Trigger
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
-        """Call the trigger with the row."""
         if fires(self.trigger, self.trigger.on_element(element, timestamp, moment.window, moment.at(path))):
             moment.answers.add(path)
         return state
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return what the trigger answered."""
         return path in moment.answers
 
     def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
-        """Yield the trigger."""
         yield path, self.trigger
 
     def forget(self, path: str, moment: Moment) -> None:

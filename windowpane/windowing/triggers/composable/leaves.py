@@ -16,11 +16,9 @@ class _OnceLeaf(Leaf):
 
     @property
     def is_once(self) -> bool:
-        """Yes."""
         return True
 
     def may_finish(self, allowed_lateness: int) -> bool:
-        """Yes."""
         return True
 
 
@@ -49,19 +47,15 @@ class AfterCount(_OnceLeaf):
             raise InvalidSpecError(f"AfterCount counts rows, from 1 on, but was given {self.count!r}.")
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> int:
-        """Count the row."""
         return (state or 0) + 1
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return whether the count is reached."""
         return (state or 0) >= self.count
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Finish."""
         return state, True
 
     def merged(self, left: Any, right: Any) -> int:
-        """Add the counts up."""
         return (left or 0) + (right or 0)
 
 
@@ -89,7 +83,6 @@ class AfterProcessingTime(_OnceLeaf):
             raise InvalidSpecError(f"AfterProcessingTime waits for a time that is not negative, but was given {delay!r}.")
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> int:
-        """Begin to wait, at the first row."""
         if state is not None:
             return int(state)
         due = add_clamped(moment.now, self.delay)
@@ -97,11 +90,9 @@ class AfterProcessingTime(_OnceLeaf):
         return due
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return whether the time is reached."""
         return state is not None and moment.now >= state
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Finish."""
         return None, True
 
     def merged(self, left: Any, right: Any) -> Any:
@@ -109,13 +100,11 @@ class AfterProcessingTime(_OnceLeaf):
         return min((time for time in (left, right) if time is not None), default=None)
 
     def settled(self, state: Any, path: str, moment: Moment) -> Any:
-        """Wait for it in the merged window."""
         if state is not None:
             moment.wait_until(state)
         return state
 
     def due_times(self, state: Any) -> Iterator[int]:
-        """Yield the time waited for."""
         if state is not None:
             yield state
 
@@ -131,11 +120,9 @@ class Default(Leaf):
 
     @property
     def waits_for_end(self) -> bool:
-        """Yes."""
         return True
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return whether the end is reached."""
         return moment.end_reached
 
 
@@ -149,7 +136,6 @@ class Always(Leaf):
     """
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Yes."""
         return True
 
 
@@ -166,9 +152,7 @@ class Never(Leaf):
 
     @property
     def is_once(self) -> bool:
-        """Yes: it fires at most once."""
         return True
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """No."""
         return False

@@ -109,7 +109,6 @@ class PaneTrigger(Trigger):
             context.register_event_time_timer(window.max_timestamp)
 
     def clear(self, window: Window, context: TriggerContext) -> None:
-        """Drop the tree's state and timers."""
         _, moment = self._opened(window, context)
         for time in moment.processing_times:
             context.delete_processing_time_timer(time)
@@ -121,7 +120,6 @@ class PaneTrigger(Trigger):
 
     @property
     def uses_processing_time(self) -> bool:
-        """Whether the tree waits for the clock."""
         return waits_for_clock(self.root)
 
     def check_window(self, window: Window) -> None:
