@@ -9,9 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.keys.key_codes import key_hashes
+from windowpane.kernels.keys.key_codes import key_hashes, text_hash
 from windowpane.kernels.keys.splitmix import stepped
-from windowpane.kernels.keys.text_hashes import text_hash
 
 
 @given(st.lists(st.none() | st.text(max_size=90)), st.integers(0, 3))

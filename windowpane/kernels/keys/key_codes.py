@@ -8,6 +8,7 @@ whoever partitions by hash must take them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import md5
 
 import numpy as np
 import pyarrow as pa
@@ -117,6 +118,18 @@ def hashes_of_texts(values: pa.LargeBinaryArray) -> Unsigned:
             words, ends[long] - _EDGE.value, lengths[long] * 0 + _EDGE.value, lengths[long].view(np.uint64)
         )
     return stepped(heads ^ (tails << np.uint64(1)))
+
+
+def text_hash(texts: pa.ChunkedArray) -> pa.Array:
+    """Return a hash of all bytes of each text: a million of 37 bytes take DuckDB 0.20 s, their MD5 0.55 s.
+
+    Of longer texts than ``hashes_of_texts`` reads it is the MD5: addresses of pages are often the same at both ends.
+    """
+    values = flat(texts).cast(pa.large_binary())
+    hashes = hashes_of_texts(values)
+    for row in np.flatnonzero(pc.fill_null(pc.binary_length(values), 0).to_numpy() > 2 * _EDGE.value).tolist():
+        hashes[row] = int.from_bytes(md5(values[row].as_buffer(), usedforsecurity=False).digest()[:8], "little")
+    return pa.array(hashes, mask=values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None)
 
 
 def _words(values: pa.LargeBinaryArray) -> Unsigned:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.kernels.keys.text_hashes import text_hash
+from windowpane.kernels.keys.key_codes import text_hash
 from windowpane.sql.values import (
     array_text,
     bytea_values,

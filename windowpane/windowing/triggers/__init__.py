@@ -8,8 +8,7 @@ from windowpane.windowing.triggers.base import (
     TriggerResult,
     ValueState,
 )
-from windowpane.windowing.triggers.continuous_event_time import ContinuousEventTimeTrigger
-from windowpane.windowing.triggers.continuous_processing_time import ContinuousProcessingTimeTrigger
+from windowpane.windowing.triggers.continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from windowpane.windowing.triggers.count import CountTrigger
 from windowpane.windowing.triggers.delta import DeltaTrigger
 from windowpane.windowing.triggers.each_batch import EachBatch

@@ -1,4 +1,4 @@
-"""What the two continuous triggers share: one pending fire time a window, moved on by the interval at each firing.
+"""Fire at regular intervals of one of the two clocks: one pending fire time a window, moved on by the interval at each firing.
 
 State: ``fire-time``, the pending fire time; merging keeps the earliest. Source of the rules: Flink's ContinuousEventTimeTrigger
 and ContinuousProcessingTimeTrigger. Intervals are counted from the epoch, not from the window start.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import Duration, to_micros, truncate
@@ -88,3 +88,56 @@ class ContinuousTrigger(Trigger):
         if pending is not None:
             self._delete(pending, context)
             fire_time.clear()
+
+
+@dataclass(frozen=True)
+class ContinuousEventTimeTrigger(ContinuousTrigger):
+    """Fires each ``interval`` microseconds of event time, and when the watermark reaches the window's end.
+
+    Example:
+        >>> ContinuousEventTimeTrigger.of("15 minutes")
+        ContinuousEventTimeTrigger(interval=900000000)
+    """
+
+    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Fire at once behind the watermark; else wait for the end and, from the first element on, for the next interval."""
+        if window.max_timestamp <= context.current_watermark:
+            return TriggerResult.FIRE
+        context.register_event_time_timer(window.max_timestamp)
+        self._start(timestamp, window, context)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Fire at the end of the window and at the pending interval, and register the one after it."""
+        return self._answer(time, window, context)
+
+    def _register(self, time: int, context: TriggerContext) -> None:
+        context.register_event_time_timer(time)
+
+    def _delete(self, time: int, context: TriggerContext) -> None:
+        context.delete_event_time_timer(time)
+
+
+@dataclass(frozen=True)
+class ContinuousProcessingTimeTrigger(ContinuousTrigger):
+    """Fires each ``interval`` microseconds of processing time.
+
+    Example:
+        >>> ContinuousProcessingTimeTrigger.of("10 seconds")
+        ContinuousProcessingTimeTrigger(interval=10000000)
+    """
+
+    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """From the first element on, wait for the next interval of the clock."""
+        self._start(context.current_processing_time, window, context)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Fire at the end of the window and at the pending interval, and register the one after it."""
+        return self._answer(time, window, context)
+
+    def _register(self, time: int, context: TriggerContext) -> None:
+        context.register_processing_time_timer(time)
+
+    def _delete(self, time: int, context: TriggerContext) -> None:
+        context.delete_processing_time_timer(time)
