@@ -41,7 +41,8 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         return _filled(column, days_at(numbers, 0) if is_day else instants_at(numbers, 0, zone_of(kind.tz)))
     if pa.types.is_decimal128(kind):
         return _filled(column, list(map(Decimal, pc.fill_null(column.cast(pa.string()), "0").to_pylist())))
-    return column.to_pylist()  # type: ignore[no-any-return]
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def python_rows(names: Sequence[str], columns: Sequence[Sequence[Any]], count: int) -> list[dict[str, Any]]:

@@ -71,10 +71,12 @@ def _read(column: _Stored, length: int) -> list[Any]:
     if form == "D":
         return list(map(Decimal, parts[0]))
     if form == "f":
-        return np.frombuffer(parts[1], parts[0]).tolist()  # type: ignore[no-any-return]
+        floats: list[Any] = np.frombuffer(parts[1], parts[0]).tolist()
+        return floats
     least, distances = parts[0], np.frombuffer(parts[2], parts[1])
     if form == "i":
-        return (distances.astype(np.int64) + least).tolist() if least else distances.tolist()  # type: ignore[no-any-return]
+        numbers: list[Any] = (distances.astype(np.int64) + least if least else distances).tolist()
+        return numbers
     return days_at(distances, least) if form == "d" else instants_at(distances, least, zone_of(parts[3]))
 
 

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Any
 
 import pyarrow as pa
 
@@ -98,7 +99,7 @@ def _to_blob(kind: str, schema: pa.Schema, columns: Iterable[list[bytes] | list[
     return frame(kind, body)
 
 
-def _from_blob(kind: str, schema: pa.Schema, blob: bytes) -> list[list]:  # type: ignore[type-arg]
+def _from_blob(kind: str, schema: pa.Schema, blob: bytes) -> list[list[Any]]:
     body = unframe(kind, blob)
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(body), schema)

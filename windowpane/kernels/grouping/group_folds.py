@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from windowpane.arrays.columns import flat
 from windowpane.kernels.grouping.segments import Groups, Values
+from windowpane.kernels.keys.ordered_codes import validity
 
 _VIEWS = {
     pa.int8(): pa.int8(),
@@ -76,11 +77,7 @@ def _view_of(kind: pa.DataType) -> pa.DataType | None:
 def _count(values: pa.Array, groups: Groups) -> Values:
     if not values.null_count:
         return groups.sizes
-    return groups.total(groups.picked(_validity(values).astype(np.int64)))
-
-
-def _validity(values: pa.Array) -> Values:
-    return values.is_valid().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return groups.total(groups.picked(validity(values).astype(np.int64)))
 
 
 def _parts(values: pa.Array, view: pa.DataType, kernel: str) -> tuple[Values, Values | None]:
@@ -88,7 +85,7 @@ def _parts(values: pa.Array, view: pa.DataType, kernel: str) -> tuple[Values, Va
     numbers = values.view(view)
     if not values.null_count:
         return numbers.to_numpy(), None
-    is_valid = _validity(values)
+    is_valid = validity(values)
     filled = numbers.fill_null(0).to_numpy()
     return np.where(is_valid, filled, neutral(filled.dtype, kernel)), is_valid.astype(np.int64)
 

@@ -36,7 +36,8 @@ def validity(column: pa.Array) -> Mask:
     """Return where a column has a value."""
     if column.null_count == 0:
         return np.ones(len(column), np.bool_)
-    return pc.is_valid(column).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    valid: Mask = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    return valid
 
 
 def has_codes(kind: pa.DataType) -> bool:
@@ -111,9 +112,14 @@ def _filled(column: pa.Array, zero: Any) -> pa.Array:
     return column if column.null_count == 0 else pc.fill_null(column, zero)
 
 
+def _wide(column: pa.Array) -> Integers:
+    numbers: Integers = column.cast(pa.int64()).to_numpy()
+    return numbers
+
+
 def _integers(column: pa.Array) -> Integers:
     zero: Any = False if pa.types.is_boolean(column.type) else 0
-    return _filled(column, zero).cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+    return _wide(_filled(column, zero))
 
 
 def _floats(column: pa.Array) -> Integers:
@@ -136,7 +142,7 @@ def plain_bits(numbers: Doubles) -> Integers:
 
 def _times(column: pa.Array) -> Integers:
     storage = pa.int32() if column.type.bit_width == 32 else pa.int64()
-    return _filled(column.view(storage), 0).cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+    return _wide(_filled(column.view(storage), 0))
 
 
 def decimals_as_whole(column: pa.Array) -> Integers:

@@ -80,7 +80,8 @@ class SortedRows:
         """Return the rows that pass a FILTER."""
         if filter is None:
             return np.ones(self.layout.size, np.bool_)
-        return self.column(filter).fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        passed: Mask = self.column(filter).fill_null(False).to_numpy(zero_copy_only=False)
+        return passed
 
     @property
     def seeded_firsts(self) -> Integers:

@@ -223,7 +223,8 @@ def _common_type(spark: Any, left: T.StructField, right: T.StructField) -> T.Dat
         raise refused
     none = F.lit(None)
     both = F.coalesce(none.cast(left.dataType), none.cast(right.dataType)).alias("key")
-    return spark.range(0).select(both).schema["key"].dataType  # type: ignore[no-any-return]
+    found: T.DataType = spark.range(0).select(both).schema["key"].dataType
+    return found
 
 
 # A side.

@@ -104,7 +104,8 @@ def declared_schema(spark: Any, schema: Any, what: str) -> T.StructType:
 def _parsed(spark: Any, ddl: str) -> T.StructType:
     """Return the columns of a DDL text; Spark Connect parses with the session at hand, as there may be several."""
     if not is_classic(spark):
-        return spark.createDataFrame([], ddl).schema  # type: ignore[no-any-return]
+        found: T.StructType = spark.createDataFrame([], ddl).schema
+        return found
     parsed = T.StructType.fromDDL(ddl)
     return parsed if isinstance(parsed, T.StructType) else T.StructType([T.StructField("value", parsed)])
 

@@ -83,7 +83,8 @@ def _whole(column: pa.ChunkedArray) -> npt.NDArray[Any] | None:
     if column.null_count or column.num_chunks != 1 or len(column) > SMALL.value:
         return None
     values = column.chunk(0)
-    return (values if pa.types.is_integer(values.type) else values.view(pa.int64())).to_numpy()  # type: ignore[no-any-return]
+    numbers: npt.NDArray[Any] = (values if pa.types.is_integer(values.type) else values.view(pa.int64())).to_numpy()
+    return numbers
 
 
 def _widened(table: pa.Table) -> pa.Table:
