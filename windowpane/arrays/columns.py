@@ -38,10 +38,13 @@ def columns_by_text(columns: pa.Schema, name: Callable[[str], str] = str) -> dic
 
 def padded(table: pa.Table, columns: pa.Schema, names: Sequence[str] | None = None) -> pa.Table:
     """Return the columns ``names`` of a table, or those of a schema; columns of the schema that it does not have are NULL."""
+    wanted, held = columns.names if names is None else list(names), table.column_names
+    if held == wanted:
+        return table
     for field in columns:
-        if field.name not in table.column_names:
+        if field.name not in held:
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-    return table.select(columns.names if names is None else names)
+    return table.select(wanted)
 
 
 def text_bounds(values: pa.LargeBinaryArray) -> Integers:
