@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, rows, run
-from windowpane.errors import UnknownOutputError
+from windowpane.errors import ChangedPlanError, UnknownOutputError
 from windowpane.spark.internals import earlier_operators
 from windowpane.spark.queries import running
 
@@ -89,6 +89,8 @@ def by_steps(stream: Any) -> wp.Result:
 def test_one_query_writes_the_outputs_of_operators_behind_steps_of_sparks(spark: Any, tmp_path: Path) -> None:
     last = by_steps(fed(tmp_path, spark))
     written = run(last, "main", "tens.late", "twenties.late", "large", checkpoint=tmp_path / "ck")
+    with pytest.raises(ChangedPlanError, match="sinks of earlier operators"):
+        run(last, "main", "large", checkpoint=tmp_path / "ck")
     assert written.rows() == [(0, 40, 90), (40, 80, 160), (80, 120, 320)]
     assert written.rows("tens.late") == [("b", 4, 64, [(0, 10)], True)]
     assert written.rows("twenties.late") == [(10, 30, [(0, 20)], True)]

@@ -305,6 +305,11 @@ class BuiltProgram:
         rows = as_result(dataclasses.replace(output, number=number).of(*wired), self)
         return with_own_counters(rows, self.name) if self.is_streaming else rows
 
+    def names_beside(self, outputs: Iterable[Output]) -> list[str]:
+        """Return the full names of those outputs that are of programs ``beside`` it."""
+        numbers = {output.number for output in outputs}
+        return [name for name, each in self._all_side_outputs.items() if each.number > _APART and each.number in numbers]
+
     def with_outputs_beside(self, rows: Any, outputs: Iterable[Output]) -> Any:
         """Return (``output``, ``blob``) of this program with those of outputs of programs ``beside`` it, each computed anew."""
         numbers = [output.number for output in outputs]

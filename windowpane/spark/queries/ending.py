@@ -17,14 +17,13 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import EndedStreamError, InvalidSpecError, WindowpaneError
 from windowpane.planning.engines import engine_of
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.earlier_operators import has_kept_rows
-from windowpane.spark.session.checkpoints import only
+from windowpane.spark.session.checkpoints import mark_of, set_mark
 from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
@@ -90,7 +89,7 @@ def end_stream(spark: Any, checkpoint: str, built: BuiltProgram, write: Write) -
     states = spark.read.format("state-metadata").load(checkpoint)
     last = states.agg({"maxBatchId": "max"}).first()[0]
     if last is not None:
-        _set_mark(spark, checkpoint, _ENDING, last + 1)
+        set_mark(spark, checkpoint, _ENDING, str(last + 1))
         _write_last_windows(spark, checkpoint, built, write, last + 1)
 
 
@@ -101,7 +100,7 @@ def _write_last_windows(spark: Any, checkpoint: str, built: BuiltProgram, write:
     blobs = state.selectExpr("key.bucket", "user_map_key.name", "user_map_value.blob")
     last = ended_processor(partial(engine_of(operator.program), operator.program), wire)
     write(blobs.groupBy("bucket").applyInArrow(last, wire.spark_schema), number)
-    _set_mark(spark, checkpoint, _ENDED, number)
+    set_mark(spark, checkpoint, _ENDED, str(number))
 
 
 def ended_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable[[pa.Table], pa.Table]:
@@ -119,22 +118,6 @@ def ended_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable[[
     return run
 
 
-# The marks, as files beside Spark's own in the checkpoint.
-
-
-def _folder(checkpoint: str, name: str) -> str:
-    return f"{checkpoint}/windowpane/{name}"
-
-
 def _mark(spark: Any, checkpoint: str, name: str) -> int | None:
-    folder = _folder(only(checkpoint), name)
-    try:
-        row = spark.read.text([folder, folder]).first()  # of one path that is not there Spark logs a stack trace
-    except PySparkException:
-        return None
-    return None if row is None else int(row[0])
-
-
-def _set_mark(spark: Any, checkpoint: str, name: str, number: int) -> None:
-    one = spark.createDataFrame([(str(number),)], "value string")
-    one.coalesce(1).write.mode("overwrite").text(_folder(checkpoint, name))
+    number = mark_of(spark, checkpoint, name)
+    return None if number is None else int(number)

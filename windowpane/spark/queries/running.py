@@ -24,7 +24,7 @@ from windowpane.spark.internals.counted import note_operators
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
-from windowpane.spark.session.checkpoints import refuse_a_second_query
+from windowpane.spark.session.checkpoints import compare_earlier_outputs, refuse_a_second_query
 from windowpane.spark.sinks.writers import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
 from windowpane.spark.stages.between_operators import MALFORMED
 from windowpane.spark.stages.wire import Wire
@@ -68,6 +68,8 @@ def start(
     spark = built.source.dataframe.sparkSession
     if checkpoint is not None:
         refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
+        if built.beside:
+            compare_earlier_outputs(spark, checkpoint, built.names_beside(outputs.values()))
     with _malformed_rows_taken(built, writes_malformed) as blobs:
         rows = built.with_outputs_beside(blobs, outputs.values())
         query = start_writing(rows, batches, location, trigger, query_name)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
 
-from windowpane.errors import RunningCheckpointError
+from windowpane.errors import ChangedPlanError, RunningCheckpointError
 
 _STOPS_THE_FIRST = "spark.sql.streaming.stopActiveRunOnRestart"
 """Spark's setting, which is true by default."""
+
+
+_EARLIER = "earlier_outputs"
 
 
 def only(path: str) -> str:
@@ -49,6 +53,35 @@ def has_begun(spark: Any, checkpoint: str) -> bool:
         return spark.read.text(commits).first() is not None
     except PySparkException:
         return False
+
+
+def mark_of(spark: Any, checkpoint: str, name: str) -> str | None:
+    """Return what a file of ours beside Spark's own in a checkpoint says, ``None`` if there is none."""
+    folder = f"{only(checkpoint)}/windowpane/{name}"
+    try:
+        row = spark.read.text([folder, folder]).first()  # of one path that is not there Spark logs a stack trace
+    except PySparkException:
+        return None
+    return None if row is None else str(row[0])
+
+
+def set_mark(spark: Any, checkpoint: str, name: str, text: str) -> None:
+    """Write such a file, of one line."""
+    spark.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(f"{checkpoint}/windowpane/{name}")
+
+
+def compare_earlier_outputs(spark: Any, checkpoint: str, names: Sequence[str]) -> None:
+    """Compare the outputs of earlier operators that are computed beside the others with those of the query's first start.
+
+    Raises:
+        ChangedPlanError: they are others; Spark knows its operators by their places.
+    """
+    now = ", ".join(names) or "none"
+    was = mark_of(spark, checkpoint, _EARLIER)
+    if was not in (None, now) and has_begun(spark, checkpoint):
+        raise ChangedPlanError({"sinks of earlier operators": (was, now)})
+    if was != now:
+        set_mark(spark, checkpoint, _EARLIER, now)
 
 
 def refuse_a_second_query(spark: Any, checkpoint: str) -> None:
