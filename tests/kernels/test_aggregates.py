@@ -22,8 +22,8 @@ from windowpane.engines.common.arrival import numbered
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.over.calls.welford import welford
+from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.definition import definitions
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.segments import Segments
 from windowpane.kernels.sessions.merges_in_order import merges_in_order
 
 

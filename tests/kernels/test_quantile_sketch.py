@@ -16,7 +16,7 @@ import windowpane as wp
 from windowpane.aggregates.sketches.quantiles import QuantileSketch
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.segments import Segments
 
 SHARES = (0.0, 0.3, 0.5, 1.0)
 DRAWN = {

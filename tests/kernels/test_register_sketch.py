@@ -19,8 +19,8 @@ from windowpane.aggregates.sketches.distinct import DistinctSketch
 from windowpane.aggregates.sketches.registers import _ranks
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.murmur import murmur_of_texts
+from windowpane.kernels.segments import Segments
 
 DRAWN: list[tuple[pa.DataType, Callable[[int], Any]]] = [
     (pa.string(), lambda n: "é" * (n % 40) + str(n)),

@@ -18,7 +18,7 @@ from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import NOWHERE, Segments, take_or_null
+from windowpane.kernels.segments import NOWHERE, Segments, take_or_null
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
 from windowpane.windowing.aggregates.definition import Definition, Returns, define
 from windowpane.windowing.aggregates.protocol import BoundAggregate, Call

@@ -18,8 +18,8 @@ from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.lists import Lists, by_arrival, first_of_each, gathered_lists, list_array
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.codes import canonical, equality_codes
+from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.canonical import Form, form_of
 from windowpane.windowing.aggregates.definition import Definition, Returns, define
 from windowpane.windowing.aggregates.protocol import Call

@@ -15,7 +15,6 @@ from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.kernels.aggregates.forms import is_scalar
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments, take_or_null
 from windowpane.kernels.keys.codes import canonical, codes_and_validity
 from windowpane.kernels.keys.ordered_codes import (
     decoded,
@@ -26,14 +25,15 @@ from windowpane.kernels.keys.ordered_codes import (
     ranked_codes,
     validity,
 )
-from windowpane.kernels.over.calls import picks
+from windowpane.kernels.over import picks
 from windowpane.kernels.over.calls.extremes import extremes, neutral
 from windowpane.kernels.over.calls.framed import FramedAggregate
-from windowpane.kernels.over.calls.picks import NOWHERE, taken
+from windowpane.kernels.over.picks import NOWHERE, taken
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.calls import Running, RunningCount, column_name, frame_ends
 from windowpane.kernels.over.running.scans import segment_scan
 from windowpane.kernels.over.running.values import RunningValue
+from windowpane.kernels.segments import Segments, take_or_null
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
 from windowpane.windowing.aggregates.definition import ColumnarCall, Definition, Returns, define
 from windowpane.windowing.aggregates.protocol import BoundAggregate, Call

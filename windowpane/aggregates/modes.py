@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from windowpane.kernels.aggregates.lists import Lists, gathered_lists, list_array
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import NOWHERE, Segments, take_or_null
 from windowpane.kernels.keys.codes import canonical, equality_codes, order_codes
+from windowpane.kernels.segments import NOWHERE, Segments, take_or_null
 from windowpane.windowing.aggregates.canonical import Form, form_of
 from windowpane.windowing.aggregates.definition import Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate

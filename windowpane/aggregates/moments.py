@@ -30,13 +30,13 @@ from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.errors import MistakeError
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import NOWHERE, Segments
 from windowpane.kernels.over.calls.by_frame import BY_STEP, doubles, steps
 from windowpane.kernels.over.calls.doubles import doubles_of
 from windowpane.kernels.over.calls.welford import welford
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.calls import Running, column_name, frame_ends
+from windowpane.kernels.segments import NOWHERE, Segments
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import is_spark_decimal
 from windowpane.windowing.aggregates.definition import Definition, Returns, define

@@ -20,12 +20,12 @@ from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments, take_or_null
-from windowpane.kernels.over.calls import picks
+from windowpane.kernels.over import picks
 from windowpane.kernels.over.calls.framed import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.calls import Running
 from windowpane.kernels.over.running.values import RunningFirst, RunningLast
+from windowpane.kernels.segments import Segments, take_or_null
 from windowpane.windowing.aggregates.definition import Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 

@@ -22,8 +22,8 @@ from windowpane.arrays import Doubles, Integers
 from windowpane.errors import InvalidSpecError
 from windowpane.kernels.aggregates.lists import Lists, gathered_lists
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.codes import order_codes
+from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.decimals import is_spark_decimal
 from windowpane.windowing.aggregates.definition import Definition, Returns, define
 from windowpane.windowing.aggregates.durations import MICROSECOND, from_micros, is_duration

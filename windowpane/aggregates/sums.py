@@ -26,15 +26,15 @@ from windowpane.arrays.columns import flat
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
 from windowpane.kernels.aggregates.tables import replaced
-from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over.calls.by_frame import BY_STEP, doubles, steps
 from windowpane.kernels.over.calls.decimals import decimal_sums
 from windowpane.kernels.over.calls.framed import FramedAggregate
-from windowpane.kernels.over.calls.sums import LOW_BITS, exact_sum, float_sums, halves, overflowing, running, sums
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.calls import RunningCount, column_name, frame_ends, running_total
 from windowpane.kernels.over.running.scans import segment_scan
+from windowpane.kernels.over.sums import LOW_BITS, exact_sum, float_sums, halves, overflowing, running, sums
+from windowpane.kernels.segments import Segments
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import EXACT, bounded_decimal, fitted, is_spark_decimal
 from windowpane.windowing.aggregates.definition import ColumnarCall, Definition, Returns, define

@@ -12,7 +12,7 @@ from windowpane.aggregates.collections import ColumnarList
 from windowpane.arrays.columns import flat, padded, structs
 from windowpane.kernels.aggregates.lists import Lists
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.segments import Segments
 from windowpane.windowing.arrow.calls import partials_of, results_of
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 
 

@@ -27,7 +27,7 @@ from datasketches import PyObjectSerDe, kll_doubles_sketch, kll_items_sketch
 
 from windowpane.aggregates.sketches.columnar import Sketch
 from windowpane.arrays import Doubles
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
 from windowpane.windowing.aggregates.definition import ColumnarCall
 from windowpane.windowing.aggregates.protocol import BoundAggregate, Call

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from windowpane.aggregates.sketches.columnar import Sketch
 from windowpane.aggregates.sketches.distinct import TEXT_MARK, ApproxCountDistinct, DistinctSketch
 from windowpane.arrays import Integers, Mask, Unsigned
-from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.murmur import murmur_of_texts, murmur_of_words
 from windowpane.kernels.keys.ordered_codes import plain_bits
+from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.definition import ColumnarCall
 
 _SEED = 9001

@@ -18,8 +18,8 @@ from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import HASH, ROWS, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.grouping.segments import Runs
 from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.kernels.segments import Runs
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.sizes import Size
 from windowpane.windowing.rolling.spec import RollingEmit, RollingSpec

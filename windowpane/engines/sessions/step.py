@@ -29,8 +29,8 @@ from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, ROWS, START, h
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.group_folds import counted
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.grouping.segments import Runs
 from windowpane.kernels.keys.key_codes import plain_key
+from windowpane.kernels.segments import Runs
 from windowpane.kernels.sessions.islands import find_islands, order_by
 from windowpane.kernels.sessions.merges_in_order import merges_in_order
 from windowpane.sizes import Size

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
-from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.dense_codes import combined, first_of_pairs
+from windowpane.kernels.segments import Segments
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.segments import Segments
 
 
 @dataclass(frozen=True)

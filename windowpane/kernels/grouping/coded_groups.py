@@ -20,7 +20,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 from windowpane.kernels.grouping.cardinality import expected_groups
 from windowpane.kernels.grouping.group_folds import neutral
-from windowpane.kernels.grouping.segments import Segments, Values, whole_numbers
+from windowpane.kernels.segments import Segments, Values, whole_numbers
 from windowpane.sizes import Size
 
 _FEWEST_ROWS = Size("rows worth grouping by codes", 1 << 13, (1, 4))

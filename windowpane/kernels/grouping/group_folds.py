@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays.columns import flat
-from windowpane.kernels.grouping.segments import Groups, Values
 from windowpane.kernels.keys.ordered_codes import validity
+from windowpane.kernels.segments import Groups, Values
 
 _VIEWS = {
     pa.int8(): pa.int8(),
@@ -36,7 +36,7 @@ def folded(column: Any, kernel: str, groups: Groups) -> pa.Array | None:
         groups: the rows of each group.
 
     Example:
-        >>> from windowpane.kernels.grouping.segments import Segments
+        >>> from windowpane.kernels.segments import Segments
         >>> groups = Segments.of(pa.array([[0, 2], [1]]))
         >>> folded(pa.array([1, 5, 2]), "sum", groups)
         <pyarrow.lib.Int64Array object at ...>

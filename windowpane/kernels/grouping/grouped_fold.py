@@ -26,8 +26,8 @@ from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.coded_groups import coded_groups
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
 from windowpane.kernels.grouping.hashed_groups import hashed_groups
-from windowpane.kernels.grouping.segments import Groups, Runs, Segments
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
+from windowpane.kernels.segments import Groups, Runs, Segments
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates import Aggregate
 

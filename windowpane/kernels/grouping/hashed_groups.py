@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Unsigned
 from windowpane.arrays.columns import flat, text_bounds
 from windowpane.kernels.grouping.cardinality import expected_groups
-from windowpane.kernels.grouping.segments import Segments, whole_numbers
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.kernels.keys.splitmix import GAMMA, mixed
+from windowpane.kernels.segments import Segments, whole_numbers
 from windowpane.sizes import Size
 
 MANY_ROWS = Size("rows worth grouping by sorted hashes", 1 << 18, (2, 8))

@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.grouping.segments import Segments
-from windowpane.kernels.over.calls.sums import running
 from windowpane.kernels.over.frames import Span
+from windowpane.kernels.over.sums import running
+from windowpane.kernels.segments import Segments
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 

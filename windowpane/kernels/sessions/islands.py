@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.segments import Segments
 from windowpane.sizes import Size
 
 _BITS = Size("bits of a packed word of islands", 63, (30,))

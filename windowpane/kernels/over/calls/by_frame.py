@@ -11,12 +11,12 @@ import pyarrow as pa
 from windowpane.arrays import Doubles, Mask
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.codes import equality_codes
 from windowpane.kernels.keys.ordered_codes import validity
 from windowpane.kernels.over.calls.doubles import doubles_of
 from windowpane.kernels.over.elements import WrittenFrames, of_each_value_the_first
 from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.segments import Segments
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 from windowpane.windowing.over.spec import OverCall

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Mask
-from windowpane.kernels.over.calls import numbering, picks
+from windowpane.kernels.over import picks
+from windowpane.kernels.over.calls import numbering
 from windowpane.kernels.over.calls.by_frame import by_frame, values_by_frame
 from windowpane.kernels.over.calls.folding import folded
 from windowpane.kernels.over.calls.framed import CallKernel

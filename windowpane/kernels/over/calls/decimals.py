@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.over.calls.sums import LOW_BITS, exact_sum
+from windowpane.kernels.over.sums import LOW_BITS, exact_sum
 from windowpane.windowing.aggregates.decimals import EXACT, fitted, mean
 
 

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.over.calls.sums import counts
 from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.over.sums import counts
 from windowpane.windowing.over.spec import OverCall
 from windowpane.windowing.over.types import call_type
 

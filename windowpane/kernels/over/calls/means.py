@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.kernels.over.calls.sums import LOW_BITS, exact_sum
+from windowpane.kernels.over.sums import LOW_BITS, exact_sum
 from windowpane.sizes import Size
 
 _EXACT_HIGH = Size("high half of an exact total of a mean", 1 << 20, (1, 2))

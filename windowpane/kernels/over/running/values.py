@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.over.calls.picks import NOWHERE, taken
+from windowpane.kernels.over.picks import NOWHERE, taken
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.calls import Running, column_name, frame_ends
 from windowpane.windowing.over.spec import OverCall
