@@ -14,7 +14,7 @@ from verify.fuzz import over
 from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.over.tails import SHARD_ROWS, Tails
+from windowpane.engines.over.tails import PAGE_ROWS, Tails
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import InconsistentChangeError, MissingOrderError
@@ -82,7 +82,7 @@ def small_pages(size: int) -> dict[Size[int], int]:
 def test_random_programs_are_what_duckdb_says_whatever_the_size_of_pages(first: int) -> None:
     size = random.Random(first).choice([2, 5, 128])
     for seed in range(first, first + 20):
-        with given_sizes(small_pages(size) | {BLOCK_PAGES: 4, SHARD_ROWS: 8}):
+        with given_sizes(small_pages(size) | {BLOCK_PAGES: 4, PAGE_ROWS: 8}):
             outcome = over.run(seed, "columnar")
         assert not outcome.differences, f"seed {seed}, pages of {size} rows: {outcome.program} {outcome.differences}"
 
@@ -310,11 +310,11 @@ def _rows_held(store: MemoryBlobStore, engine: Engine) -> int:
     return sum(form.from_blob(pages.read(ordinal)).num_rows for ordinal in range(len(pages)))
 
 
-def test_rows_that_wait_are_counted_singly_when_a_shard_is_parted() -> None:
+def test_rows_that_wait_are_counted_singly_when_a_page_is_cut() -> None:
     program = a_program(OverCall("lead", ("v",)), mode=Emit.CLOSE, time_column="t", append_only=True)
     engine, store = columnar_engine(program), MemoryBlobStore()
     entries = [(f"key {n % 20}", n, n, n) for n in range(60)]
-    with given_sizes({SHARD_ROWS: 8}):
+    with given_sizes({PAGE_ROWS: 8}):
         engine.run(store, [rows(entries)], Clock(MIN, 0))
         output = engine.run(store, [], Clock(100, 0))
     names = store.keys()
@@ -395,7 +395,7 @@ def test_coded_texts_are_what_the_texts_are(seed: int) -> None:
     draw = random.Random(seed)
     program = with_engine(a_program(OverCall("sum", ("v",), ROWS_10), OverCall("lag", ("v",)), mode=Emit.CLOSE, append_only=True))
     plain, coded, stores, number = columnar_engine(program), columnar_engine(program), [MemoryBlobStore(), MemoryBlobStore()], 0
-    with given_sizes({SHARD_ROWS: draw.choice([2, 16_384]), MANY_TEXTS: draw.choice([2, 4096])}):
+    with given_sizes({PAGE_ROWS: draw.choice([2, 16_384]), MANY_TEXTS: draw.choice([2, 4096])}):
         for watermark in [*range(MIN, MIN + 1), *range(0, 400, 40), MAX]:
             parts = []
             for _ in range(draw.randrange(4) if watermark < MAX else 0):

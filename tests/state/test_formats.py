@@ -19,7 +19,6 @@ from windowpane.engines.deduplication.kept_keys import KeptKeys
 from windowpane.engines.join.held_counts import HeldCounts
 from windowpane.engines.over.page_form import PageForm, PageWriter
 from windowpane.engines.over.sort_buffer import SortBuffer
-from windowpane.engines.over.tails import EMITTED, Tails
 from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.triggers.due_timers import DueTimers
 from windowpane.errors import UnknownStateFormatError, present
@@ -77,13 +76,6 @@ def sort_buffer(store: MemoryBlobStore) -> None:
     buffer.flush()
 
 
-def tails(store: MemoryBlobStore) -> None:
-    rows = TIMES.append_column(EMITTED, pa.array([False]))
-    shards = Tails(store, "t", rows.schema, ["k"])
-    shards.read([0])
-    shards.write([0], rows)
-
-
 def fire_times(store: MemoryBlobStore) -> None:
     times = FireTimes(store, ["k"], 2)
     times.start(10, TIMES.select(["k"]), np.array([5]), 9)
@@ -136,8 +128,6 @@ KINDS: dict[str, Callable[[MemoryBlobStore], object]] = {
     "row-pages-block": row_pages,
     "row-pages-page": page,
     "over-sort-buffer-width": sort_buffer,
-    "over-tail": tails,
-    "over-tails-index": tails,
     "due-fire-times": fire_times,
     "due-timers": due_timers,
     "own-watermark": own_watermark,

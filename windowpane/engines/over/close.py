@@ -226,7 +226,7 @@ class _Batch(OverBatch):
         self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0], engine.coded, engine.waiting)
         self._closer = OverCloser(engine, store)
         if self.header.added:
-            self._closer.tails.widen(self.header.added)
+            self._closer.tails.widen()
 
     def work(self, tables: list[pa.Table]) -> None:
         if not tables:
