@@ -55,7 +55,10 @@ def common_refusal(program: Program, *, runs_user_code: bool = True, shows_panes
         return "the function is no plain list of built-in aggregates"
     if not all(is_scalar(kind) or _is_encoded(kind) for kind in program.keys.types):
         return "a key column holds maps, or values that no kernel knows"
-    return None if fold_of(program) is not None else "an aggregate has no columnar form for its argument"
+    if fold_of(program) is not None:
+        return None
+    lacking = [str(each[1]) for each in program.aggregates if GroupedFold.of([each], program.value_types) is None]
+    return f"{', '.join(lacking)} has no columnar form for its argument"
 
 
 def fold_of(program: Program) -> GroupedFold | None:

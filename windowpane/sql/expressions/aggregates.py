@@ -10,9 +10,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 
+import pyarrow as pa
 from sqlglot import exp
 
+from windowpane.errors import AggregateTypeError
 from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, settled
 from windowpane.sql.expressions.jsonb import to_jsonb
 from windowpane.sql.expressions.operators import is_of_jsonb
@@ -39,6 +42,8 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.numerics.arithmetic import divide, multiply
 from windowpane.sql.numerics.registry import called
 from windowpane.sql.parse.positions import Text
+from windowpane.windowing.aggregates import Aggregate, Definition
+from windowpane.windowing.aggregates.definition import definitions
 
 COUNTS_ROWS = "without an argument it is count(*). Write that."
 """What is said of ``count()``."""
@@ -362,51 +367,98 @@ def _constant(argument: Expr) -> str | None:
 _FRACTION = re.compile(r"(?:CAST\()*'?(\d+(?:\.\d*)?|\.\d+)'?(?: AS [A-Z ]+(?:\(\d+, ?\d+\))?\))*")
 """A number as a literal, perhaps cast."""
 
-AGGREGATES: dict[str, Binder] = {
-    "count": _count,
-    "sum": _sum,
-    "avg": _avg,
-    "min": _extreme("min"),
-    "max": _extreme("max"),
-    "stddev": _moment("stddev_samp"),
-    "stddev_samp": _moment("stddev_samp"),
-    "stddev_pop": _moment("stddev_pop"),
-    "variance": _moment("var_samp"),
-    "var_samp": _moment("var_samp"),
-    "var_pop": _moment("var_pop"),
-    "bool_and": _boolean("bool_and"),
-    "bool_or": _boolean("bool_or"),
-    "every": _boolean("bool_and"),
-    "bit_and": _bits("bit_and"),
-    "bit_or": _bits("bit_or"),
-    "bit_xor": _bits("bit_xor"),
-    "arg_min": _arg("arg_min"),
-    "arg_max": _arg("arg_max"),
-    "string_agg": _string_agg,
-    "listagg": _listagg,
-    "array_agg": _array_agg,
-    "jsonb_agg": _jsonb_agg,
-    "corr": _pair(f"(CASE WHEN {_SXX} <> 0 AND {_SYY} <> 0 THEN {_SXY} / sqrt({_SXX} * {_SYY}) END)"),
-    "covar_pop": _pair(f"(CASE WHEN {{count}} > 0 THEN {_SXY} / {{count}} END)"),
-    "covar_samp": _pair(f"(CASE WHEN {{count}} > 1 THEN {_SXY} / ({{count}} - 1) END)"),
-    "regr_avgx": _pair("{avgx}"),
-    "regr_avgy": _pair("{avgy}"),
-    "regr_count": _pair("{count}", BIGINT),
-    "regr_intercept": _pair(f"(CASE WHEN {_SXX} <> 0 THEN {{avgy}} - {{avgx}} * {_SXY} / {_SXX} END)"),
-    "regr_r2": _pair(f"(CASE WHEN {_SXX} = 0 THEN NULL WHEN {_SYY} = 0 THEN 1 ELSE {_SXY} * {_SXY} / ({_SXX} * {_SYY}) END)"),
-    "regr_slope": _pair(f"(CASE WHEN {_SXX} <> 0 THEN {_SXY} / {_SXX} END)"),
-    "regr_sxx": _pair(_SXX),
-    "regr_sxy": _pair(_SXY),
-    "regr_syy": _pair(_SYY),
-    "first_value": _same("first"),
-    "last_value": _same("last"),
-    "any_value": _same("any_value"),
-    "mode": _same("mode"),
-    "approx_count_distinct": _approx_count_distinct,
-    "percentile_cont": _count,
-    "percentile_disc": _count,
-    "approx_percentile": _count,
+
+class _Aggregates(dict[str, Binder]):
+    """The aggregates of SQL by name; behind them those that users have defined with a name in SQL."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or any(each.sql == name for each in definitions())
+
+    def __missing__(self, name: str) -> Binder:
+        return partial(_defined, next(each for each in definitions() if each.sql == name))
+
+
+_ARROW = {
+    "boolean": pa.bool_(),
+    "smallint": pa.int16(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "real": pa.float32(),
+    "double": pa.float64(),
+    "varchar": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
 }
+
+
+def _defined(definition: Definition, arguments: Sequence[Expr]) -> Parts:
+    """An aggregate of a user's: its row form over the list of the values of a group or frame."""
+    (value,) = _only(arguments)
+    if definition.ordered:
+        raise MismatchError("its result depends on the order of rows, which SQL's groups do not have.")
+    kind = pa.decimal128(38, value.type.scale) if value.type.name == "numeric" else _ARROW.get(value.type.name)
+    if kind is None:
+        raise MismatchError(f"an aggregate that is none of SQL's own takes no {value.type}. Cast the argument.")
+    try:
+        result = Aggregate(definition.name, ("value",)).bind([kind]).result_type
+    except AggregateTypeError as error:
+        raise MismatchError(f"{error}") from None
+    types = {each: SqlType(name) for name, each in _ARROW.items()}
+    found = numeric(result.scale) if pa.types.is_decimal(result) else types.get(result)
+    if found is None:
+        raise MismatchError(f"its result is {result}, which has no type in SQL.")
+    listed = Primitive("list", (value,), array_of(value.type))
+    template = f"CAST(windowpane_aggregate('{definition.name}', {{0}}) AS {found.duckdb})"
+    return Parts((listed,), lambda results: build(found, template, results[0]))
+
+
+AGGREGATES: dict[str, Binder] = _Aggregates(
+    {
+        "count": _count,
+        "sum": _sum,
+        "avg": _avg,
+        "min": _extreme("min"),
+        "max": _extreme("max"),
+        "stddev": _moment("stddev_samp"),
+        "stddev_samp": _moment("stddev_samp"),
+        "stddev_pop": _moment("stddev_pop"),
+        "variance": _moment("var_samp"),
+        "var_samp": _moment("var_samp"),
+        "var_pop": _moment("var_pop"),
+        "bool_and": _boolean("bool_and"),
+        "bool_or": _boolean("bool_or"),
+        "every": _boolean("bool_and"),
+        "bit_and": _bits("bit_and"),
+        "bit_or": _bits("bit_or"),
+        "bit_xor": _bits("bit_xor"),
+        "arg_min": _arg("arg_min"),
+        "arg_max": _arg("arg_max"),
+        "string_agg": _string_agg,
+        "listagg": _listagg,
+        "array_agg": _array_agg,
+        "jsonb_agg": _jsonb_agg,
+        "corr": _pair(f"(CASE WHEN {_SXX} <> 0 AND {_SYY} <> 0 THEN {_SXY} / sqrt({_SXX} * {_SYY}) END)"),
+        "covar_pop": _pair(f"(CASE WHEN {{count}} > 0 THEN {_SXY} / {{count}} END)"),
+        "covar_samp": _pair(f"(CASE WHEN {{count}} > 1 THEN {_SXY} / ({{count}} - 1) END)"),
+        "regr_avgx": _pair("{avgx}"),
+        "regr_avgy": _pair("{avgy}"),
+        "regr_count": _pair("{count}", BIGINT),
+        "regr_intercept": _pair(f"(CASE WHEN {_SXX} <> 0 THEN {{avgy}} - {{avgx}} * {_SXY} / {_SXX} END)"),
+        "regr_r2": _pair(f"(CASE WHEN {_SXX} = 0 THEN NULL WHEN {_SYY} = 0 THEN 1 ELSE {_SXY} * {_SXY} / ({_SXX} * {_SYY}) END)"),
+        "regr_slope": _pair(f"(CASE WHEN {_SXX} <> 0 THEN {_SXY} / {_SXX} END)"),
+        "regr_sxx": _pair(_SXX),
+        "regr_sxy": _pair(_SXY),
+        "regr_syy": _pair(_SYY),
+        "first_value": _same("first"),
+        "last_value": _same("last"),
+        "any_value": _same("any_value"),
+        "mode": _same("mode"),
+        "approx_count_distinct": _approx_count_distinct,
+        "percentile_cont": _count,
+        "percentile_disc": _count,
+        "approx_percentile": _count,
+    }
+)
 ORDERED_SETS = ("percentile_cont", "percentile_disc", "approx_percentile", "mode")
 """Aggregates written with WITHIN GROUP."""
 

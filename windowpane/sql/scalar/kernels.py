@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from windowpane.sql.values import (
     sketches,
 )
 from windowpane.sql.values.intervals import interval_text, read_span
+from windowpane.windowing.aggregates import Aggregate
 
 Kernel = Callable[..., pa.Array]
 
@@ -39,6 +41,16 @@ def _each(function: Callable[..., Any], kind: pa.DataType) -> Kernel:
         return pa.array([None if None in row else function(*row) for row in rows], kind)
 
     return kernel
+
+
+def _aggregate(names: pa.ChunkedArray | pa.Array, lists: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return the text of an aggregate, that a user has defined, of the values of each list; no list has no rows."""
+    results = []
+    for name, values in zip(names.to_pylist(), lists.to_pylist(), strict=True):
+        bound = Aggregate(name, ("value",)).bind([lists.type.value_type])
+        result = bound.get_result(reduce(bound.add, values or [], bound.create_accumulator()))
+        results.append(pa.scalar(result, bound.result_type).cast(pa.string()).as_py())
+    return pa.array(results, pa.string())
 
 
 def _refused(message: str) -> str:
@@ -96,6 +108,7 @@ def _ramp(kind: type[np.floating[Any]]) -> Callable[..., list[float]]:
 
 
 KERNELS: dict[str, tuple[Kernel, str]] = {
+    "aggregate": (_aggregate, "VARCHAR"),
     "refused": (_each(_refused, pa.string()), "VARCHAR"),
     "room": (_room, "BIGINT"),
     "jsonb": (_each(json_values.canonical, pa.string()), "VARCHAR"),
