@@ -24,7 +24,7 @@ from windowpane.kernels.segments import Segments, Values, whole_numbers
 from windowpane.sizes import Size
 
 _FEWEST_ROWS = Size("rows worth grouping by codes", 1 << 13, (1, 4))
-_CODES_A_ROW = Size("codes a row that are addressed", 4, (1, 40))
+_CODES_A_ROW = Size("codes a row that are addressed", 4, (0, 40))
 """With more codes than that, most of the time would go into those that no row has."""
 _FEWEST_NUMBERED = Size("rows worth numbering codes", 1 << 15, (2, 8))
 _MANY = Size("groups a row that are worth numbering codes", 0.25, (0.0, 0.1))
