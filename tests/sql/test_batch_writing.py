@@ -107,18 +107,6 @@ def test_two_runs_of_a_batch_leave_the_first_and_no_draft(tmp_path: Path) -> Non
     assert (tmp_path / f"{0:012}" / "part-00000.parquet").read_text() == "1"
 
 
-def test_what_an_earlier_version_left_of_a_batch_is_replaced(tmp_path: Path) -> None:
-    """Its folder has no outcome: the batch was not taken, and is run again."""
-    held = tmp_path / "changes" / f"{4:012}"
-    held.mkdir(parents=True)
-    (held / "part-0.parquet").write_text("of an earlier version")
-    writer = writer_in(tmp_path)
-    writer.log.keep(3, Outcome(Progress(), Progress({"s": 1}), {}).text())
-    assert run(writer, 4) == Progress({"s": 1})
-    assert list(writer.log.changes(4)) == [CHANGES]
-    assert [path.name for path in held.glob("part-*")] == ["part-00000.parquet"]
-
-
 def test_what_nobody_reads_goes_to_the_server_alone_and_the_log_knows_how_far_it_is(tmp_path: Path, ran: list[str]) -> None:
     logged, is_read, merged = writer_in(tmp_path), iter([False, True, False]), iter([True, False])
     writer = ServerWriter(logged, lambda: next(is_read), lambda rows, number: f"staging {number}", lambda *_: next(merged))

@@ -18,13 +18,10 @@ from windowpane.engines.common.tagged import tagged
 from windowpane.engines.protocol import Clock
 from windowpane.sql import Session
 from windowpane.sql.catalog.entries import ViewInfo
-from windowpane.sql.on_spark import view_streams
 from windowpane.sql.on_spark.change_sets import clock_table
 from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.rowwise import Rowwise
-from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.sql.on_spark.stages import cut
-from windowpane.sql.on_spark.view_streams import ViewStreams
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.state.memory import MemoryBlobStore
 
@@ -157,18 +154,6 @@ def test_distinct_calls_equal_postgresql(tmp_path: Path, postgres_url: str, seed
     check(partial(Session, store=str(tmp_path / "store.duckdb")), 100 + seed, keeps=bool(seed), oracle=server)
 
 
-def test_views_of_earlier_versions_keep_the_rows_of_groups_with_distinct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their kept plan does not say that they have values; their state is rows."""
-    run_in_process(monkeypatch)
-    kept = ViewStreams.kept_plan
-    monkeypatch.setattr(ViewStreams, "kept_plan", lambda self, node: kept(self, node).replace(view_streams._VALUES, ""))
-    check(partial(Session, object(), str(tmp_path / "store.duckdb")), 7, keeps=False)
-    with Session(object(), str(tmp_path / "store.duckdb")) as session:
-        assert isinstance(session._runner, SparkRunner)
-        streams = session._runner._streams
-        assert streams.spread_of(streams.view("mv0")).node.input.folds == ()  # type: ignore[attr-defined]
-
-
 def test_values_that_are_equal_and_written_differently_count_once() -> None:
     """As in PostgreSQL: 0.0 and -0.0, a day and 24 hours; texts that differ in a blank are two."""
     with Session(":memory:") as session:
@@ -207,20 +192,6 @@ def test_calls_with_one_argument_share_its_values_and_rows_are_not_kept() -> Non
         assert values_kept(session) == [3, 2]
         session.run("DELETE FROM t; FLUSH")
         assert values_kept(session) == [0, 0]
-
-
-def test_a_store_of_an_earlier_version_goes_on_with_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Spark it is the state itself that shows it."""
-    store = str(tmp_path / "store.duckdb")
-    with monkeypatch.context() as patched, Session(store=store) as session:
-        patched.setattr("windowpane.sql.streaming.job.folds", lambda node: False)
-        session.run("CREATE TABLE t (id int PRIMARY KEY, v int); CREATE MATERIALIZED VIEW mv AS SELECT count(DISTINCT v) FROM t")
-        session.run("INSERT INTO t VALUES (1, 1), (2, 1), (3, 2); FLUSH")
-        assert values_kept(session) == [3]
-    with Session(store=store) as session:
-        session.run("INSERT INTO t VALUES (4, 3), (5, 1); DELETE FROM t WHERE id = 3; FLUSH")
-        assert values_kept(session) == [4]
-        assert session.query("SELECT * FROM mv").rows() == [(2,)]
 
 
 class _Written(MemoryBlobStore):

@@ -26,11 +26,11 @@ from windowpane.sql.nodes import Aggregate, CloseSort, Join, Node, Over, Scan, T
 from windowpane.sql.on_spark import view_streams
 from windowpane.sql.on_spark.change_sets import clock_table
 from windowpane.sql.on_spark.node_engine import NodeEngine
+from windowpane.sql.on_spark.pending_changes import ViewPlan
 from windowpane.sql.on_spark.programs import groups_below as below
 from windowpane.sql.on_spark.programs.groups_below import GROUPS, SpreadPlan, groups_below
 from windowpane.sql.on_spark.spark_runner import SparkRunner
-from windowpane.sql.on_spark.stages import HASH, Layout, cut
-from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text
+from windowpane.sql.on_spark.stages import HASH, cut
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.upkeep.embedded_runner import EmbeddedRunner
 
@@ -239,32 +239,8 @@ def test_views_hold_what_the_embedded_engine_has_after_every_batch(spark, tmp_pa
             assert expected[1] not in (None, "0")
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_a_view_made_before_goes_on_on_the_nodes_alone(spark, tmp_path: Path, monkeypatch) -> None:
-    views, choices = {name: VIEWS[name] for name in ("first", "totals")}, random.Random(6)
-    folder, store = tmp_path / "in", str(tmp_path / "views.duckdb")
-    write(folder, 0, random_rows(choices, 0))
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            ViewStreams, "kept_plan", lambda self, node: 'Reads sources itself: ["trades"]\n' + plan_text(node)
-        )  # as it was kept then
-        with made(spark, folder, views, store) as session:
-            held(session, views)
-    write(folder, 1, random_rows(choices, 3))
-    write(folder, 2, random_rows(choices, 12))
-    with made(spark, folder, views, store) as session, made(None, folder, views) as embedded:
-        found = held(session, views)
-        assert found == held(embedded, views)
-        assert all(found.values())
-        assert isinstance(session._runner, SparkRunner)
-        streams = session._runner._streams
-        assert [streams.spread_of(streams.view(name)).groups for name in views] == [None, None]
-
-
 def test_a_view_with_a_program_below_is_not_opened_where_it_would_have_none(tmp_path: Path, monkeypatch) -> None:
-    store, kept = str(tmp_path / "views.duckdb"), 'Reads sources itself: ["trades"]\nGroups of windows in a program below\n'
-    kept += Layout.NEW.value
+    store = str(tmp_path / "views.duckdb")
     with monkeypatch.context() as patched:
         run_in_process(patched)
         patched.setattr(view_streams, "groups_below", groups_below)
@@ -272,8 +248,7 @@ def test_a_view_with_a_program_below_is_not_opened_where_it_would_have_none(tmp_
             patched.setattr(Queries, name, lambda *_, **__: None)
         with made(object(), tmp_path, {"first": VIEWS["first"]}, store) as session:
             assert isinstance(session._runner, SparkRunner)
-            view = session._runner._streams.view("first")
-            assert session._runner._pending.stream("first").plan == kept + plan_text(view.job.node)
+            assert session._runner._pending.stream("first").plan == ViewPlan(sources=("trades",), has_groups_below=True)
         made(object(), tmp_path, {}, store).close()
         patched.setattr(view_streams, "groups_below", lambda node, *_: SpreadPlan(node))
         with pytest.raises(ChangedPlanError, match="first"):

@@ -12,9 +12,7 @@ from tests.sql.in_process import run_in_process
 from windowpane.sql import Session
 from windowpane.sql.catalog.entries import ViewInfo
 from windowpane.sql.on_spark.rowwise import task_storage
-from windowpane.sql.on_spark.spark_runner import SparkRunner
-from windowpane.sql.on_spark.stages import Layout, Stage, cut
-from windowpane.sql.on_spark.view_streams import ViewStreams, _layout_of
+from windowpane.sql.on_spark.stages import Stage, cut
 
 TABLES = """
 CREATE TABLE sold (item text, shop int, at timestamp, price numeric);
@@ -31,12 +29,12 @@ def session() -> Iterator[Session]:
         yield opened
 
 
-def stage_of(session: Session, query: str, layout: Layout = Layout.NEW) -> Stage:
+def stage_of(session: Session, query: str) -> Stage:
     """Return the one stage of a view."""
     session.run(f"CREATE MATERIALIZED VIEW v AS {query}")
     view = session._catalog.entries["v"]
     assert isinstance(view, ViewInfo)
-    (stage,) = cut(view.job.node, layout).stages
+    (stage,) = cut(view.job.node).stages
     return stage
 
 
@@ -88,12 +86,8 @@ def test_both_sides_of_a_join_have_one_place(session: Session) -> None:
 
 
 def test_texts_and_numerics_lie_by_a_hash(session: Session) -> None:
-    """As all keys of views that earlier versions made."""
     by_text = stage_of(session, "SELECT item, price, count(*) FROM sold GROUP BY item, price")
     assert by_text.place_sql(0).startswith("windowpane_text_hash(")
-    session.run("DROP MATERIALIZED VIEW v")
-    earlier = stage_of(session, "SELECT shop, count(*) FROM sold GROUP BY shop", Layout.HASHED)
-    assert earlier.place_sql(0).startswith("md5_number_lower(")
 
 
 def test_numbers_and_times_are_hashed_as_numbers(session: Session) -> None:
@@ -143,14 +137,6 @@ def test_texts_are_spread_over_all_buckets(session: Session, text: str) -> None:
         assert counts.min() > 0.5 * 30_000 / buckets, buckets
 
 
-def test_the_kept_plan_says_where_rows_lie() -> None:
-    """Views of earlier versions do not have the line, and keep their rows by a hash."""
-    assert _layout_of('Reads sources itself: ["bid"]\nRows by the value of a key\nAggregate') is Layout.BY_VALUE
-    assert _layout_of(f"{Layout.TOGETHER.value}Aggregate") is Layout.TOGETHER
-    assert _layout_of(f"{Layout.NEW.value}Aggregate") is Layout.NEW
-    assert _layout_of('Reads sources itself: ["bid"]\nAggregate') is Layout.HASHED
-
-
 @pytest.mark.parametrize(
     ("query", "together"),
     [
@@ -197,7 +183,6 @@ def test_stages_run_together_where_rows_stay_in_their_bucket(
     assert isinstance(view, ViewInfo)
     plan = cut(view.job.node)
     assert list(plan.together) == together
-    assert cut(view.job.node, Layout.BY_VALUE).together == tuple((number,) for number in range(len(plan.stages)))
     for numbers in together:  # rows of one key come to one bucket whichever node they are for
         assert len({len(keys) for number in numbers for keys in plan.stages[number].keys}) == 1
 
@@ -265,25 +250,18 @@ ROUNDS = (
 )
 
 
-@pytest.mark.parametrize("layout", Layout)
-def test_views_keep_the_order_that_they_were_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout) -> None:
-    """Each round in a session of its own; a view of an earlier version has another line about it, or none."""
+def test_each_round_goes_on_in_a_session_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_in_process(monkeypatch)
-    store, kept = str(tmp_path / "views.duckdb"), ViewStreams.kept_plan
+    store = str(tmp_path / "views.duckdb")
     made = [*(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items())]
     with Session(store=":memory:") as embedded:
         embedded.run("; ".join([TABLES.strip().rstrip(";"), *made]))
-        with monkeypatch.context() as patched:
-            patched.setattr(ViewStreams, "kept_plan", lambda self, node: kept(self, node).replace(Layout.NEW.value, layout.value))
-            with Session(object(), store) as session:
-                session.run("; ".join([TABLES.strip().rstrip(";"), *made]))
+        with Session(object(), store) as session:
+            session.run("; ".join([TABLES.strip().rstrip(";"), *made]))
         for statements in ROUNDS:
             embedded.run(f"{statements}; FLUSH")
             with Session(object(), store) as session:
                 session.run(f"{statements}; FLUSH")
-                assert isinstance(session._runner, SparkRunner)
-                streams = session._runner._streams
-                assert {streams.spread_of(streams.view(name)).layout for name in VIEWS} == {layout}
                 for name in VIEWS:
                     found, right = (sorted(map(repr, each.query(f"SELECT * FROM {name}").rows())) for each in (session, embedded))
                     assert found == right, name

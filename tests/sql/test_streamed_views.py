@@ -17,11 +17,8 @@ import pytest
 
 from windowpane.errors import StoreError, UnexpectedError, UnsupportedSqlError
 from windowpane.sql import Session
-from windowpane.sql.on_spark import view_streams
 from windowpane.sql.on_spark.pending_changes import PendingChanges
-from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.sql.on_spark.view_batches import ViewBatches
-from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text
 from windowpane.stores import PostgresStore, Store, open_store
 
 pytestmark = pytest.mark.spark
@@ -134,28 +131,6 @@ def test_views_hold_what_the_embedded_engine_has_over_restarts_and_a_batch_that_
         ((_, *expected),) = session.query("SHOW WATERMARKS").text_rows()
         assert late == [expected] * len(views)
         assert expected[1] not in (None, "0")
-
-
-@pytest.mark.slow
-def test_a_view_whose_sums_were_made_in_all_digits_goes_on_so(spark, tmp_path: Path, monkeypatch) -> None:
-    """As views were made before sums took the digits of their values."""
-    choices, folder, store, views = random.Random(3), tmp_path / "in", str(tmp_path / "views.duckdb"), ("minutes", "visits")
-    write(folder, 1, random_rows(choices, 0))
-    with monkeypatch.context() as patched:
-        patched.setattr(ViewStreams, "kept_plan", lambda self, node: view_streams._PROGRAM + plan_text(node))
-        with made(spark, folder, views, store) as session:
-            held(session, views)
-    write(folder, 2, random_rows(choices, 2))
-    write(folder, 3, random_rows(choices, 12))
-    with made(spark, folder, views, store) as session:
-        after = held(session, views)
-        assert isinstance(session._runner, SparkRunner)
-        streams = session._runner._streams
-        carried = [column.spark for name in views for column in streams.program_of(streams.view(name)).carried]
-        assert {kind for kind in carried if kind.startswith("decimal(38")} == {"decimal(38, 0)", "decimal(38, 2)"}
-    with made(None, folder, views) as session:
-        assert held(session, views) == after
-        assert all(after.values())
 
 
 def test_days_of_a_zone_are_those_of_the_embedded_engine(spark, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from windowpane.errors import SqlRunError
@@ -94,18 +93,3 @@ def test_new_rows_that_are_gone_before_the_flush_change_nothing() -> None:
         session.run("CREATE TABLE t (k int); CREATE MATERIALIZED VIEW n AS SELECT k FROM t")
         session.run("INSERT INTO t VALUES (1); FLUSH; INSERT INTO t VALUES (2); DELETE FROM t WHERE k = 2; FLUSH")
         assert session.changelog("n").num_rows == 0
-
-
-def test_a_store_whose_new_rows_wait_in_a_table_goes_on(tmp_path: Path) -> None:
-    """Before rows were told by their numbers, all changes waited in a table."""
-    path = str(tmp_path / "store.duckdb")
-    with Session(path) as session:
-        session.run("CREATE TABLE t (k int); CREATE MATERIALIZED VIEW n AS SELECT k FROM t; INSERT INTO t VALUES (1), (2); FLUSH")
-    with duckdb.connect(path) as connection:
-        connection.execute("ALTER TABLE windowpane.counters DROP COLUMN flushed")
-        connection.execute("UPDATE windowpane.counters SET value = 3 WHERE name = 't'")
-        connection.execute("INSERT INTO main.t VALUES (3, 3)")
-        connection.execute('INSERT INTO windowpane_state."pending/t" VALUES (3, 3, 1)')
-    with Session(path) as session:
-        session.run("UPDATE t SET k = 30 WHERE k = 3; INSERT INTO t VALUES (4); FLUSH")
-        assert sorted(session.query("SELECT k FROM n").rows()) == [(1,), (2,), (4,), (30,)]

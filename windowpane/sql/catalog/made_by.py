@@ -3,36 +3,30 @@
 State is read by the plan that wrote it. A session that would plan a view in another way, or store a column in another type, as
 another version of windowpane may, refuses the store before it reads a row of it.
 
-Layout: ``windowpane.plans`` has the plan of each view as text, written in the transaction that makes the view.
+Layout: ``windowpane.plans`` has the structure of the plan of each view as JSON, written in the transaction that makes the view.
+It has no generated SQL: how an expression is written may change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 
 from windowpane.errors import StoreVersionError
 from windowpane.sql.catalog.entries import TableInfo, ViewInfo
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.nodes import Node
-
-
-def plan_text(node: Node) -> str:
-    """Return a plan as text: all that the state of its operators depends on."""
-    return "\n".join(_lines(node, ""))
-
-
-def _lines(node: Node, indent: str) -> Iterator[str]:
-    columns = ", ".join(f"{column.id} {column.type.duckdb}" for column in node.columns)
-    yield f"{indent}{node.label}: {node.detail} -> ({columns}) by {', '.join(node.key)}"
-    for source in node.inputs:
-        yield from _lines(source, indent + "  ")
+from windowpane.sql.nodes import structure
 
 
 def remember(storage: Storage, views: Sequence[ViewInfo]) -> None:
     """Keep the plans of views, in place of what was kept under their names."""
     for view in views:
         forget(storage, view.relation.name)
-        storage.run("INSERT INTO windowpane.plans VALUES (?, ?)", [view.relation.name, plan_text(view.job.node)])
+        storage.run("INSERT INTO windowpane.plans VALUES (?, ?)", [view.relation.name, _text(view)])
+
+
+def _text(view: ViewInfo) -> str:
+    return json.dumps(structure(view.job.node))
 
 
 def forget(storage: Storage, view: str) -> None:
@@ -49,7 +43,7 @@ def check(storage: Storage, tables: Sequence[TableInfo], views: Sequence[ViewInf
     plans = dict(storage.run("SELECT view, plan FROM windowpane.plans"))
     differences: dict[str, tuple[str | None, str | None]] = {}
     for view in views:
-        name, plan = view.relation.name, plan_text(view.job.node)
+        name, plan = view.relation.name, _text(view)
         if plans.get(name) != plan:
             differences[f"the plan of {name!r}"] = plans.get(name), plan
     query = "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'main'"

@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from windowpane.errors import SqlRunError, StoreError
+from windowpane.errors import SqlRunError, StoreError, StoreVersionError
 from windowpane.sql.embedded.answers import parts_of, table_of
 from windowpane.sql.embedded.macros import MACROS, NOW_VARIABLE
 from windowpane.sql.embedded.waiting import Waiting
@@ -33,26 +33,26 @@ from windowpane.sql.values.far_instants import cells
 from windowpane.stores.duck_file import open_file
 from windowpane.windowing.intervals import Interval
 
+_FORMAT = 1
+"""The version of all that is in a store."""
+
 _SET_UP = (
     "SET TimeZone = 'UTC'",
     "SET checkpoint_threshold = '128 MiB'",
     "CREATE SCHEMA IF NOT EXISTS windowpane",
     "CREATE SCHEMA IF NOT EXISTS windowpane_state",
+    f"CREATE TABLE IF NOT EXISTS windowpane.format AS SELECT {_FORMAT} AS version",
     "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.plans (view VARCHAR, plan VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR)",
-    "ALTER TABLE windowpane.watermarks ADD COLUMN IF NOT EXISTS late BIGINT DEFAULT 0",
+    "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR, late BIGINT DEFAULT 0)",
     "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT, flushed BIGINT)",
-    "ALTER TABLE windowpane.counters ADD COLUMN IF NOT EXISTS flushed BIGINT",
     "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
-    "CREATE TABLE IF NOT EXISTS windowpane.streams "
-    "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR, plan VARCHAR)",
-    "ALTER TABLE windowpane.streams ADD COLUMN IF NOT EXISTS progress VARCHAR",
-    "ALTER TABLE windowpane.streams ADD COLUMN IF NOT EXISTS due VARCHAR",
+    "CREATE TABLE IF NOT EXISTS windowpane.streams (name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, "
+    "done BIGINT, clock VARCHAR, plan VARCHAR, progress VARCHAR, due VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.server (state VARCHAR, address VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS windowpane.served (view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN)",
-    "ALTER TABLE windowpane.served ADD COLUMN IF NOT EXISTS by_tasks BOOLEAN DEFAULT false",
+    "CREATE TABLE IF NOT EXISTS windowpane.served "
+    "(view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN, by_tasks BOOLEAN DEFAULT false)",
     "CREATE TABLE IF NOT EXISTS windowpane.errors "
     "(view VARCHAR, expression VARCHAR, value VARCHAR, error VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
     "CREATE TABLE IF NOT EXISTS windowpane.malformed (source VARCHAR, reader VARCHAR, position VARCHAR, field VARCHAR, "
@@ -62,10 +62,8 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.sinks (name VARCHAR, id VARCHAR, last BIGINT)",
     "CREATE TABLE IF NOT EXISTS windowpane.zones (name VARCHAR, zone VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.settings (name VARCHAR, setting VARCHAR, value VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR)",
-    "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS file VARCHAR",
-    "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS letter BIGINT",
-    "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS ids VARCHAR",
+    "CREATE TABLE IF NOT EXISTS windowpane.mail "
+    "(name VARCHAR, number BIGINT, relation VARCHAR, file VARCHAR, change_set BIGINT, ids VARCHAR)",
 )
 
 _SHARING = "common_subexpressions"
@@ -85,6 +83,7 @@ class Storage:
 
         Raises:
             StoreError: the file cannot be opened.
+            StoreVersionError: it is a store of another format.
         """
         self.path = path
         if path != ":memory:":
@@ -93,6 +92,7 @@ class Storage:
         # A connection that is still open when Python ends keeps the functions of numerics alive, which DuckDB complains of.
         weakref.finalize(self, self._connection.close)
         try:
+            self._check_format()
             register_numerics(self._connection)
             for statement in (*_SET_UP, *MACROS):
                 self._connection.execute(statement)
@@ -113,6 +113,14 @@ class Storage:
         self._is_trying = False
         self.waiting = Waiting(self)
         self._type_names: dict[str, str] = {}
+
+    def _check_format(self) -> None:
+        tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'windowpane'"
+        names = self._connection.execute(tables).fetchall()
+        has_format = ("format",) in names
+        found = self._connection.execute("SELECT version FROM windowpane.format").fetchall() if has_format else []
+        if names and found != [(_FORMAT,)]:
+            raise StoreVersionError(self.path, {"the format": (str(found[0][0]) if found else None, str(_FORMAT))})
 
     def close(self) -> None:
         """Close the file, and the connections that still read it."""

@@ -3,8 +3,8 @@
 Rows of a table without a primary key are numbered as they are inserted, so its new rows are those behind a number, and are not
 copied. Changes of its other rows, and all changes of a table with a primary key, wait in a table of their own.
 
-Layout: ``windowpane.counters`` has for each table with numbered rows the last number, and the last one that a flush has taken
-(``flushed``; NULL, from a store of another version, is the last number). It is held in memory, and written once a transaction.
+Layout: ``windowpane.counters`` has for each table with numbered rows the last number, and the last one that a flush has taken.
+It is held in memory, and written once a transaction.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Waiting:
 
     def _loaded(self) -> dict[str, _Numbers]:
         if self._held is None:
-            rows = self._storage.run("SELECT name, value, coalesce(flushed, value) FROM windowpane.counters")
+            rows = self._storage.run("SELECT name, value, flushed FROM windowpane.counters")
             self._held = {name: _Numbers(last, flushed) for name, last, flushed in rows if not name.startswith("/")}
             self._stored = dict(self._held)
             self._thinned = {name for name, numbers in self._held.items() if numbers.flushed < numbers.last}

@@ -18,6 +18,7 @@ from windowpane.sql.nodes.base import (
     compile_plan,
     every_node,
     explain_plan,
+    structure,
 )
 from windowpane.sql.nodes.keyed import Aggregate, Fold, Join, SetOperation, TimeBound, TopN
 from windowpane.sql.nodes.rowwise import (
@@ -67,4 +68,5 @@ __all__ = [
     "compile_plan",
     "every_node",
     "explain_plan",
+    "structure",
 ]

@@ -49,6 +49,11 @@ class Order:
     nulls_first: bool
 
     @property
+    def parts(self) -> list[str | bool]:
+        """As JSON has it."""
+        return [self.column, self.descending, self.nulls_first]
+
+    @property
     def sql(self) -> str:
         """As DuckDB has it."""
         nulls = "FIRST" if self.nulls_first else "LAST"
@@ -79,6 +84,11 @@ class Node(ABC):
     def detail(self) -> str:
         """What ``EXPLAIN`` writes behind its name."""
         return ""
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        """What the state of its operator depends on beside columns and key, as JSON has it: no generated SQL."""
+        return {}
 
     def column(self, column_id: str) -> Column:
         """Return a column by id."""
@@ -123,6 +133,18 @@ def listed(ids: tuple[str, ...]) -> str:
 def compile_plan(node: Node) -> str:
     """Return a plan as one query."""
     return node.sql(*(f"({compile_plan(source)})" for source in node.inputs))
+
+
+def structure(node: Node) -> dict[str, Any]:
+    """Return all of a plan that the state of its operators depends on, as JSON has it: not how its SQL is written."""
+    return {
+        "node": node.label,
+        "columns": {column.id: column.type.duckdb for column in node.columns},
+        "key": list(node.key),
+        "append_only": node.append_only,
+        **node.state_parts,
+        "inputs": [structure(source) for source in node.inputs],
+    }
 
 
 def explain_plan(node: Node, depth: int = 0) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import SqlType
@@ -86,10 +86,12 @@ class Aggregate(Unary):
 
     @property
     def detail(self) -> str:
-        by = f" by {', '.join(self.groups)}" if self.groups else ""
-        # Stores in which they were compared otherwise are refused by it.
-        compared = ", intervals by length" if any(fold is not None and fold.is_by_length for fold in self.folds) else ""
-        return f"{', '.join(self.calls)}{by}{compared}"
+        return ", ".join(self.calls) + (f" by {', '.join(self.groups)}" if self.groups else "")
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        folds = [None if fold is None else [fold.function, fold.kept, fold.takes_back, fold.distinct] for fold in self.folds]
+        return {"groups": list(self.groups), "folds": folds}
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,12 @@ class TopN(Unary):
         by = f" partition by {', '.join(self.partition)}" if self.partition else ""
         ties = " with ties" if self.with_ties else ""
         return f"limit {self.limit}, offset {self.offset}{ties}{by} order by {', '.join(item.sql for item in self.order)}"
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        order = [item.parts for item in self.order]
+        places = {"limit": self.limit, "offset": self.offset, "with_ties": self.with_ties, "number": self.number}
+        return {"partition": list(self.partition), "order": order, **places}
 
 
 @dataclass(frozen=True)
@@ -189,6 +197,11 @@ class Join(Node):
         residual = f" and {self.residual.sql}" if self.residual is not None else ""
         return f"{self.kind} on {keys}{residual}{', by arrival' if self.by_arrival else ''}"
 
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        keys = [list(pair) for pair in self.keys]
+        return {"kind": self.kind, "keys": keys, "null_safe": self.null_safe, "by_arrival": self.by_arrival}
+
 
 @dataclass(frozen=True)
 class SetOperation(Node):
@@ -215,3 +228,7 @@ class SetOperation(Node):
     @property
     def detail(self) -> str:
         return self.kind
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        return {"kind": self.kind}

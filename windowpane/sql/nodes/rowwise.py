@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import INTEGER, VARCHAR, is_float
@@ -34,6 +34,10 @@ class Scan(Node):
     @property
     def detail(self) -> str:
         return self.relation
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        return {"relation": self.relation, "stored": list(self.stored)}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import Expr, quoted
@@ -49,6 +49,10 @@ class SessionWindows(Unary):
     def detail(self) -> str:
         return self.text
 
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        return {"partition": list(self.partition), "time": self.time}
+
 
 @dataclass(frozen=True)
 class Over(Unary):
@@ -70,6 +74,11 @@ class Over(Unary):
         order = f" order by {', '.join(item.sql for item in self.order)}" if self.order else ""
         closes = ", when closed" if self.closes else ""
         return f"{', '.join(call.text for call in self.calls)}{by}{order}{closes}"
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        order, calls = [item.parts for item in self.order], [call.state_parts for call in self.calls]
+        return {"partition": list(self.partition), "order": order, "calls": calls, "closes": self.closes}
 
     def _item(self, item: Order) -> str:
         """Return an item of ORDER BY; DuckDB adds distances to integers, which must not end at the edge of their type."""
@@ -123,3 +132,7 @@ class CloseSort(Unary):
     @property
     def detail(self) -> str:
         return f"by {', '.join(self.by)}"
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        return {"by": list(self.by)}

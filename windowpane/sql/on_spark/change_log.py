@@ -7,9 +7,8 @@ The change log of a view is what each batch of its query changed, as tasks wrote
 ``_outcome.json``, the progress of the view behind the batch. These rows never pass through the driver, nor the JVM: a task writes
 a file to the folder of the run, and its path is what Spark gets; those of the tasks that Spark counts are moved to the log. (A
 Parquet file that Spark writes costs a batch 0.14 s more.) The folder of a batch appears whole, under a name that is written once:
-Spark may run a batch again after a crash, with the same result, and the first folder stays. (Earlier versions wrote folders
-without an outcome: such a batch was not taken, is run again, and replaced.) The outcome of the last batch that was taken stays,
-since the next one begins with it, beside ``_taken``: a store that does not have this batch is older than the log.
+Spark may run a batch again after a crash, with the same result, and the first folder stays. The outcome of the last batch that
+was taken stays, since the next one begins with it, beside ``_taken``: a store that has not this batch is older than the log.
 
 Changes of tables, and of views whose operators run on the driver, are in the store. The driver writes them, part by part, into
 the folders of the readers, inside the transaction that takes the changes. A crash before its end leaves files that nothing names.
@@ -68,17 +67,11 @@ class ChangeLog:
         draft.mkdir(parents=True)
         for place, file in enumerate(files):
             file.rename(draft / f"part-{place:05}.parquet")
-        self._complete(draft, number, outcome)
-
-    def _complete(self, draft: Path, number: int, outcome: str) -> None:
         (draft / _OUTCOME).write_text(outcome, encoding="utf-8")
-        target = self._batch(number)
-        if target.exists() and not (target / _OUTCOME).exists():
-            shutil.rmtree(target)
         try:
-            draft.rename(target)
+            draft.rename(self._batch(number))
         except OSError:
-            if not (target / _OUTCOME).exists():
+            if not self._batch(number).exists():
                 raise
             shutil.rmtree(draft)
 

@@ -4,8 +4,7 @@ Layout of a file ``<number>.parquet``: one row a part, with its ``relation`` (em
 table: base relations with their watermarks as SQL, or no columns and the tags ``file``, which names a file of changes, ``group``,
 a row group of it, and ``ids``, the name there of each stored column of the relation. The driver reads these files, or tasks
 do, which share the parts of a large change set. The names of the files are metadata of the change set. They are names in the
-folder ``received`` beside the inbox, so that a store may be moved. (In change sets of earlier versions they are whole paths, or
-the table holds changes itself, with the stored columns and the weight.)
+folder ``received`` beside the inbox, so that a store may be moved.
 
 Spark's file source orders files by age. The name and the age of the file of a change set are made of its number, so Spark takes
 change sets in the order of their numbers. A file appears whole, and its name is written once: writing it again changes nothing.
@@ -120,20 +119,10 @@ def receive(batch: pa.Table, folder: Path) -> Received:
 
 
 def opened(part: pa.Table, folder: Path) -> Iterator[pa.Table]:
-    """Yield the changes in the file that a part of a change set names, in a folder, or those in the part itself."""
-    file = tag(part, "file")
-    if file is None:
-        yield part
-        return
-    ids, group = ids_of(part), tag(part, "group")
-    for held in held_in(folder / file, None if group is None else int(group)):
+    """Yield the changes in the file that a part of a change set names, in a folder."""
+    ids = json.loads(str(tag(part, "ids")))
+    for held in held_in(folder / str(tag(part, "file")), int(str(tag(part, "group")))):
         yield pa.table({**{name: held[identity] for name, identity in ids.items()}, WEIGHT: held[WEIGHT]})
-
-
-def ids_of(part: pa.Table) -> dict[str, str]:
-    """Return the names of stored columns in the file that a part of a change set names, or in the part itself."""
-    ids = tag(part, "ids")
-    return {name: name for name in part.column_names if name != WEIGHT} if ids is None else dict(json.loads(ids))
 
 
 def clock_table(clock: Mapping[str, str], *, initial: bool, ages: Mapping[str, int] | None = None) -> pa.Table:
@@ -163,8 +152,7 @@ def newest(clocks: Sequence[pa.Table]) -> pa.Table:
     values: dict[str, str] = {}
     ages: dict[str, int] = {}
     for table in clocks:
-        held = table["age"].to_pylist() if "age" in table.column_names else [0] * table.num_rows
-        for relation, value, age in zip(table["relation"].to_pylist(), table["value"].to_pylist(), held, strict=True):
+        for relation, value, age in zip(*table.to_pydict().values(), strict=True):
             if relation not in ages or age > ages[relation]:
                 values[relation], ages[relation] = value, age
     made = clock_table(values, initial=any(map(is_initial, clocks)), ages=ages)

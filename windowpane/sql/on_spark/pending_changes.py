@@ -1,13 +1,12 @@
 """Changes on their way to views, and how far the query of each view is.
 
 Layout: ``windowpane.mail`` holds the changes that wait: the file of the changes of a relation, by its name in the folder of the
-reader (in stores of earlier versions a whole path), the names of the stored columns there, and, in the column ``letter``, the
-number of the change set that names the file, once this is settled.
+reader, the names of the stored columns there, and the number of the change set that names the file, once this is settled.
 
-``windowpane.streams`` holds for each view: the folder of its inbox and checkpoint; whether its state is spread over Spark; the
-plan that made this state; the last batch that was written; the last change set sent and the last one answered; the change set
-that is due (its number and its watermarks); the watermarks that it was sent; and its progress in the sources that it reads
-itself, before and behind the last batch. ``windowpane.flushes`` holds the number and the watermarks of the last flush,
+``windowpane.streams`` holds for each view: the folder of its inbox and checkpoint; whether its state is spread over Spark, and
+then how (``plan``, a ``ViewPlan`` as JSON); the last batch that was written; the last change set sent and the last one answered;
+the change set that is due (its number and its watermarks); the watermarks that it was sent; and its progress in the sources that
+it reads itself, before and behind the last batch. ``windowpane.flushes`` holds the number and the watermarks of the last flush,
 ``windowpane.identity`` the name that the folder of the checkpoints knows the store by.
 
 Every method is part of a transaction of the store. The files of a change set are settled before it is written, and are removed
@@ -19,20 +18,40 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from uuid import uuid4
 
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.on_spark.change_log import write_shared
-from windowpane.sql.on_spark.change_sets import ChangeFile, ChangeSet, ids_of
-from windowpane.state.compact import from_stream
-
-_COLUMNS = "SELECT 1 FROM information_schema.columns WHERE table_schema = 'windowpane' AND table_name = 'mail'"
+from windowpane.sql.on_spark.change_sets import ChangeFile, ChangeSet
 
 ADOPTED = 1
 """The number of the last change set of a view that was made without Spark: it has its first rows."""
+
+
+@dataclass(frozen=True)
+class ViewPlan:
+    """How the state of a view is spread over Spark, as it was when the view was made.
+
+    Args:
+        is_program: whether the view is one window or OVER program, with a watermark of its own, which gets no change sets.
+        sources: those that its query reads itself.
+        has_groups_below: whether groups of windows are a program below the nodes of SQL.
+    """
+
+    is_program: bool = False
+    sources: tuple[str, ...] = ()
+    has_groups_below: bool = False
+
+    def text(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> ViewPlan:
+        """Return it from JSON."""
+        parts = json.loads(text)
+        return cls(**{**parts, "sources": tuple(parts["sources"])})
 
 
 @dataclass(frozen=True)
@@ -46,7 +65,7 @@ class Stream:
     sent: int
     done: int
     clock: Mapping[str, str]
-    plan: str
+    plan: ViewPlan
     progress: tuple[str | None, str | None]
     due: tuple[int, Mapping[str, str]] | None
 
@@ -99,14 +118,14 @@ class PendingChanges:
 
     # --- streams ---------------------------------------------------------------------------------------
 
-    def open(self, name: str, *, spread: bool, plan: str = "") -> Stream:
+    def open(self, name: str, *, spread: bool, plan: ViewPlan = ViewPlan()) -> Stream:
         """Begin the stream of a new view, or table."""
-        values = [name, _new_folder(name), spread, plan]
+        values = [name, _new_folder(name), spread, plan.text()]
         self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?, NULL, NULL)", values)
         return self.stream(name)
 
-    def open_program(self, name: str, plan: str) -> None:
-        """Begin the stream of a new view that is a program, which reads its source itself: it gets no change sets."""
+    def open_program(self, name: str, plan: ViewPlan) -> None:
+        """Begin the stream of a new view that is a program."""
         self.open(name, spread=True, plan=plan)
         self._storage.run("UPDATE windowpane.streams SET sent = ? WHERE name = ?", [ADOPTED, name])
 
@@ -131,9 +150,8 @@ class PendingChanges:
         query = "SELECT folder, spread, batch, sent, done, clock, plan, progress, due FROM windowpane.streams WHERE name = ?"
         ((folder, spread, batch, sent, done, clock, plan, progress, due),) = self._storage.run(query, [name])
         before, after = (None, None) if progress is None else json.loads(progress)
-        return Stream(
-            name, folder, spread, batch, sent, done, json.loads(clock), plan, (before, after), json.loads(due or "null")
-        )
+        how, watermarks, change_set = ViewPlan.of(plan), json.loads(clock), json.loads(due or "null")
+        return Stream(name, folder, spread, batch, sent, done, watermarks, how, (before, after), change_set)
 
     def folders(self) -> dict[str, set[str]]:
         """Return the folders in use, with the files that wait in each for a change set."""
@@ -148,26 +166,7 @@ class PendingChanges:
     def post(self, name: str, file: ChangeFile, change_set: int | None = None) -> None:
         """Let changes wait for a view, with the next change set or one that is due."""
         values = [name, self.number, file.relation, file.file, change_set, json.dumps(dict(file.ids))]
-        columns = "name, number, relation, file, letter, ids"
-        self._storage.run(f"INSERT INTO windowpane.mail ({columns}) VALUES (?, ?, ?, ?, ?, ?)", values)
-
-    def take_blobs_out(self, file_of: Callable[[str, int], Path]) -> None:
-        """Write changes that a store of an earlier version holds as blobs into files.
-
-        Args:
-            file_of: the file for the row of a view that has a number.
-        """
-        if not self._storage.run(f"{_COLUMNS} AND column_name = 'blob'"):
-            return
-        rows = self._storage.run("SELECT rowid, name, relation, letter, file FROM windowpane.mail WHERE blob IS NOT NULL")
-        for row, name, relation, change_set, file in rows:
-            part = from_stream(self._storage.value(f"SELECT blob FROM windowpane.mail WHERE rowid = {row}"))
-            if file is None:
-                path = file_of(name, row)
-                write_shared([part], [path])
-                file = path.name
-            self.post(name, ChangeFile(relation, file, ids_of(part)), change_set)
-        self._storage.run("DELETE FROM windowpane.mail WHERE blob IS NOT NULL")
+        self._storage.run("INSERT INTO windowpane.mail VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def due_change_set(self, name: str, clock: Mapping[str, str]) -> ChangeSet | None:
         """Return the change set that is due to a view: one with changes, or with watermarks that advanced, to ``clock``."""
@@ -178,18 +177,18 @@ class PendingChanges:
             if not (waits or advanced) and stream.sent:
                 return None
             number, watermarks = max(self.number, stream.sent + 1), dict(clock)
-            self._storage.run("UPDATE windowpane.mail SET letter = ? WHERE name = ?", [number, name])
+            self._storage.run("UPDATE windowpane.mail SET change_set = ? WHERE name = ?", [number, name])
             self._storage.run("UPDATE windowpane.streams SET due = ? WHERE name = ?", [json.dumps([number, watermarks]), name])
         else:
             number, watermarks = stream.due[0], dict(stream.due[1])
-        query = "SELECT relation, file, ids FROM windowpane.mail WHERE name = ? AND letter = ? ORDER BY number, file"
+        query = "SELECT relation, file, ids FROM windowpane.mail WHERE name = ? AND change_set = ? ORDER BY number, file"
         rows = self._storage.run(query, [name, number])
         files = tuple(ChangeFile(relation, file, json.loads(ids)) for relation, file, ids in rows)
         return ChangeSet(number, not stream.sent, files, watermarks)
 
     def sent(self, name: str, change_set: ChangeSet) -> None:
         """Note that a change set lies in the inbox of a view."""
-        self._storage.run("DELETE FROM windowpane.mail WHERE name = ? AND letter = ?", [name, change_set.number])
+        self._storage.run("DELETE FROM windowpane.mail WHERE name = ? AND change_set = ?", [name, change_set.number])
         values = [change_set.number, json.dumps(dict(change_set.clock)), name]
         self._storage.run("UPDATE windowpane.streams SET sent = ?, clock = ?, due = NULL WHERE name = ?", values)
 

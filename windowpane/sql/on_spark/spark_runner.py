@@ -30,11 +30,11 @@ from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, ev
 from windowpane.sql.on_spark.change_sets import ChangeSet, sweep
 from windowpane.sql.on_spark.connect_limits import ConnectLimits
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_replayable, with_connector
-from windowpane.sql.on_spark.pending_changes import PendingChanges
+from windowpane.sql.on_spark.pending_changes import PendingChanges, ViewPlan
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.stages import cut, spread_lines
 from windowpane.sql.on_spark.view_batches import HeldViews, ViewBatches
-from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name, plan_text, scanned
+from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name, scanned
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import CreateSink, CreateTable, CreateView, Delete, Flush, Insert, Query, Statement, Update
 from windowpane.sql.streaming.clock import Watermarks
@@ -94,8 +94,6 @@ class SparkRunner:
                 self._pending.begin_anew(table.relation.name)
         for view in self._catalog.views():
             self._streams.check_plan(view)
-        with self._storage.transaction():
-            self._pending.take_blobs_out(lambda name, row: self._queries.received(name) / f"mail-{row}.parquet")
         self._queries.tidy()
         self._deliveries.take_up()
         self._begin_misplaced_anew()
@@ -346,10 +344,10 @@ class SparkRunner:
         if self._runs_here:
             self._connect.check_running_here()
         if not self._runs_here and isinstance(self._streams.program(node), StreamedPlan):
-            self._pending.open_program(name, self._streams.kept_plan(node))
+            self._pending.open_program(name, self._streams.plan(node))
             return
         self._check_nodes(list(every_node(node)))
-        plan = plan_text(node) if self._runs_here else self._streams.kept_plan(node)
+        plan = ViewPlan() if self._runs_here else self._streams.plan(node)
         self._pending.open(name, spread=not self._runs_here, plan=plan)
         read = sorted(view.reads - self._read_by(node))
         self._connect.check_storing(self._filled(read))

@@ -31,7 +31,7 @@ from windowpane.sql.on_spark.programs.groups_below import GROUPS
 from windowpane.sql.on_spark.programs.query import streamed_groups, watermark_of
 from windowpane.sql.on_spark.rowwise import Rowwise
 from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
-from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Layout, Stages, cut
+from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stages, cut
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.windowing.times import MIN
 
@@ -79,7 +79,7 @@ class Direct:
     groups: StreamedGroups | None = None
 
 
-def spread(node: Node, direct: Direct, change_sets: Any, received: Path, layout: Layout) -> Any:
+def spread(node: Node, direct: Direct, change_sets: Any, received: Path) -> Any:
     """Return the changes that the plan emits for a DataFrame of change sets, as a DataFrame of ``FILES``.
 
     Args:
@@ -87,11 +87,10 @@ def spread(node: Node, direct: Direct, change_sets: Any, received: Path, layout:
         direct: the sources whose rows enter it where they are read.
         change_sets: the streaming DataFrame of change sets.
         received: the folder of the files that they name.
-        layout: how the state of its stages is laid out.
     """
     from windowpane.spark.queries import staged
 
-    plan = cut(node, layout)
+    plan = cut(node)
     has_state = direct.groups is None or not direct.groups.closes  # else each node gets all rows of a window in one batch
     stages = []
     for numbers in plan.together:

@@ -115,7 +115,7 @@ class ViewBatches:
         direct, files = Direct(tables, self._ingest.rows, exchange, plan.groups), self.queries.received(name)
 
         def changes(spark: Any) -> Any:
-            return spread(plan.node, direct, self.queries.change_sets(name, spark), files, plan.layout)
+            return spread(plan.node, direct, self.queries.change_sets(name, spark), files)
 
         self._start(view, exchange, changes)
 

@@ -34,16 +34,6 @@ def folds(node: Node) -> bool:
     return all(fold is not None and (fold.takes_back or node.input.append_only) for fold in node.folds)
 
 
-def has_distinct(node: Node) -> bool:
-    """Whether calls of a node have DISTINCT, and can be folded otherwise."""
-    return isinstance(node, Aggregate) and any(fold is not None and fold.distinct for fold in node.folds)
-
-
-def with_rows_of_distinct(node: Node) -> Node:
-    """Return groups that keep their rows if a call has DISTINCT, as views of earlier versions do."""
-    return replace(node, folds=()) if isinstance(node, Aggregate) and has_distinct(node) else node
-
-
 def state_table(owner: str) -> str:
     """Return the name of the state of a folded node."""
     return f"windowpane_state.{quoted(f'{owner}/folded')}"

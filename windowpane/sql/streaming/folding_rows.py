@@ -28,14 +28,10 @@ class FoldedWithRows(Folded):
     """A GROUP BY with extremes of rows that may be deleted."""
 
     def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock) -> None:
-        """Run ``node`` with state under ``owner``; rows kept there without their groups are folded."""
-        is_new = not storage.has_state(f"{owner}/folded")
+        """Run ``node`` with state under ``owner``."""
         super().__init__(node, storage, owner, clock)
         self._rows = state_table(owner, 0)
         create_state(storage, self._rows, node.input)
-        if is_new:
-            folded = self._batch_sql(self._all_rows())
-            storage.run(f"INSERT INTO {self.tables[0]} SELECT * FROM ({folded}) WHERE {ROWS} > 0")
 
     def _all_rows(self) -> str:
         return f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._rows})"

@@ -75,7 +75,7 @@ class Job:
             return over_operator(node, self._storage, owner, self._clock)
         if isinstance(node, Join):
             return Joined(node, self._storage, owner, self._clock)
-        if isinstance(node, Aggregate) and folds(node) and not self._storage.has_state(f"{owner}/0"):
+        if isinstance(node, Aggregate) and folds(node):
             return Folded(node, self._storage, owner, self._clock)
         if isinstance(node, Aggregate) and folds_with_rows(node):
             return FoldedWithRows(node, self._storage, owner, self._clock)

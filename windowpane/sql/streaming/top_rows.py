@@ -48,8 +48,7 @@ class TopRows:
         self._first = f"QUALIFY {node.place_sql()} <= {node.offset + node.limit}"
         self._had_rows = False
         create_state(storage, self._rows, node.input)
-        if not storage.has_state(f"{owner}/top"):
-            storage.run(f"CREATE TABLE {self._top} AS SELECT * FROM {self._rows} {self._first}")
+        create_state(storage, self._top, node.input)
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the result."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from windowpane.errors import MistakeError, present
 from windowpane.sql.bind.scope import Column
@@ -59,6 +60,12 @@ class OverNodeCall:
     def text(self) -> str:
         """As ``EXPLAIN`` shows it."""
         return f"{self.call_sql} {self.frame}" if self.frame is not None else self.call_sql
+
+    @property
+    def state_parts(self) -> list[Any]:
+        """What state behind it depends on, as JSON has it."""
+        frame = None if self.frame is None else str(self.frame)
+        return [self.function, list(self.arguments), frame, self.offset, self.ignore_nulls, self.distinct, self.filter]
 
     @property
     def call_sql(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
@@ -35,13 +35,6 @@ class Call:
     kind: str
     spark: str
     result: Column
-
-    @property
-    def widened(self) -> Call:
-        """The call with its argument in all digits of Spark, as views have it that were made before sums took fewer."""
-        if self.function != "sum" or not self.spark.startswith("decimal"):
-            return self
-        return replace(self, kind=self.result.type.duckdb, spark=f"decimal(38, {self.result.type.scale})")
 
 
 def engine_calls(groups: Aggregate, bounds: Sequence[str]) -> list[Call]:

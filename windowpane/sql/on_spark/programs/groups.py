@@ -6,7 +6,7 @@ Groups are emitted once their windows are closed, with EMIT ON WINDOW CLOSE, or 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog.entries import TableInfo
@@ -44,11 +44,6 @@ class StreamedGroups(StreamedPlan):
     bounds: tuple[Column | None, Column | None]
     assigner: WindowAssigner
     calls: tuple[Call, ...]
-
-    @property
-    def widened(self) -> StreamedGroups:
-        """The plan with sums in all digits of Spark."""
-        return replace(self, calls=tuple(call.widened for call in self.calls))
 
     @property
     def has_sessions(self) -> bool:

@@ -33,7 +33,6 @@ from windowpane.sql.nodes import (
 from windowpane.sql.on_spark.programs.groups import StreamedGroups, distinguishing_bounds
 from windowpane.sql.on_spark.programs.plan import NotStreamed
 from windowpane.sql.on_spark.programs.streamed import streamed
-from windowpane.sql.on_spark.stages import Layout
 
 GROUPS = "windowpane groups"
 """The relation that the groups of a program are for the nodes above it."""
@@ -46,12 +45,10 @@ class SpreadPlan:
     Args:
         node: what runs on the nodes of SQL.
         groups: the program whose results it reads as ``GROUPS``, or ``None``.
-        layout: how the state of the nodes is laid out.
     """
 
     node: Node
     groups: StreamedGroups | None = None
-    layout: Layout = Layout.NEW
 
     @property
     def lines(self) -> list[str]:

@@ -8,13 +8,11 @@ the way from one stage to the next, as one query of DuckDB.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, TimeWindows, UnionAll, Values
 from windowpane.sql.on_spark.change_sets import CLOCK
-from windowpane.sql.on_spark.stages.layout import Layout
 from windowpane.sql.on_spark.stages.stage import INPUT, STAGE, Flow, Stage, Stages, alone, column_types
 from windowpane.sql.on_spark.stages.together import with_sets
 from windowpane.sql.optimize.conditions import ids_in
@@ -25,12 +23,11 @@ from windowpane.sql.streaming.operators import LINEAR
 _WEIGHTED = f", {quoted(WEIGHT)}"
 
 
-def cut(node: Node, layout: Layout = Layout.NEW) -> Stages:
-    """Return a plan in stages; ``layout`` is that of each."""
+def cut(node: Node) -> Stages:
+    """Return a plan in stages."""
     stages: list[Stage] = []
     result = _flows(node, stages)
-    plan = Stages(tuple(replace(stage, layout=layout) for stage in stages), tuple(result), alone(len(stages)))
-    return with_sets(plan) if layout.is_together else plan
+    return with_sets(Stages(tuple(stages), tuple(result), alone(len(stages))))
 
 
 def _flows(node: Node, stages: list[Stage]) -> list[Flow]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from functools import reduce
 from itertools import cycle
 
@@ -28,58 +27,32 @@ _FACTORS = (2_654_435_761, 2_246_822_519, 3_266_489_917)
 """What numbers are multiplied by, those of the first key, the second, and so on: as in xxHash, primes below 2**32."""
 
 
-class Layout(Enum):
-    """How the state of a view is laid out, by the line that its kept plan has about it."""
-
-    HASHED = ""
-    """Rows lie by a hash of the texts of all keys."""
-
-    BY_VALUE = "Rows by the value of a key\n"
-    """In the order of a time or an integer among the keys, where there is one, and then by that hash: keys of one time, or
-    numbered one after the other, are those that a batch has, and share pages."""
-
-    TOGETHER = "Rows by the value of a key, hashes of numbers, and nodes with equal keys together\n"
-    """The same, but that numbers and times are hashed as numbers, and stages run together."""
-
-    NEW = "Rows by the value of a key, hashes of numbers and of texts, and nodes with equal keys together\n"
-    """The same, but that texts have a hash that is faster than their MD5: what new views have."""
-
-    @property
-    def is_together(self) -> bool:
-        """Whether numbers are hashed as numbers, and stages whose rows stay in their bucket run in one operator."""
-        return self in (Layout.TOGETHER, Layout.NEW)
-
-    @property
-    def text_hash(self) -> str:
-        """The function that hashes a text."""
-        return "windowpane_text_hash" if self is Layout.NEW else "md5_number_lower"
-
-
-def place_sql(keys: Sequence[Column], orders: Sequence[str | None], layout: Layout) -> str:
+def place_sql(keys: Sequence[Column], orders: Sequence[str | None]) -> str:
     """Return the number that says where a row belongs, as SQL: equal keys have equal ones.
+
+    Rows lie in the order of a time or an integer among the keys, where there is one, and then by a hash of all keys: keys of one
+    time, or numbered one after the other, are those that a batch has, and share pages.
 
     Args:
         keys: the columns that it is made of.
         orders: by what type each of these is ordered, see ``orders_of``: by a time lie the rows, or else by an integer.
-        layout: how the state is laid out.
     """
-    hashed = _hash_sql(keys, [order in _WHOLE and layout.is_together for order in orders], layout.text_hash)
+    hashed = _hash_sql(keys, [order in _WHOLE for order in orders])
     leading = next((orders.index(order) for order in _ORDERED if order in orders), None)
-    return hashed if leading is None or layout is Layout.HASHED else _ordered_sql(keys[leading], hashed)
+    return hashed if leading is None else _ordered_sql(keys[leading], hashed)
 
 
-def _hash_sql(keys: Sequence[Column], are_numbers: Sequence[bool], text_hash: str) -> str:
+def _hash_sql(keys: Sequence[Column], are_numbers: Sequence[bool]) -> str:
     """Return a hash of columns as SQL: equal keys have equal hashes, under any version of DuckDB; NULL is a value.
 
     Args:
         keys: the columns.
         are_numbers: for each whether it is hashed as a number, not by its text.
-        text_hash: the function that hashes a text.
     """
     if not keys:
         return "0::UBIGINT"
     texts = [f"coalesce({_hashed_text(key)}, chr(0))" for key, is_number in zip(keys, are_numbers, strict=True) if not is_number]
-    by_text = [f"{text_hash}(concat_ws(chr(31), {', '.join(texts)}))"] if texts else []
+    by_text = [f"windowpane_text_hash(concat_ws(chr(31), {', '.join(texts)}))"] if texts else []
     numbers = [key for key, is_number in zip(keys, are_numbers, strict=True) if is_number]
     if not numbers:
         return by_text[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Node, Over, TopN
-from windowpane.sql.on_spark.stages.layout import Layout, orders_of, place_sql
+from windowpane.sql.on_spark.stages.layout import orders_of, place_sql
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.operators import keys_of
 
@@ -53,14 +53,12 @@ class Stage:
     Args:
         node: the node.
         inputs: for each of its inputs what flows into it.
-        layout: how the state is laid out.
         spread: which of the keys rows are spread by, by their numbers, where the stage runs with others; ``None`` for all.
         orders: by what type each of these is ordered in all stages that run together, see ``orders_of``.
     """
 
     node: Node
     inputs: tuple[tuple[Flow, ...], ...]
-    layout: Layout = Layout.NEW
     spread: tuple[int, ...] | None = None
     orders: tuple[str | None, ...] | None = None
 
@@ -73,11 +71,11 @@ class Stage:
     def place_sql(self, index: int) -> str:
         """Return the number that says where a row of an input belongs, as SQL: equal keys have equal ones."""
         keys = self.keys
-        return place_sql(keys[index], orders_of(*keys) if self.orders is None else self.orders, self.layout)
+        return place_sql(keys[index], orders_of(*keys) if self.orders is None else self.orders)
 
     def place_of(self, keys: Sequence[Column]) -> str:
         """Return the number that says where a row belongs that is kept by other keys than those of an input, as SQL."""
-        return place_sql(keys, orders_of(keys), self.layout)
+        return place_sql(keys, orders_of(keys))
 
     def spread_below(self, flow: Flow, index: int, below: Stage) -> tuple[int, ...] | None:
         """Return by which of its keys, by their numbers, rows of an input are spread as in the stage that they flow from.
