@@ -29,7 +29,7 @@ from windowpane.sql.nodes import Node, compile_plan
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.statements import Delete, Insert, Update
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, apply_to, netted, same
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inserted, netted, same
 from windowpane.sql.values import far_instants
 from windowpane.sql.values.value_text import cell_text
 
@@ -68,7 +68,7 @@ class TableWriter:
     def __init__(self, storage: Storage, clock: Watermarks, query: QueryBinder, text: Text) -> None:
         """Write in the transaction of ``storage``."""
         self._storage, self._clock, self._query, self._text = storage, clock, query, text
-        self.delta = ""
+        self.delta = Delta("")
 
     def returned(self, items: exp.Select, info: TableInfo, *, removed: bool = False) -> BoundQuery:
         """Return a RETURNING clause as a query over the rows that the last change wrote, or removed."""
@@ -133,7 +133,7 @@ class TableWriter:
         fresh = f"SELECT {', '.join(f'n.{quoted(name)}' for name in names)}, 1 AS {weight} FROM {rows} AS n"
         fresh += f" ANTI JOIN {relation.storage} AS s ON {same('s', 'n', relation.key)}"
         changed = f"SELECT {new}, 1 AS {weight} FROM {pairs} UNION ALL SELECT {old}, -1 FROM {pairs}"
-        self.apply(self._storage.temporary(f"{fresh} UNION ALL {changed}"), info)
+        self.apply(Delta(self._storage.temporary(f"{fresh} UNION ALL {changed}")), info)
         return self._written(1)
 
     def _changing(self, rows: str, info: TableInfo, conflict: InsertConflict) -> str:
@@ -248,7 +248,7 @@ class TableWriter:
         count = int(self._storage.run(f"INSERT INTO {relation.storage} ({names}, {quoted(ROW_ID)}) {query}")[0][0])
         self._storage.waiting.number(relation.name, count)
         self.delta = newer_rows(relation, last)
-        self._check_nulls(self.delta, relation)
+        self._check_nulls(self.delta.relation, relation)
         return count
 
     def _all_columns(self, names: tuple[str, ...], info: TableInfo) -> str:
@@ -317,18 +317,19 @@ class TableWriter:
             count = int(self._storage.value(f"SELECT coalesce(max(windowpane_n), 0) FROM {rows}"))
             self._storage.waiting.number(relation.name, count)
             names = f"{names}, {quoted(STAMP)}" if info.keeps_late_rows else names
-            self.delta = Inserts(f"(SELECT {names}, {number}, 1 AS {weight} FROM {rows})")
+            self.delta = Delta.of(f"SELECT {names}, {number}, 1 AS {weight} FROM {rows}", Rows.INSERTED)
             columns = [column.name for column in relation.columns]
             apply_to(self._storage, relation.storage, self.delta, columns, relation.key)
             return
         new = self._storage.temporary(winners(rows, relation, info.conflict))
         if self._storage.is_empty(relation.storage):
-            self.apply(Inserts(f"(SELECT {names}, 1 AS {weight} FROM {new})"), info)
+            self.apply(Delta.of(f"SELECT {names}, 1 AS {weight} FROM {new}", Rows.INSERTED), info)
             return
         old = f"SELECT s.* FROM {relation.storage} AS s SEMI JOIN {new} AS n ON {same('s', 'n', relation.key)}"
-        self.apply(self._storage.temporary(f"SELECT {names}, 1 AS {weight} FROM {new} UNION ALL SELECT *, -1 FROM ({old})"), info)
+        changes = f"SELECT {names}, 1 AS {weight} FROM {new} UNION ALL SELECT *, -1 FROM ({old})"
+        self.apply(Delta(self._storage.temporary(changes)), info)
 
-    def apply(self, delta: str, info: TableInfo) -> None:
+    def apply(self, delta: Delta, info: TableInfo) -> None:
         """Change the rows of a table, and let the changes wait for the next flush."""
         names = [column.name for column in info.relation.columns]
         listed = ", ".join(map(quoted, [*names, WEIGHT]))
@@ -353,7 +354,8 @@ class TableWriter:
         rows = self._storage.temporary(new)
         self._check_nulls(rows, relation)
         weight = quoted(WEIGHT)
-        self.apply(self._storage.temporary(f"SELECT *, 1 AS {weight} FROM {rows} UNION ALL SELECT *, -1 FROM {old}"), info)
+        changes = self._storage.temporary(f"SELECT *, 1 AS {weight} FROM {rows} UNION ALL SELECT *, -1 FROM {old}")
+        self.apply(Delta(changes), info)
         return int(self._storage.value(f"SELECT count(*) FROM {old}"))
 
     def _assignments(self, assignments: Sequence[tuple[str, exp.Expr]], info: TableInfo, binder: ScalarBinder) -> dict[str, str]:
@@ -384,7 +386,7 @@ class TableWriter:
         """Delete rows, and return how many."""
         where = self._where(statement.where, info.relation)
         old = self._storage.temporary(f"SELECT *, -1 AS {quoted(WEIGHT)} FROM {info.relation.storage}{where}")
-        self.apply(old, info)
+        self.apply(Delta(old), info)
         return int(self._storage.value(f"SELECT count(*) FROM {old}"))
 
     def _where(self, tree: exp.Expr | None, relation: Relation) -> str:
@@ -407,26 +409,26 @@ class TableWriter:
         return f" WHERE EXISTS (SELECT 1 FROM ({compile_plan(node)}) AS found WHERE {same_key})"
 
 
-def newer_rows(relation: Relation, number: int) -> Inserts:
+def newer_rows(relation: Relation, number: int) -> Delta:
     """Return the rows of a table behind a number as a batch."""
-    return Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage} WHERE {quoted(ROW_ID)} > {number})")
+    return inserted(f"{relation.storage} WHERE {quoted(ROW_ID)} > {number}")
 
 
-def waiting_changes(storage: Storage, info: TableInfo) -> str | None:
+def waiting_changes(storage: Storage, info: TableInfo) -> Delta | None:
     """Return the changes of a table that wait for the next flush, ``None`` if there are none."""
     relation, waiting = info.relation, storage.waiting
     rows = newer_rows(relation, waiting.flushed(relation.name))
-    new = rows if waiting.has_new_rows(relation.name, rows) else None
-    changes: str | None = None
+    new = rows if waiting.has_new_rows(relation.name, rows.relation) else None
+    changes: Delta | None = None
     if waiting.has_changes(relation.name, info.pending):
         if storage.is_empty(f"{info.pending} WHERE {quoted(WEIGHT)} < 0"):
-            changes = Inserts(info.pending)
+            changes = Delta(info.pending, Rows.INSERTED)
         else:
             changes = netted(storage, f"SELECT * FROM {info.pending}", relation.types)
     if new is None or changes is None:
         return new or changes
     names = ", ".join(quoted(name) for name in [*(column.name for column in relation.columns), WEIGHT])
-    return Netted(f"(SELECT {names} FROM {changes} UNION ALL SELECT {names} FROM {new})")
+    return Delta.of(f"SELECT {names} FROM {changes} UNION ALL SELECT {names} FROM {new}", Rows.NETTED)
 
 
 def _first_scan(node: Node) -> Node:

@@ -13,7 +13,7 @@ from windowpane.errors import WindowpaneError
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.streaming.deltas import WEIGHT, netted
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, netted
 
 
 def in_one_line(failure: Exception) -> str:
@@ -46,14 +46,14 @@ class StaleViews:
         self._storage.run("INSERT INTO windowpane.stale VALUES (?, ?)", [view, reason])
         self.forget()
 
-    def hold(self, view: str, changes: Mapping[str, str]) -> None:
+    def hold(self, view: str, changes: Mapping[str, Delta]) -> None:
         """Let changes wait for a stale view, by relation."""
         for relation, delta in changes.items():
             table = _table(view, relation)
             self._storage.run(f"CREATE TABLE IF NOT EXISTS {table} AS SELECT * FROM {delta} LIMIT 0")
             self._storage.run(f"INSERT INTO {table} BY NAME SELECT * FROM {delta}")
 
-    def taken(self, view: str, relations: Mapping[str, Relation]) -> dict[str, str]:
+    def taken(self, view: str, relations: Mapping[str, Relation]) -> dict[str, Delta]:
         """Remove the changes that wait for a view, and return them, netted, by relation; ``relations`` are all that it reads."""
         waiting = {}
         for name, relation in relations.items():

@@ -33,6 +33,7 @@ from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
 from windowpane.sql.on_spark.rowwise import task_storage, typed, typed_items
 from windowpane.sql.on_spark.stages import HASH, INPUT, Stage, column_types
 from windowpane.sql.streaming.clock import FixedClock
+from windowpane.sql.streaming.deltas import Delta
 from windowpane.sql.streaming.distinct_values import Placing
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.freeing import closing_columns
@@ -48,7 +49,7 @@ CLOCK_OUTPUT = MAIN + 1
 
 _OWNER = "stage"
 
-Deltas = list[str | None]
+Deltas = list[Delta | None]
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class NodeEngine:
         watermarks = [(CLOCK_OUTPUT, batch.clock)] if batch.bucket == 0 else []
         if batch.bucket and not stages[-1].keys[0]:
             return BucketOutput()
-        emitted: dict[int, str | None] = {}
+        emitted: dict[int, Delta | None] = {}
         with self._storage.transaction():
             tables = iter(batch.tables)
             for place, (number, stage) in enumerate(self._stages.items()):
@@ -113,26 +114,26 @@ class NodeEngine:
         return BucketOutput([*results, *watermarks])
 
     def _arrived(
-        self, stage: Stage, tables: Sequence[list[pa.Table]], emitted: Mapping[int, str | None], clock: pa.Table
+        self, stage: Stage, tables: Sequence[list[pa.Table]], emitted: Mapping[int, Delta | None], clock: pa.Table
     ) -> _Arrived:
         """Return what a stage gets: tables for each of its inputs, and what stages before it have emitted."""
         places = [_hashes(table) for arriving in tables for table in arriving]
         deltas: Deltas = []
         for index, source in enumerate(stage.node.inputs):
             kinds = column_types(source.columns)
-            delta = typed(self._storage, tables[index], kinds) if tables[index] else None
+            rows = typed(self._storage, tables[index], kinds) if tables[index] else None
             for flow in stage.inputs[index]:
                 if flow.stage is not None and (changes := emitted.get(flow.stage)) is not None:
-                    if delta is not None:
+                    if rows is not None:
                         raise MistakeError("what flows from such a stage is all that flows into the input")
                     given = f"SELECT {typed_items(flow.columns)} FROM {changes}"
-                    delta = self._storage.temporary(f"WITH {INPUT} AS ({given}) SELECT {typed_items(kinds)} FROM ({flow.sql})")
-                    placed = self._storage.arrow(f"SELECT DISTINCT {stage.place_sql(index)} AS {HASH} FROM {delta}")
+                    rows = self._storage.temporary(f"WITH {INPUT} AS ({given}) SELECT {typed_items(kinds)} FROM ({flow.sql})")
+                    placed = self._storage.arrow(f"SELECT DISTINCT {stage.place_sql(index)} AS {HASH} FROM {rows}")
                     places.append(_hashes(placed))
-            deltas.append(delta)
+            deltas.append(None if rows is None else Delta(rows))
         return _Arrived(deltas, np.unique(np.concatenate(places)) if places else np.empty(0, np.uint64), clock)
 
-    def _run_node(self, stage: Stage, store: _BucketBlobs, arrived: _Arrived) -> str | None:
+    def _run_node(self, stage: Stage, store: _BucketBlobs, arrived: _Arrived) -> Delta | None:
         if isinstance(stage.node, Over) and not runs_keyed(stage.node, self._storage):
             operator = over_on_blobs(stage.node, self._storage, store)
             return operator.run(arrived.deltas, initial=is_initial(arrived.clock))
@@ -161,7 +162,7 @@ class PagedNode:
     def _groups_that_close(self) -> tuple[str, ...]:
         return closing_columns(self._node)[:1] if isinstance(self._node, Aggregate) else ()
 
-    def run(self, arrived: _Arrived) -> str | None:
+    def run(self, arrived: _Arrived) -> Delta | None:
         """Return the changes of the result."""
         clock = FixedClock(clock_of(arrived.clock))
         operator = self._operator(clock)
@@ -189,7 +190,7 @@ class PagedNode:
         due = [] if limit is None else pages.due(limit)
         return _PageSet(pages, due, sorted({*pages.locate(hashes).tolist(), *due}))
 
-    def _touched_values(self, operator: Folded, batch: str | None) -> list[Unsigned]:
+    def _touched_values(self, operator: Folded, batch: Delta | None) -> list[Unsigned]:
         """Return where the distinct values of a batch lie, of each argument."""
         counted = [] if batch is None else operator.count_values(batch)
         return [self._places_in(values) for values in counted] or [np.empty(0, np.uint64)] * len(operator.values)

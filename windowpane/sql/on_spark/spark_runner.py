@@ -38,9 +38,10 @@ from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name, scanne
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import CreateSink, CreateTable, CreateView, Delete, Flush, Insert, Query, Statement, Update
 from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.deltas import Delta, inserted
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.upkeep.deliveries import Deliveries
-from windowpane.sql.upkeep.stored_changes import StoredChanges, whole
+from windowpane.sql.upkeep.stored_changes import StoredChanges
 
 T = TypeVar("T")
 
@@ -313,7 +314,7 @@ class SparkRunner:
         self._changes.end_of_tables()
         self._is_due = True
 
-    def _post_held(self, view: ViewInfo, changes: Mapping[str, str], number: int) -> None:
+    def _post_held(self, view: ViewInfo, changes: Mapping[str, Delta], number: int) -> None:
         """Post to a view that failed without Spark what it missed, with the changes of a flush: they may mend it."""
         name = view.relation.name
         self._stale.hold(name, {source: changes[source] for source in view.reads if source in changes})
@@ -353,7 +354,9 @@ class SparkRunner:
         self._connect.check_storing(self._filled(read))
         for place, source in enumerate(read):
             self.bring(source)
-            self._batches.post(source, whole(self._catalog.relation(source)), [name], f"{self._pending.number}-{place}")
+            self._batches.post(
+                source, inserted(self._catalog.relation(source).storage), [name], f"{self._pending.number}-{place}"
+            )
 
     def _read_by(self, node: Node) -> frozenset[str]:
         """Return the sources that a new view would read itself."""

@@ -33,7 +33,7 @@ from windowpane.sql.on_spark.spread_plan import Direct, spread
 from windowpane.sql.on_spark.stages import column_types
 from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
 from windowpane.sql.windows.time_functions import instant_sql
@@ -76,11 +76,11 @@ class ViewBatches:
         self.has_posted = False  # whether files were written since the last round, whose names may be rolled back
         self._taking: dict[str, threading.Lock] = {}
 
-    def post(self, source: str, delta: str, readers: Sequence[str], file: str) -> None:
+    def post(self, source: str, delta: Delta, readers: Sequence[str], file: str) -> None:
         """Write changes in the store to a file for the views that read them."""
         self.has_posted = True
         paths = [self.queries.received(reader) / f"{file}.parquet" for reader in readers]
-        if paths and write_shared(self._storage.pieces(delta, PART_ROWS, PART_BYTES), paths):
+        if paths and write_shared(self._storage.pieces(delta.relation, PART_ROWS, PART_BYTES), paths):
             ids = {column.name: column.name for column in self._catalog.relation(source).columns}
             for reader, path in zip(readers, paths, strict=True):
                 self._pending.post(reader, ChangeFile(source, path.name, ids))
@@ -238,14 +238,14 @@ class ViewBatches:
         write_by_tasks(batch, ToStaging(view_tables.url, staging, dict(view.ids)))
         return staging
 
-    def _computed(self, view: ViewInfo, change_set: Received) -> str | None:
+    def _computed(self, view: ViewInfo, change_set: Received) -> Delta | None:
         """Run the operators of a view on a change set, here on the driver."""
         changes = {name: self._storage.temporary_of(tables) for name, tables in change_set.changes.items()}
-        changed = {name: rows for name, rows in changes.items() if rows is not None}
+        changed = {name: Delta(rows) for name, rows in changes.items() if rows is not None}
         with self._clock.at(change_set.clock), self._storage.trying() if view.job.tries else nullcontext():
             return self._changes.keep(view, view.job.run(changed, initial=change_set.initial))
 
-    def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True) -> str | None:
+    def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True) -> Delta | None:
         """Return the results of the operators of a view, spread over Spark, in stored names; tables are read one at a time.
 
         Args:
@@ -254,9 +254,9 @@ class ViewBatches:
             is_kept: whether the store holds the rows of the view.
         """
         kinds = dict(column_types(view.job.node.columns))
-        delta = typed(self._storage, changes, [(identity, kinds[identity]) for identity in view.ids.values()], list(view.ids))
-        if delta is not None and not self._storage.run(f"SELECT 1 FROM {delta} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1"):
-            delta = Inserts(delta)
-        if is_kept:
-            return self._changes.keep_stored(view, delta)
-        return None if delta is None else self._changes.settled(view, delta)
+        rows = typed(self._storage, changes, [(identity, kinds[identity]) for identity in view.ids.values()], list(view.ids))
+        if rows is None:
+            return None
+        has_others = self._storage.run(f"SELECT 1 FROM {rows} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1")
+        delta = Delta(rows, Rows.ANY if has_others else Rows.INSERTED)
+        return self._changes.keep_stored(view, delta) if is_kept else self._changes.settled(view, delta)

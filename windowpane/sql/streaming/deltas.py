@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -46,39 +48,72 @@ def distinct_items(alias: str, names: Sequence[str]) -> str:
     return ", ".join(f"{alias}.{quoted(name)}" for name in names) or "1 AS windowpane_one"
 
 
-class Inserts(str):
-    """A batch of inserted rows only. Rows have keys, so it has none of them twice: no rows cancel, and none are deleted."""
+class Rows(IntEnum):
+    """What is known of the rows of a batch; each says more than the one before."""
 
-    __slots__ = ()
+    ANY = 0
+    """A row may be inserted and deleted, and more than once."""
 
+    NETTED = 1
+    """Every row counts once, as inserted or as deleted."""
 
-class Netted(str):
-    """A batch in which every row counts once, as inserted or as deleted."""
-
-    __slots__ = ()
-
-
-def like(query: str, *deltas: str | None) -> str:
-    """Return a query that keeps rows of batches as they are, with the mark that all of them have."""
-    given = [delta for delta in deltas if delta is not None]
-    if all(isinstance(delta, Inserts) for delta in given):
-        return Inserts(query)
-    return Netted(query) if len(given) == 1 and isinstance(given[0], Netted) else query
+    INSERTED = 2
+    """They are inserted only. Rows have keys, so none is there twice: no rows cancel, and none are deleted."""
 
 
-def kept(storage: Storage, delta: str) -> str | None:
-    """Return a batch that can be read many times, ``None`` if it is empty; one that is a query runs now."""
-    if delta.startswith("("):
-        delta = like(storage.temporary(f"SELECT * FROM {delta}"), delta)
-    return None if storage.is_empty(delta) else delta
+@dataclass(frozen=True)
+class Delta:
+    """A changelog batch: rows with their weights, as a relation.
+
+    Args:
+        relation: its name, or a query in parentheses, as FROM has it.
+        rows: what is known of its rows.
+        is_query: whether it is a query, which runs wherever it is read.
+    """
+
+    relation: str
+    rows: Rows = Rows.ANY
+    is_query: bool = False
+
+    @classmethod
+    def of(cls, query: str, rows: Rows = Rows.ANY) -> Delta:
+        """Return the result of a query as a batch."""
+        return cls(f"({query})", rows, is_query=True)
+
+    def __str__(self) -> str:
+        return self.relation
+
+    @property
+    def inserts(self) -> bool:
+        """Whether its rows are inserted only."""
+        return self.rows is Rows.INSERTED
+
+    def run(self, storage: Storage) -> Delta:
+        """Return it as a relation that can be read many times: one that is a query runs now."""
+        return Delta(storage.temporary(f"SELECT * FROM {self}"), self.rows) if self.is_query else self
+
+    def through(self, query: str) -> Delta:
+        """Return the result of a query that keeps its rows as they are."""
+        return Delta.of(query, self.rows)
 
 
-def settled(storage: Storage, delta: str, columns: Types) -> str | None:
+def kept(storage: Storage, delta: Delta) -> Delta | None:
+    """Return a batch that can be read many times, ``None`` if it is empty."""
+    delta = delta.run(storage)
+    return None if storage.is_empty(delta.relation) else delta
+
+
+def settled(storage: Storage, delta: Delta, columns: Types) -> Delta | None:
     """Return a batch in which every row counts once, ``None`` if no change remains; a batch that is so already stays as it is."""
-    return delta if isinstance(delta, Inserts | Netted) else netted(storage, f"SELECT * FROM {delta}", columns)
+    return netted(storage, f"SELECT * FROM {delta}", columns) if delta.rows is Rows.ANY else delta
 
 
-def netted(storage: Storage, query: str, columns: Types) -> str | None:
+def inserted(relation: str) -> Delta:
+    """Return the rows of a relation as a batch that inserts them."""
+    return Delta.of(f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation}", Rows.INSERTED)
+
+
+def netted(storage: Storage, query: str, columns: Types) -> Delta | None:
     """Return the changes of a query as a batch in which every row counts once, ``None`` if no change remains.
 
     Rows that are the same as written cancel, see ``written``.
@@ -89,23 +124,23 @@ def netted(storage: Storage, query: str, columns: Types) -> str | None:
     by = f"GROUP BY {', '.join([names, *spellings])} " if names else ""
     items = f"{names}, " if names else ""
     name = storage.temporary(f"SELECT {items}sum({weight})::INTEGER AS {weight} FROM ({query}) {by}HAVING sum({weight}) <> 0")
-    return None if storage.is_empty(name) else Netted(name)
+    return None if storage.is_empty(name) else Delta(name, Rows.NETTED)
 
 
-def difference(storage: Storage, old: str | None, new: str, columns: Types) -> str | None:
+def difference(storage: Storage, old: str | None, new: str, columns: Types) -> Delta | None:
     """Return the batch that turns the result of one query into that of another."""
     if old is None or storage.is_empty(old):
-        return kept(storage, Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {new})"))
+        return kept(storage, inserted(new))
     names = ", ".join(map(quoted, columns))
     items = f"{names}, " if names else ""
     parts = [f"SELECT {items}1 AS {quoted(WEIGHT)} FROM {new}", f"SELECT {items}-1 AS {quoted(WEIGHT)} FROM {old}"]
     return netted(storage, " UNION ALL ".join(parts), columns)
 
 
-def apply_to(storage: Storage, table: str, delta: str, columns: Sequence[str], key: Sequence[str]) -> None:
+def apply_to(storage: Storage, table: str, delta: Delta, columns: Sequence[str], key: Sequence[str]) -> None:
     """Change a stored relation by a netted batch; deleted rows are found by key."""
     weight, names = quoted(WEIGHT), ", ".join(map(quoted, columns))
-    if isinstance(delta, Inserts):
+    if delta.inserts:
         storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {delta}")
         return
     storage.run(f"DELETE FROM {table} AS s USING {delta} AS d WHERE d.{weight} < 0 AND {same('s', 'd', key)}")

@@ -18,7 +18,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, Fold, Node
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, differing, like, same
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, differing, same
 from windowpane.sql.streaming.distinct_values import VALUE, DistinctValues, Placing
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas
@@ -74,28 +74,26 @@ class Folded:
         """The state of calls with DISTINCT; its tables are behind that of the groups."""
         return list(self._values_of.values())
 
-    def count_values(self, batch: str) -> list[str]:
+    def count_values(self, batch: Delta | str) -> list[str]:
         """Return the values of a batch, of each argument of calls with DISTINCT, counted; the next ``run`` is of this batch."""
-        self._counted = [values.counted(batch) for values in self.values]
+        self._counted = [values.counted(str(batch)) for values in self.values]
         return self._counted
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the groups that a batch touches."""
         changes = None
         if deltas[0] is not None or (initial and not self._node.groups):
             batch = deltas[0] or self._nothing()
-            if self._values_of and batch.startswith("("):
-                batch = like(self._storage.temporary(f"SELECT * FROM {batch}"), batch)
-            changes = self._taken(batch, initial)
+            changes = self._taken(batch.run(self._storage) if self._values_of else batch, initial)
         for table in self.tables:
             free(self._node, self._storage, self._clock, [table])
         return changes
 
-    def _nothing(self) -> str:
+    def _nothing(self) -> Delta:
         items = ", ".join(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in self._node.input.columns)
-        return self._storage.temporary(f"SELECT {items}, 0 AS {quoted(WEIGHT)} LIMIT 0")
+        return Delta(self._storage.temporary(f"SELECT {items}, 0 AS {quoted(WEIGHT)} LIMIT 0"))
 
-    def _taken(self, batch: str, initial: bool) -> str | None:
+    def _taken(self, batch: Delta, initial: bool) -> Delta | None:
         state, groups = self.tables[0], self._node.groups
         self._had_rows = self._had_rows or not self._storage.is_empty(state)
         if initial or (groups and not self._had_rows):
@@ -103,16 +101,16 @@ class Folded:
             columns = ", ".join(map(quoted, self.state_columns[0]))
             self._storage.run(f"INSERT INTO {state} SELECT {columns} FROM {folded} WHERE {ROWS} > 0")
             there = f" WHERE {ROWS} > 0" if groups else ""
-            return Inserts(f"(SELECT {self._row('', 1)} FROM {folded}{there})")
+            return Delta.of(f"SELECT {self._row('', 1)} FROM {folded}{there}", Rows.INSERTED)
         return self._replaced(self._storage.temporary(self._merged_sql(f"({self._batch_sql(batch)})")))
 
-    def _replaced(self, merged: str) -> str:
+    def _replaced(self, merged: str) -> Delta:
         """Replace the stored groups by the merged ones, and return the changes of the result."""
         state, groups = self.tables[0], self._node.groups
         self._storage.run(f"DELETE FROM {state} AS s USING {merged} AS b WHERE {same('s', 'b', groups)}")
         columns = ", ".join(map(quoted, self.state_columns[0]))
         self._storage.run(f"INSERT INTO {state} SELECT {columns} FROM {merged} WHERE {ROWS} > 0")
-        return Netted(f"({self._changed_sql(merged)})")
+        return Delta.of(self._changed_sql(merged), Rows.NETTED)
 
     def _changed_sql(self, merged: str) -> str:
         """Return the rows of the result that a batch changed, as they were and as they are; without GROUP BY there is one."""
@@ -141,7 +139,7 @@ class Folded:
         items = [value if value == quoted(column.id) else f"{value} AS {quoted(column.id)}" for value, column in values]
         return ", ".join([*items, f"{weight} AS {quoted(WEIGHT)}"])
 
-    def _batch_sql(self, batch: str) -> str:
+    def _batch_sql(self, batch: Delta | str) -> str:
         """Return the groups of a batch; what calls with DISTINCT add to them is merged into their state at once."""
         items = [*self._node.shown_groups, f"coalesce(sum({quoted(WEIGHT)}), 0)::BIGINT AS {ROWS}"]
         for index, fold in enumerate(self._folds):
@@ -150,7 +148,7 @@ class Folded:
         folded = f"SELECT {', '.join(items)} FROM {batch}{by}"
         return self._with_distinct(folded, batch) if self._values_of else folded
 
-    def _with_distinct(self, folded: str, batch: str) -> str:
+    def _with_distinct(self, folded: str, batch: Delta | str) -> str:
         """Return the groups of a batch with what calls with DISTINCT add to them."""
         items, joined = ["b.*"], f"({folded}) AS b"
         counted, self._counted = self._counted or self.count_values(batch), None

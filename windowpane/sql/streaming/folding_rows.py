@@ -10,7 +10,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, Node
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, distinct_items, kept, same, settled, types_of
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, apply_to, distinct_items, kept, same, settled, types_of
 from windowpane.sql.streaming.folding import ROWS, Folded
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
@@ -36,20 +36,20 @@ class FoldedWithRows(Folded):
     def _all_rows(self) -> str:
         return f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._rows})"
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the groups that a batch touches."""
         changes = super().run(deltas, initial=initial)
         free(self._node, self._storage, self._clock, [self._rows])
         return changes
 
-    def _taken(self, batch: str, initial: bool) -> str | None:
+    def _taken(self, batch: Delta, initial: bool) -> Delta | None:
         names, key = [column.id for column in self._node.input.columns], self._node.input.key
         counted = settled(self._storage, batch, types_of(self._node.input.columns))
         self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
         if initial or not self._had_rows:
             if counted is not None:
                 apply_to(self._storage, self._rows, counted, names, key)
-            return super()._taken(self._all_rows(), initial)
+            return super()._taken(Delta(self._all_rows()), initial)
         counted = None if counted is None else kept(self._storage, counted)
         if counted is None:
             return None
@@ -62,10 +62,10 @@ class FoldedWithRows(Folded):
             parts.append(self._others_sql(counted, reopened))
         return self._replaced(self._storage.temporary(" UNION ALL ".join(parts)))
 
-    def _reopened(self, batch: str) -> str | None:
+    def _reopened(self, batch: Delta) -> str | None:
         """Return the groups that lose a row with an extreme of theirs, ``None`` if none does."""
         extremes = {index: fold for index, fold in enumerate(self._folds) if fold.combined is not None}
-        if isinstance(batch, Inserts) or not extremes:
+        if batch.inserts or not extremes:
             return None
         values = [
             f"CASE WHEN {fold.condition or 'TRUE'} THEN CAST({fold.argument} AS {fold.kept}) END AS v{index}"
@@ -79,7 +79,7 @@ class FoldedWithRows(Folded):
         found = self._storage.temporary(query)
         return None if self._storage.is_empty(found) else found
 
-    def _others_sql(self, batch: str, reopened: str) -> str:
+    def _others_sql(self, batch: Delta, reopened: str) -> str:
         """Return the other groups of a batch, merged with their state."""
         rest = f"(SELECT b.* FROM {batch} AS b ANTI JOIN {reopened} AS t ON {same('b', 't', self._node.groups)})"
         return self._merged_sql(f"({self._batch_sql(rest)})")

@@ -9,7 +9,7 @@ from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried
 from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Node, Over, Scan, TemporalFilter, TopN, Values
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import kept
+from windowpane.sql.streaming.deltas import Delta, kept
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.folding_rows import FoldedWithRows, folds_with_rows
 from windowpane.sql.streaming.joining import Joined
@@ -88,12 +88,12 @@ class Job:
         """The relations it reads."""
         return _relations(self.node)
 
-    def run(self, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
+    def run(self, changes: Mapping[str, Delta], *, initial: bool = False) -> Delta | None:
         """Return the changes of the view, given those of the relations it reads, by name; some may cancel others."""
         self.has_bad_values = False
         return self._run(self.node, changes, initial)
 
-    def _run(self, node: Node, changes: Mapping[str, str], initial: bool) -> str | None:
+    def _run(self, node: Node, changes: Mapping[str, Delta], initial: bool) -> Delta | None:
         if isinstance(node, Scan):
             inputs = [changes.get(node.relation)]
         else:
@@ -102,7 +102,7 @@ class Job:
             inputs = [None if delta is None else kept(self._storage, delta) for delta in inputs]
             for delta in inputs:
                 if delta is not None:
-                    self.has_bad_values |= self._bad_values.note_batch(self._name, node, delta)
+                    self.has_bad_values |= self._bad_values.note_batch(self._name, node, delta.relation)
         return self._operators[id(node)].run(inputs, initial=initial)
 
     def forget(self) -> None:

@@ -22,14 +22,14 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Join
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, same, settled, types_of
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inserted, kept, same, settled, types_of
 from windowpane.sql.streaming.freeing import free, frees_rows
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 
 _WATCHED = {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 """The sides of each kind of join whose rows without partner matter."""
 
-Batches = Sequence[str | None]
+Batches = Sequence[Delta | None]
 
 
 class Joined:
@@ -44,13 +44,13 @@ class Joined:
             create_state(storage, table, source)
         self._had_rows = False
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the result; a row may be inserted and deleted in one batch."""
         changes = self._taken(deltas, initial)
         free(self._node, self._storage, self._clock, self.tables, whole=self._whole)
         return changes
 
-    def _taken(self, deltas: Deltas, initial: bool) -> str | None:
+    def _taken(self, deltas: Deltas, initial: bool) -> Delta | None:
         batches = [
             None if delta is None else settled(self._storage, delta, types_of(source.columns))
             for delta, source in zip(deltas, self._node.inputs, strict=True)
@@ -65,29 +65,28 @@ class Joined:
             return None
         return self._changed(batches)
 
-    def _filled(self, batches: Batches) -> str | None:
+    def _filled(self, batches: Batches) -> Delta | None:
         """Return the result of the first batch, which is all of the state."""
         for index in range(2):
             self._take(batches, index)
-        joined = Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql(*self.tables)}))")
+        joined = inserted(f"({self._node.sql(*self.tables)})")
         is_read_in_time = self._whole and not frees_rows(self._node, self._clock)
         return joined if is_read_in_time else kept(self._storage, joined)
 
-    def _met(self, batches: Batches) -> str | None:
+    def _met(self, batches: Batches) -> Delta | None:
         """Return the rows of the left side with their partners on the right side, whose own rows are taken first."""
         self._take(batches, 1)
         if batches[0] is None:
             return None
         rows = f"(SELECT {', '.join(map(quoted, self.state_columns[0]))} FROM {batches[0]})"
-        met = f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql(rows, self.tables[1])}))"
-        return kept(self._storage, Inserts(met))
+        return kept(self._storage, inserted(f"({self._node.sql(rows, self.tables[1])})"))
 
     def _take(self, batches: Batches, index: int) -> None:
         batch = batches[index]
         if batch is not None:
             apply_to(self._storage, self.tables[index], batch, self.state_columns[index], self._node.inputs[index].key)
 
-    def _changed(self, batches: Batches) -> str | None:
+    def _changed(self, batches: Batches) -> Delta | None:
         sides = [_Side(self._node, index, self.tables, self._storage) for index in _WATCHED.get(self._node.kind, ())]
         parts = self._pairs(batches[0], self.tables[1], "l")
         for side in sides:
@@ -100,17 +99,17 @@ class Joined:
         rows = [part for part in parts if not self._storage.is_empty(part)]
         if not rows:
             return None
-        query = f"({' UNION ALL '.join(f'SELECT * FROM {part}' for part in rows)})"
-        return Inserts(query) if self._only_inserts(batches) else query
+        query = " UNION ALL ".join(f"SELECT * FROM {part}" for part in rows)
+        return Delta.of(query, Rows.INSERTED if self._only_inserts(batches) else Rows.ANY)
 
     def _only_inserts(self, batches: Batches) -> bool:
         """Whether rows of the result are only inserted: a row may delete the result that its partner had without it."""
-        if not all(batch is None or isinstance(batch, Inserts) for batch in batches):
+        if not all(batch is None or batch.inserts for batch in batches):
             return False
         gives_way = {0: self._node.kind in ("right", "full"), 1: self._node.kind in ("left", "full", "anti")}
         return not any(batches[index] is not None and gives_way[index] for index in range(2))
 
-    def _pairs(self, left: str | None, right: str | None, weighted: str) -> list[str]:
+    def _pairs(self, left: Delta | str | None, right: Delta | str | None, weighted: str) -> list[str]:
         """Return the pairs of two relations, of which the one named ``weighted`` has weights."""
         node = self._node
         if left is None or right is None or node.kind in ("semi", "anti"):
@@ -145,7 +144,7 @@ class _Side:
         own, other = batches[self.index], batches[1 - self.index]
         if other is not None:
             self._staying = self._touched(own, other)
-        if own is None or isinstance(own, Inserts):
+        if own is None or own.inserts:
             return []
         return [self._given(self._where(own, "<"), "-1")]
 
@@ -159,11 +158,11 @@ class _Side:
             parts.append(self._turned(self._staying))
         return parts
 
-    def _touched(self, own: str | None, other: str) -> str | None:
+    def _touched(self, own: Delta | None, other: Delta) -> str | None:
         """Return the rows that do not change themselves and match a change of the other side, and whether they are alone."""
         key = self.node.inputs[self.index].key
         rows = f"(SELECT s.* FROM {self.tables[self.index]} AS s SEMI JOIN {other} AS o ON {self._condition('s', 'o')})"
-        if own is not None and not isinstance(own, Inserts):
+        if own is not None and not own.inserts:
             rows = f"(SELECT s.* FROM {rows} AS s ANTI JOIN {self._where(own, '<')} AS d ON {same('s', 'd', key)})"
         found = self.storage.temporary(f"SELECT * FROM {rows}")
         if self.storage.is_empty(found):
@@ -196,7 +195,7 @@ class _Side:
     def _condition(self, own: str, other: str) -> str:
         return self.node.condition_of(*((own, other) if self.index == 0 else (other, own)))
 
-    def _where(self, batch: str, sign: str) -> str:
+    def _where(self, batch: Delta, sign: str) -> str:
         names = ", ".join(quoted(column.id) for column in self.node.inputs[self.index].columns)
         return f"(SELECT {names} FROM {batch} WHERE {quoted(WEIGHT)} {sign} 0)"
 

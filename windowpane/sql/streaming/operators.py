@@ -31,16 +31,16 @@ from windowpane.sql.nodes import (
     Unnest,
 )
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, apply_to, difference, kept, like, same, settled, types_of
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, difference, inserted, kept, same, settled, types_of
 from windowpane.sql.streaming.freeing import free
 
-Deltas = Sequence[str | None]
+Deltas = Sequence[Delta | None]
 
 
 class Operator(Protocol):
     """One node of a plan at work."""
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the result, given those of the inputs; ``initial`` for the first batch of all."""
 
     def forget(self) -> None:
@@ -62,21 +62,21 @@ class Linear:
         self._is_second_filter = isinstance(node, FILTERING) and any(map(_is_filtered, node.inputs))
         self._keeps_rows_apart = _keeps_rows_apart(node)
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the result of the node on the batch."""
         if self._is_second_filter:
             deltas = [None if delta is None else kept(self._storage, delta) for delta in deltas]
         weight = f", {quoted(WEIGHT)}"
         if isinstance(self._node, UnionAll):
-            parts = [self._node.branch_sql(index, delta, weight) for index, delta in enumerate(deltas) if delta is not None]
+            parts = [
+                self._node.branch_sql(index, delta.relation, weight) for index, delta in enumerate(deltas) if delta is not None
+            ]
         else:
-            parts = [self._node.sql(delta, extra=weight) for delta in deltas if delta is not None]
+            parts = [self._node.sql(delta.relation, extra=weight) for delta in deltas if delta is not None]
         if not parts:
             return None
-        query = f"({' UNION ALL '.join(parts)})"
-        if all(delta is None or isinstance(delta, Inserts) for delta in deltas):
-            return Inserts(query)
-        return Netted(query) if self._keeps_rows_apart and isinstance(deltas[0], Netted) else query
+        known = min(delta.rows for delta in deltas if delta is not None)
+        return Delta.of(" UNION ALL ".join(parts), Rows.ANY if known is Rows.NETTED and not self._keeps_rows_apart else known)
 
     def forget(self) -> None:
         """Nothing is cached."""
@@ -92,11 +92,9 @@ class Constant:
         """Run ``node``."""
         self._node, self._storage = node, storage
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the rows, the first time."""
-        if not initial:
-            return None
-        return Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql()}))")
+        return inserted(f"({self._node.sql()})") if initial else None
 
     def forget(self) -> None:
         """Nothing is cached."""
@@ -134,7 +132,7 @@ class Keyed:
             create_state(storage, table, source)
         self._had_rows = False
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the touched keys."""
         batches = [
             None if delta is None else settled(self._storage, delta, types_of(source.columns))
@@ -163,7 +161,7 @@ class Keyed:
         self._had_rows = self._had_rows or not all(self._storage.is_empty(table) for table in self.tables)
         return not self._had_rows
 
-    def _filled(self, batches: Sequence[str | None]) -> str | None:
+    def _filled(self, batches: Deltas) -> Delta | None:
         """Return the result of the first batch, which is all of the state."""
         self._take(batches)
         changes = difference(self._storage, None, f"({self._node.sql(*self.tables)})", {})
@@ -171,7 +169,7 @@ class Keyed:
         self._free()
         return changes
 
-    def _take(self, batches: Sequence[str | None]) -> None:
+    def _take(self, batches: Deltas) -> None:
         for table, batch, source in zip(self.tables, batches, self._node.inputs, strict=True):
             if batch is not None:
                 apply_to(self._storage, table, batch, [column.id for column in source.columns], source.key)
@@ -179,7 +177,7 @@ class Keyed:
     def _free(self) -> None:
         free(self._node, self._storage, self._clock, self.tables)
 
-    def _touched(self, batches: Sequence[str | None]) -> str | None:
+    def _touched(self, batches: Deltas) -> str | None:
         """Return the keys of a batch, ``None`` if the node has no keys."""
         if not self._keys[0]:
             return None
@@ -252,7 +250,7 @@ class CloseSorter:
         if self._limits is not None:
             storage.run(f"CREATE TABLE IF NOT EXISTS {self._limits} (name VARCHAR, value VARCHAR)")
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Take a batch in, and emit the rows that the watermark has passed."""
         if deltas[0] is not None:
             batch = settled(self._storage, self._open(deltas[0]), types_of(self._node.columns))
@@ -265,19 +263,19 @@ class CloseSorter:
         self._remember(limits)
         order = quoted(self._node.by[0])
         query = f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self.tables[0]} WHERE {passed} ORDER BY {order}"
-        released = Inserts(self._storage.temporary(query))
+        released = self._storage.temporary(query)
         if self._storage.is_empty(released):
             return None
         self._storage.run(f"DELETE FROM {self.tables[0]} WHERE {passed}")
-        return released
+        return Delta(released, Rows.INSERTED)
 
-    def _open(self, delta: str) -> str:
+    def _open(self, delta: Delta) -> Delta:
         """Return a batch without changes of rows that have been emitted already."""
         held = [] if self._limits is None else self._storage.run(f"SELECT name, value FROM {self._limits}")
         if not held:
             return delta
         passed = " OR ".join(f"{quoted(name)} < {value}" for name, value in held)
-        return like(f"(SELECT * FROM {delta} WHERE ({passed}) IS NOT TRUE)", delta)
+        return delta.through(f"SELECT * FROM {delta} WHERE ({passed}) IS NOT TRUE")
 
     def _remember(self, limits: Sequence[tuple[str, str | None]]) -> None:
         if self._limits is not None:

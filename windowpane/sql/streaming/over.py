@@ -23,7 +23,7 @@ from windowpane.sql.embedded.storage import DuckBlobs, Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Over
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, settled, to_weights, types_of, with_words
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, settled, to_weights, types_of, with_words
 from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.over.spec import NUMBERING, OFFSET_FUNCTIONS, OrderColumn, OverCall, OverSpec
@@ -135,7 +135,7 @@ class EngineOver:
         self._blobs = blobs
         self._engine: Engine = make_engine(program)
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Take a batch of changes, and return those of the result."""
         batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
         if batch is None:
@@ -151,7 +151,7 @@ class EngineOver:
         merged = to_weights(pa.concat_tables(tables).drop_columns([TIME, FIRING_WATERMARK]))
         with self._storage.reading(merged) as given:
             result = self._storage.temporary(f"SELECT {result_items(self._node)}, {quoted(WEIGHT)} FROM {given}")
-        return Inserts(result) if pc.min(merged.column(WEIGHT)).as_py() > 0 else result
+        return Delta(result, Rows.INSERTED if pc.min(merged.column(WEIGHT)).as_py() > 0 else Rows.ANY)
 
     def forget(self) -> None:
         """Read the state again from the database."""
@@ -198,7 +198,7 @@ class ClosingOver:
         self._engine = OverCloseEngine(program)
         self._closer: OverCloser | None = None
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Take released rows in, and return those that are complete."""
         if deltas[0] is None:
             return None
@@ -212,7 +212,8 @@ class ClosingOver:
         if complete is None or not complete.num_rows:
             return None
         with self._storage.reading(complete.drop_columns([TIME])) as given:
-            return Inserts(self._storage.temporary(f"SELECT {result_items(self._node)}, 1::INT AS {quoted(WEIGHT)} FROM {given}"))
+            result = self._storage.temporary(f"SELECT {result_items(self._node)}, 1::INT AS {quoted(WEIGHT)} FROM {given}")
+        return Delta(result, Rows.INSERTED)
 
     def forget(self) -> None:
         """Read the state again from the database."""

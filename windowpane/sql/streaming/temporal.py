@@ -10,7 +10,7 @@ from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import ClockStamp, TemporalFilter
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, netted, same, settled, types_of
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, netted, same, settled, types_of
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 
 
@@ -35,7 +35,7 @@ class TemporalFilterer:
         create_state(storage, self.tables[0], node.input)
         storage.run(f"CREATE TABLE IF NOT EXISTS {self._clock} (micros BIGINT)")
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Take a batch in, and return the rows of the result that the batch or the clock inserts and deletes."""
         before, now = self._moments()
         batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.columns))
@@ -62,17 +62,17 @@ class TemporalFilterer:
     def _at(self, condition: str, moment: str) -> str:
         return condition.replace(NOW, moment)
 
-    def _rows(self, relation: str, which: str, weight: int, moment: str) -> str:
+    def _rows(self, relation: Delta | str, which: str, weight: int, moment: str) -> str:
         names = ", ".join(map(quoted, self._columns))
         condition = self._at(self._node.condition.sql, moment)
         return f"SELECT {names}, {weight} AS {quoted(WEIGHT)} FROM {relation} WHERE {which} AND {condition}"
 
-    def _forget_deleted(self, batch: str) -> None:
-        if not isinstance(batch, Inserts):
+    def _forget_deleted(self, batch: Delta) -> None:
+        if not batch.inserts:
             matching = same("s", "d", self._node.input.key)
             self._storage.run(f"DELETE FROM {self.tables[0]} AS s USING {batch} AS d WHERE d.{quoted(WEIGHT)} < 0 AND {matching}")
 
-    def _keep(self, batch: str | None, now: str) -> None:
+    def _keep(self, batch: Delta | None, now: str) -> None:
         """Drop the rows that the clock has settled, and keep those of a batch that it has not."""
         table, names = self.tables[0], ", ".join(map(quoted, self._columns))
         needed = self._at(f"({self._node.possible}) AND {self._node.undecided}", now)
@@ -106,7 +106,7 @@ class ClockStamper:
             keys = [f"{quoted(name)} {node.input.column(name).type.duckdb}" for name in node.input.key]
             storage.run(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join([*keys, f'{self._stamp} TIMESTAMPTZ'])})")
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the batch with the times of its rows."""
         batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
         if batch is None:
@@ -114,7 +114,7 @@ class ClockStamper:
         names, weight = ", ".join(f"b.{quoted(name)}" for name in self._columns), quoted(WEIGHT)
         inserted = f"SELECT {names}, {NOW} AS {self._stamp}, b.{weight} FROM {batch} AS b WHERE b.{weight} > 0"
         if self._table is None:
-            return Inserts(self._storage.temporary(inserted))
+            return Delta(self._storage.temporary(inserted), Rows.INSERTED)
         matching = same("s", "b", self._node.input.key)
         stamped = f"{batch} AS b JOIN {self._table} AS s ON {matching}"
         deleted = f"SELECT {names}, s.{self._stamp}, b.{weight} FROM {stamped} WHERE b.{weight} < 0"
@@ -122,7 +122,7 @@ class ClockStamper:
         self._storage.run(f"DELETE FROM {self._table} AS s USING {batch} AS b WHERE b.{weight} < 0 AND {matching}")
         kept = ", ".join([*map(quoted, self._node.input.key), self._stamp])
         self._storage.run(f"INSERT INTO {self._table} SELECT {kept} FROM {changes} WHERE {weight} > 0")
-        return None if self._storage.is_empty(changes) else changes
+        return None if self._storage.is_empty(changes) else Delta(changes)
 
     def forget(self) -> None:
         """Nothing is cached."""

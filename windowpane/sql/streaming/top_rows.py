@@ -16,7 +16,7 @@ from windowpane.sql.nodes import Node, TopN
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import (
     WEIGHT,
-    Inserts,
+    Delta,
     apply_to,
     difference,
     distinct_items,
@@ -50,7 +50,7 @@ class TopRows:
         create_state(storage, self._rows, node.input)
         create_state(storage, self._top, node.input)
 
-    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+    def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the result."""
         batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
         self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
@@ -64,13 +64,13 @@ class TopRows:
             free(self._node, self._storage, self._clock, [table])
         return changes
 
-    def _filled(self, batch: str) -> str | None:
+    def _filled(self, batch: Delta) -> Delta | None:
         """Return the result of the first batch, which is all of the state."""
         apply_to(self._storage, self._rows, batch, self._columns, self._node.input.key)
         self._storage.run(f"INSERT INTO {self._top} SELECT * FROM {self._rows} {self._first}")
         return difference(self._storage, None, f"({self._node.sql(self._top)})", {})
 
-    def _changed(self, batch: str) -> str | None:
+    def _changed(self, batch: Delta) -> Delta | None:
         partition = self._node.partition
         touched = self._storage.temporary(f"SELECT DISTINCT {distinct_items('d', partition)} FROM {batch} AS d")
         old = self._storage.temporary(self._within(self._top, touched))
@@ -87,9 +87,9 @@ class TopRows:
         )
         return netted(self._storage, f"{was} UNION ALL {now}", types_of(self._node.columns))
 
-    def _reopened(self, batch: str, old: str) -> str | None:
+    def _reopened(self, batch: Delta, old: str) -> str | None:
         """Return the partitions that lose a row of their top, ``None`` if none does."""
-        if isinstance(batch, Inserts):
+        if batch.inserts:
             return None
         deleted = f"(SELECT * FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
         condition = same("t", "d", self._node.input.key)
@@ -97,7 +97,7 @@ class TopRows:
         found = self._storage.temporary(f"SELECT DISTINCT {distinct_items('d', self._node.partition)} FROM {lost} AS d")
         return None if self._storage.is_empty(found) else found
 
-    def _candidates(self, batch: str, old: str, reopened: str | None) -> str:
+    def _candidates(self, batch: Delta, old: str, reopened: str | None) -> str:
         """Return the query of the rows that may be in the new top."""
         names = ", ".join(map(quoted, self._columns))
         held = f"SELECT {names} FROM {old} UNION ALL SELECT {names} FROM {batch} WHERE {quoted(WEIGHT)} > 0"

@@ -15,7 +15,7 @@ from windowpane.sql.embedded.outbox import Outbox, next_batch
 from windowpane.sql.embedded.postgres_views import ViewTables
 from windowpane.sql.embedded.sinks import Delivery
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.streaming.deltas import with_words
+from windowpane.sql.streaming.deltas import Delta, with_words
 
 
 class Deliveries:
@@ -84,7 +84,7 @@ class Deliveries:
         """Return the relations whose changes are delivered."""
         return {box.relation.name for box in self._outboxes()}
 
-    def fill(self, changes: Mapping[str, str]) -> None:
+    def fill(self, changes: Mapping[str, Delta]) -> None:
         """Add changes, by relation, to the outboxes, as one batch."""
         boxes = [box for box in self._outboxes() if box.relation.name in changes]
         number = next_batch(self._storage) if boxes else 0

@@ -33,9 +33,10 @@ from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import Statement
 from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.deltas import Delta, inserted
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.upkeep.deliveries import Deliveries
-from windowpane.sql.upkeep.stored_changes import StoredChanges, whole
+from windowpane.sql.upkeep.stored_changes import StoredChanges
 
 T = TypeVar("T")
 
@@ -234,7 +235,7 @@ class EmbeddedRunner:
         return failures
 
     def _caught_up(self, name: str) -> None:
-        stale, changes = self._stale.reasons(), dict[str, str]()
+        stale, changes = self._stale.reasons(), dict[str, Delta]()
         for view in self._catalog.views():
             if view.relation.name == name:
                 waiting = self._stale.taken(name, {each: self._catalog.relation(each) for each in view.reads})
@@ -276,7 +277,7 @@ class EmbeddedRunner:
         Raises:
             ViewFailure: it cannot take that; see ``attempt``.
         """
-        changes: dict[str, str] = {name: whole(self._catalog.relation(name)) for name in view.reads}
+        changes = {name: inserted(self._catalog.relation(name).storage) for name in view.reads}
         self._advance(view, changes, initial=True)
         self._deliveries.add_view(view)
 
@@ -316,7 +317,7 @@ class EmbeddedRunner:
         self._deliveries.fill(changes)
         self._changes.end_of_tables()
 
-    def _follow(self, view: ViewInfo, changes: dict[str, str], *, is_stale: bool) -> None:
+    def _follow(self, view: ViewInfo, changes: dict[str, Delta], *, is_stale: bool) -> None:
         """Let a view take the changes of the relations it reads, and add its own to ``changes``."""
         mine = {name: changes[name] for name in view.reads if name in changes}
         if is_stale:
@@ -326,7 +327,7 @@ class EmbeddedRunner:
         if delta is not None:
             changes[view.relation.name] = delta
 
-    def _advance(self, view: ViewInfo, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
+    def _advance(self, view: ViewInfo, changes: Mapping[str, Delta], *, initial: bool = False) -> Delta | None:
         """Run the job of a view on changes, store its result, and return that in stored names.
 
         Raises:

@@ -16,8 +16,7 @@ from windowpane.sql.catalog.entries import Catalog, ViewInfo
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded import tables
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, like, settled, with_words
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, apply_to, inserted, kept, settled, with_words
 
 
 class StoredChanges:
@@ -26,7 +25,7 @@ class StoredChanges:
     def __init__(self, storage: Storage, catalog: Catalog) -> None:
         """Change what ``catalog`` holds."""
         self._storage, self._catalog = storage, catalog
-        self._last: dict[str, str | None] = {}
+        self._last: dict[str, Delta | None] = {}
         self._had_rows: set[str] = set()
 
     @contextmanager
@@ -43,14 +42,14 @@ class StoredChanges:
 
     # --- tables ----------------------------------------------------------------------------------------
 
-    def of_tables(self, followed: Collection[str]) -> dict[str, str]:
+    def of_tables(self, followed: Collection[str]) -> dict[str, Delta]:
         """Return the changes that wait of tables that are read, by name; ``end_of_tables`` ends the wait.
 
         Args:
             followed: the relations that sinks or tables on the server read.
         """
         read = set(followed).union(*(view.reads for view in self._catalog.views()))
-        changes: dict[str, str] = {}
+        changes: dict[str, Delta] = {}
         for table in self._catalog.tables():
             delta = tables.waiting_changes(self._storage, table) if table.relation.name in read else None
             if delta is not None:
@@ -64,31 +63,31 @@ class StoredChanges:
 
     # --- views -----------------------------------------------------------------------------------------
 
-    def keep(self, view: ViewInfo, delta: str | None) -> str | None:
+    def keep(self, view: ViewInfo, delta: Delta | None) -> Delta | None:
         """Change the stored rows of a view by the result of its job, and return that in stored names."""
         if delta is None:
             return None
-        return self.keep_stored(view, like(f"({views.in_stored_names(view.ids, delta, WEIGHT)})", delta))
+        return self.keep_stored(view, delta.through(views.in_stored_names(view.ids, delta.relation, WEIGHT)))
 
-    def keep_stored(self, view: ViewInfo, delta: str | None) -> str | None:
+    def keep_stored(self, view: ViewInfo, delta: Delta | None) -> Delta | None:
         """Change the stored rows of a view by a batch in stored names, and return it with each row once."""
         if delta is None:
             return None
         relation, names = view.relation, [column.name for column in view.relation.columns]
-        if isinstance(delta, Inserts) and self._is_unfilled(relation):
+        if delta.inserts and self._is_unfilled(relation):
             apply_to(self._storage, relation.storage, delta, names, relation.key)
             self.forget(relation.name)
             self._last[relation.name] = None
-            return None if self._storage.is_empty(relation.storage) else whole(relation)
+            return None if self._storage.is_empty(relation.storage) else inserted(relation.storage)
         named = self.settled(view, delta)
         if named is not None:
             apply_to(self._storage, relation.storage, named, names, relation.key)
             self.forget(relation.name)
-            self._storage.retain(named)
+            self._storage.retain(named.relation)
             self._last[relation.name] = named
         return named
 
-    def settled(self, view: ViewInfo, delta: str) -> str | None:
+    def settled(self, view: ViewInfo, delta: Delta) -> Delta | None:
         """Return a batch of a view in stored names with each row once; ``None`` if no change remains."""
         batch = settled(self._storage, delta, view.relation.types)
         return None if batch is None else kept(self._storage, batch)
@@ -104,7 +103,7 @@ class StoredChanges:
         for name in names or tuple(self._last):
             changes = self._last.pop(name, None)
             if changes is not None:
-                self._storage.release(changes)
+                self._storage.release(changes.relation)
 
     def drop(self, name: str) -> None:
         """Forget a view."""
@@ -125,10 +124,5 @@ class StoredChanges:
         """
         relation = view.relation
         some = "" if relation.name in self._last else " LIMIT 0"
-        changes = self._storage.answer(f"SELECT * FROM {self._last.get(relation.name) or whole(relation)}{some}", most)
+        changes = self._storage.answer(f"SELECT * FROM {self._last.get(relation.name) or inserted(relation.storage)}{some}", most)
         return with_words(changes, relation.key).drop_columns([column.name for column in relation.columns if column.hidden])
-
-
-def whole(relation: Relation) -> Inserts:
-    """Return the rows of a relation as a batch."""
-    return Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage})")
