@@ -103,7 +103,7 @@ def sql(
             else:
                 _run_script(session, *_read(script or "-"), Format.JSON if as_json else shape)
                 if pace is not None:
-                    from windowpane.sql.shell.steady_flush import keep_flushing
+                    from windowpane.sql.shell.commands import keep_flushing
 
                     keep_flushing(session, pace, lambda error: _print_error(where, error))
 
@@ -203,7 +203,7 @@ def explain(
     name, text = _read(script)
     with _refusals(name):
         from windowpane.sql import Session
-        from windowpane.sql.shell.scripts import explain_script
+        from windowpane.sql.shell.commands import explain_script
 
         with Session(":memory:") as session:
             for line in explain_script(session, text):

@@ -50,7 +50,7 @@ LARGE_CHANGE_SET = Size("bytes of the files of a change set that all tasks share
 
 
 class SparkRunner:
-    """Runs the views of a session on Spark."""
+    """A ``ViewRunner``: runs the views of a session on Spark."""
 
     def __init__(
         self,
@@ -146,7 +146,6 @@ class SparkRunner:
         self._queries.tidy()
 
     def close(self) -> None:
-        """Stop the queries."""
         self._queries.close()
         self._deliveries.close()
 
@@ -166,11 +165,6 @@ class SparkRunner:
             self._check_reads(statement)
 
     def attempt(self, action: Callable[[], T]) -> T:
-        """Do something in one transaction, and return its result.
-
-        Raises:
-            WindowpaneError: it failed; nothing of it was kept.
-        """
         try:
             with self._changes.transaction():
                 return action()
@@ -229,7 +223,6 @@ class SparkRunner:
                 raise UnsupportedSqlError(message, place.line, place.column)
 
     def bring(self, name: str) -> None:
-        """Copy the rows of a view that only PostgreSQL stores to the store, where a statement reads them now."""
         if name not in self._batches.by_tasks():
             return
         view, view_tables = self._streams.view(name), self._deliveries.view_tables
@@ -242,14 +235,6 @@ class SparkRunner:
         self._fetched[name] = batch
 
     def deliver(self) -> WindowpaneError | None:
-        """Send every view the changes that wait for it, and wait for the answers; then send sinks their changes.
-
-        Returns:
-            ``None``: what could not be taken is raised.
-
-        Raises:
-            WindowpaneError: a view fails on its change set. The others have taken theirs; the next flush tries again.
-        """
         failures = list(self._bring_up_to_date().values())
         try:
             self._deliveries.hand_over()
@@ -276,11 +261,9 @@ class SparkRunner:
     # --- in its transaction ----------------------------------------------------------------------------
 
     def check_source(self, options: Mapping[str, str], place: Place, *, is_new: bool) -> None:
-        """Refuse a connector that Spark does not have."""
         check_options(options, place)
 
     def create_table(self, table: TableInfo) -> None:
-        """Begin to fill a new table, if it has a connector."""
         if "connector" in table.options:
             if table.relation.kind != "source":
                 self._connect.check_storing([table])
@@ -288,7 +271,6 @@ class SparkRunner:
             self._pending.open(table.relation.name, spread=False)
 
     def drop_table(self, table: TableInfo) -> None:
-        """Stop filling a table, and forget what was read for it."""
         self._storage.run("DELETE FROM windowpane.files WHERE relation = ?", [table.relation.name])
         MalformedRows(self._storage).drop(table.relation.name)
         if "connector" in table.options:
@@ -372,7 +354,6 @@ class SparkRunner:
             raise UnsupportedSqlError(f"{what} is not supported. Open the session without Spark.", 1, 1)
 
     def drop(self, view: ViewInfo) -> None:
-        """Forget a view, its query and the state behind it."""
         name = view.relation.name
         view.job.drop()
         self._stale.drop(name, view.reads)
@@ -386,7 +367,6 @@ class SparkRunner:
         self._pending.close(name)
 
     def is_unfilled(self, name: str) -> bool:
-        """Whether a view has not had its first rows."""
         return name in {view.relation.name for view in self._catalog.views()} and not self._pending.stream(name).done
 
     @property
@@ -401,13 +381,11 @@ class SparkRunner:
             raise UnsupportedSqlError(message, place.line, place.column)
 
     def renamed(self, old: str, new: str) -> None:
-        """Continue with a plain view under its new name."""
         self._forget()
 
     # --- questions -------------------------------------------------------------------------------------
 
     def explain(self, node: Node) -> list[str]:
-        """Return how a plan would run as a view, as lines: spread over Spark in which stages, or on the driver."""
         if self._runs_here:
             return ["On the driver, since streaming_parallelism is 1", *explain_plan(node, 1)]
         plan = self._streams.program(node)
@@ -426,12 +404,6 @@ class SparkRunner:
         return [*lines, *parts.lines, *spread_lines(cut(parts.node)), f"  on the nodes of SQL: {plan}", *explain_plan(node, 1)]
 
     def changelog(self, view: ViewInfo, most: int) -> pa.Table:
-        """Return what the last flush changed in a view.
-
-        Raises:
-            UnsupportedSqlError: tasks wrote it to PostgreSQL.
-            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
-        """
         if view.relation.name in self._batches.by_tasks():
             message = f"changelog({view.relation.name!r}) is not supported: tasks write it to PostgreSQL. CREATE SINK follows it."
             raise UnsupportedSqlError(message, 1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable
 from functools import reduce
@@ -15,22 +16,51 @@ from windowpane.kernels.keys.key_codes import text_hash
 from windowpane.sql.values import (
     array_text,
     bytea_values,
-    calendar_bounds,
     degrees,
     float_text,
     json_values,
     regexps,
-    similar,
     sketches,
 )
 from windowpane.sql.values.intervals import interval_text, read_span
 from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.calendars import Calendar
 
 Kernel = Callable[..., pa.Array]
 
 
 class ScalarValueError(ValueError):
     """A value that a function has no result for; DuckDB passes its text on."""
+
+
+def _calendar_bound(instants: Any, periods: Any, size: Any, timezone: Any, months: Any, days: Any, origin: Any) -> pa.Array:
+    """Return a bound of windows of months, or of days of a zone, as microseconds.
+
+    It is where the period begins that lies so many periods behind the start of the group of ``size`` that holds an instant.
+
+    Args:
+        instants: microseconds from the epoch; NULL gives NULL.
+        periods: how many periods further.
+        size: how many periods a group has; its groups are counted from period 0.
+        timezone: the zone, as all that follow of one value.
+        months: months of a period; 0 where it is made of days.
+        days: days of a period; 0 where it is made of months.
+        origin: the local date at which period 0 begins, as ISO text.
+
+    Raises:
+        CalendarRangeError: an instant lies outside of the years 1 to 9999.
+    """
+    if not len(instants):
+        return pa.nulls(0, pa.int64())
+    given = [column[0].as_py() for column in (timezone, months, days, origin)]
+    calendar = Calendar(given[0], given[1], given[2], dt.date.fromisoformat(given[3]))
+    length = size[0].as_py()
+    is_null = pc.is_null(instants).to_numpy(zero_copy_only=False)
+    valid = instants.drop_null().to_numpy()
+    further = periods.to_numpy()[~is_null]
+    result = np.zeros(len(is_null), np.int64)
+    result[~is_null] = calendar.begins(calendar.indexes(valid) // length * length + further)
+    return pa.array(result, mask=is_null)
 
 
 def _each(function: Callable[..., Any], kind: pa.DataType) -> Kernel:
@@ -123,7 +153,7 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "pattern_replace": (_each(regexps.replaced, pa.string()), "VARCHAR"),
     "pattern_split": (_each(regexps.split, pa.list_(pa.string())), "VARCHAR[]"),
     "pattern_count": (_each(regexps.count, pa.int32()), "INTEGER"),
-    "pattern_similar": (_each(similar.regular, pa.string()), "VARCHAR"),
+    "pattern_similar": (_each(regexps.regular, pa.string()), "VARCHAR"),
     "interval_parts": (_each(_interval_parts, pa.list_(pa.int64())), "BIGINT[]"),
     "interval_shown": (_each(interval_text, pa.string()), "VARCHAR"),
     "bytea_read": (_each(bytea_values.read, pa.binary()), "BLOB"),
@@ -145,7 +175,7 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "lgamma": (_each(_lgamma, pa.float64()), "DOUBLE"),
     "real_text": (_each(float_text.real_text, pa.string()), "VARCHAR"),
     "bucket_value": (_each(sketches.bucket_value, pa.float64()), "DOUBLE"),
-    "calendar_bound": (calendar_bounds.bound, "BIGINT"),
+    "calendar_bound": (_calendar_bound, "BIGINT"),
     "ramp": (_each(_ramp(np.float64), pa.list_(pa.float64())), "DOUBLE[]"),
     "ramp_of_reals": (_each(_ramp(np.float32), pa.list_(pa.float32())), "FLOAT[]"),
     "text_hash": (text_hash, "UBIGINT"),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, text_literal
 from windowpane.sql.expressions.types import BOOLEAN, INTEGER, VARCHAR, SqlType, array_of, is_text
 from windowpane.sql.scalar.signatures import Builder, accepted
-from windowpane.sql.values.similar import SimilarPatternError, regular
+from windowpane.sql.values.regexps import PatternError, regular
 
 _BEYOND = re.compile(r"\(\?[=!]|\(\?<[=!]|(?<!\\)\\[1-9]")
 _FLAGS = frozenset("gicsmnx")
@@ -54,7 +54,7 @@ def similar(value: Expr, pattern: Expr, escape: Expr | None = None) -> Expr:
     if other.literal is not None and sign.literal is not None:
         try:
             expression = Expr(text_literal(regular(other.literal, sign.literal)), VARCHAR)
-        except SimilarPatternError as error:
+        except PatternError as error:
             raise MismatchError(f"{error}.") from None
     else:
         expression = build(VARCHAR, "windowpane_pattern_similar({0}, {1})", other, sign)

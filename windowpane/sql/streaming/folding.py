@@ -186,11 +186,9 @@ class Folded:
         return items
 
     def forget(self) -> None:
-        """Look again whether there are groups."""
         self._had_rows = False
 
     def drop(self) -> None:
-        """Remove the groups, and the values in them."""
         for table in self.tables:
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
 

@@ -96,6 +96,5 @@ class FoldedWithRows(Folded):
         return f"SELECT {', '.join(items)} FROM {reopened} AS t LEFT JOIN {folded} LEFT JOIN {was}"
 
     def drop(self) -> None:
-        """Remove the groups and the rows."""
         super().drop()
         self._storage.run(f"DROP TABLE IF EXISTS {self._rows}")

@@ -120,11 +120,9 @@ class Joined:
         return [self._storage.temporary(query)]
 
     def forget(self) -> None:
-        """Look again whether there are rows."""
         self._had_rows = False
 
     def drop(self) -> None:
-        """Remove the kept inputs."""
         for table in self.tables:
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
 

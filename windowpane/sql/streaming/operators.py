@@ -209,11 +209,9 @@ class Keyed:
         self._storage.run(f"DELETE FROM {self.tables[0]} AS s USING {name} AS d WHERE {same('s', 'd', node.input.key)}")
 
     def forget(self) -> None:
-        """Look again whether there are rows."""
         self._had_rows = False
 
     def drop(self) -> None:
-        """Remove the kept inputs."""
         for table in self.tables:
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
@@ -288,7 +286,6 @@ class CloseSorter:
         """Nothing is cached."""
 
     def drop(self) -> None:
-        """Remove the rows held back."""
         for table in (self.tables[0], self._limits):
             if table is not None:
                 self._storage.run(f"DROP TABLE IF EXISTS {table}")

@@ -154,12 +154,10 @@ class EngineOver:
         return Delta(result, Rows.INSERTED if pc.min(merged.column(WEIGHT)).as_py() > 0 else Rows.ANY)
 
     def forget(self) -> None:
-        """Read the state again from the database."""
         self._blobs.forget()
         self._engine = make_engine(self._program)
 
     def drop(self) -> None:
-        """Remove the state."""
         self._blobs.drop()
 
 
@@ -216,10 +214,8 @@ class ClosingOver:
         return Delta(result, Rows.INSERTED)
 
     def forget(self) -> None:
-        """Read the state again from the database."""
         self._closer = None
         self._blobs.forget()
 
     def drop(self) -> None:
-        """Remove the state."""
         self._blobs.drop()

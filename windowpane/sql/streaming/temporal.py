@@ -85,7 +85,6 @@ class TemporalFilterer:
         """Nothing is cached."""
 
     def drop(self) -> None:
-        """Remove the rows, and the time."""
         for table in (self.tables[0], self._clock):
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
@@ -128,6 +127,5 @@ class ClockStamper:
         """Nothing is cached."""
 
     def drop(self) -> None:
-        """Remove the times."""
         if self._table is not None:
             self._storage.run(f"DROP TABLE IF EXISTS {self._table}")

@@ -112,10 +112,8 @@ class TopRows:
         return f"SELECT s.* FROM {rows} AS s SEMI JOIN {partitions} AS t ON {condition}"
 
     def forget(self) -> None:
-        """Look again whether there are rows."""
         self._had_rows = False
 
     def drop(self) -> None:
-        """Remove the kept rows."""
         for table in (self._rows, self._top):
             self._storage.run(f"DROP TABLE IF EXISTS {table}")

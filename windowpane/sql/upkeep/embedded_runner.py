@@ -56,7 +56,7 @@ class ViewFailure(Exception):  # noqa: N818 - never leaves this room: ``Embedded
 
 
 class EmbeddedRunner:
-    """Runs the views of a session in its process."""
+    """A ``ViewRunner``: runs the views of a session in its process."""
 
     def __init__(
         self, storage: Storage, catalog: Catalog, clock: Watermarks, deliveries: Deliveries, bad_values: BadValues
@@ -115,7 +115,6 @@ class EmbeddedRunner:
                 raise UnsupportedStoreError(self._storage.path, reason.format(", ".join(map(shown_name, names))))
 
     def close(self) -> None:
-        """Disconnect from the server of the views, if there is one."""
         self._deliveries.close()
 
     # --- around a statement ----------------------------------------------------------------------------
@@ -208,14 +207,6 @@ class EmbeddedRunner:
         return True
 
     def deliver(self) -> WindowpaneError | None:
-        """Let stale views catch up, and deliver the changes in outboxes.
-
-        Returns:
-            what a flush must report though all was delivered: views are behind, or a file was skipped.
-
-        Raises:
-            WindowpaneError: a store cannot take its changes, which still wait. The others have taken theirs.
-        """
         unreadable = list(self._unreadable.values())
         behind = self._catch_up()
         self._deliveries.hand_over()
@@ -250,11 +241,6 @@ class EmbeddedRunner:
     # --- in its transaction ----------------------------------------------------------------------------
 
     def check_source(self, options: Mapping[str, str], place: Place, *, is_new: bool) -> None:
-        """Refuse a connector that reads no files, or options of one; of a new source, a path that names nothing.
-
-        Raises:
-            SqlError: naming them.
-        """
         file_sources.check_options(options, place)
         if is_new and options:
             file_sources.check_is_there(options["path"], place)
@@ -263,12 +249,10 @@ class EmbeddedRunner:
         """The next flush fills it."""
 
     def drop_table(self, table: TableInfo) -> None:
-        """Forget which files were read for a table, and what was malformed in them."""
         self._files.drop(table.relation.name)
         self._malformed.drop(table.relation.name)
 
     def job(self, name: str, node: Node, *, strict: bool) -> Job:
-        """Return the operators of a view; those that have failed are NULL where they fail, unless it is strict."""
         return Job(name, node, self._storage, self._clock, self._bad_values if name in self._tried else None)
 
     def create(self, view: ViewInfo) -> None:
@@ -282,7 +266,6 @@ class EmbeddedRunner:
         self._deliveries.add_view(view)
 
     def drop(self, view: ViewInfo) -> None:
-        """Forget a view and the state behind it."""
         name = view.relation.name
         view.job.drop()
         self._stale.drop(name, view.reads)
@@ -292,21 +275,12 @@ class EmbeddedRunner:
         self._changes.drop(name)
 
     def is_unfilled(self, name: str) -> bool:
-        """Whether a view has not had its first rows: never after the statement that made it."""
         return False
 
     def bring(self, name: str) -> None:
         """The store holds all rows."""
 
     def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
-        """Take in new files, and bring every view up to date with its tables; what a stale view reads waits for it.
-
-        Args:
-            writer: makes what brings rows of files into a table.
-
-        Raises:
-            ViewFailure: a view cannot take its changes; see ``attempt``.
-        """
         for table in self._catalog.tables():
             file_sources.take_new_files(self._storage, table, writer(table), self._files, self._unreadable, self._by_rows)
         self._files.save()
@@ -370,20 +344,13 @@ class EmbeddedRunner:
                 raise UnsupportedSqlError(message, place.line, place.column)
 
     def renamed(self, old: str, new: str) -> None:
-        """Continue with an entry of the catalog under its new name."""
         self._forget()
         self._changes.renamed(old, new)
 
     # --- questions -------------------------------------------------------------------------------------
 
     def explain(self, node: Node) -> list[str]:
-        """Return how a plan would run as a view, as lines."""
         return explain_plan(node)
 
     def changelog(self, view: ViewInfo, most: int) -> pa.Table:
-        """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``.
-
-        Raises:
-            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
-        """
         return self._changes.changelog(view, most)

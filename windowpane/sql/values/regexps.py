@@ -1,4 +1,4 @@
-"""Regular expressions as Python matches them, with PostgreSQL's flags and replacements."""
+"""Regular expressions as Python matches them, with PostgreSQL's flags and replacements, and patterns of SIMILAR TO as such."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ _CLASSES = {
     "xdigit": "0-9a-fA-F",
 }
 _BOUNDS = {r"\y": r"\b", r"\m": r"\b(?=\w)", r"\M": r"\b(?<=\w)"}
+
+_SIGNS = {"%": ".*", "_": ".", "(": "(?:", ".": r"\.", "^": r"\^", "$": r"\$", "\\": r"\\"}
+"""Signs of SIMILAR TO that mean themselves, or something else, in one of both languages; the others mean the same."""
 
 
 class PatternError(ValueError):
@@ -87,3 +90,45 @@ def count(value: str, pattern: str, start: int, flags: str) -> int:
     if "g" in flags:
         raise PatternError("regexp_count counts all matches: it takes no flag g")
     return sum(1 for _ in _compiled(pattern, flags).finditer(value[start - 1 :]))
+
+
+def regular(pattern: str, escape: str) -> str:
+    r"""Return a pattern of SIMILAR TO as a regular expression, as PostgreSQL makes its own; an empty ``escape`` is none.
+
+    Raises:
+        PatternError: the escape is longer than a character, or the pattern has more than two separators.
+
+    Example:
+        >>> regular("%(b|d).", "\\")
+        '(?:.*(?:b|d)\\.)'
+    """
+    if len(escape) > 1:
+        raise PatternError(f"invalid escape string: {escape!r} has more than one character")
+    parts, at = [""], 0
+    while at < len(pattern):
+        sign = pattern[at]
+        if sign == escape and pattern[at + 1 : at + 2] == '"':
+            parts.append("")
+            at += 2
+        elif sign == escape:
+            parts[-1] += "\\" + pattern[at + 1 : at + 2]
+            at += 2
+        elif sign == "[":
+            end = _behind_class(pattern, at)
+            parts[-1] += pattern[at:end].replace("\\", r"\\")
+            at = end
+        else:
+            parts[-1] += _SIGNS.get(sign, sign)
+            at += 1
+    if len(parts) > 3:
+        raise PatternError("a pattern of SIMILAR TO has at most two separators, each an escape character before a quote")
+    return "".join(f"(?:{part})" for part in parts)
+
+
+def _behind_class(pattern: str, start: int) -> int:
+    """Return where a class of characters ends; one right behind its bracket, or ``[^``, belongs to it."""
+    first = start + (3 if pattern.startswith("[^", start) else 2)
+    at = first
+    while at < len(pattern) and pattern[at] != "]":
+        at = pattern.find(":]", at) + 2 if pattern.startswith("[:", at) and ":]" in pattern[at:] else at + 1
+    return at + 1
