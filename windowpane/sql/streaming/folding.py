@@ -21,7 +21,7 @@ from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, differing, same
 from windowpane.sql.streaming.distinct_values import VALUE, DistinctValues, Placing
 from windowpane.sql.streaming.freeing import free
-from windowpane.sql.streaming.operators import Deltas
+from windowpane.sql.streaming.operators import Deltas, Stateful
 
 ROWS = "windowpane_rows"
 _OLD = "windowpane_old_"
@@ -39,7 +39,7 @@ def state_table(owner: str) -> str:
     return f"windowpane_state.{quoted(f'{owner}/folded')}"
 
 
-class Folded:
+class Folded(Stateful):
     """A GROUP BY whose calls are folded."""
 
     def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock, placing: Placing | None = None) -> None:
@@ -54,7 +54,6 @@ class Folded:
         columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in kinds.items())
         storage.run(f"CREATE TABLE IF NOT EXISTS {self.tables[0]} ({columns})")
         self._set_up_values(owner, placing)
-        self._had_rows = False
 
     def _set_up_values(self, owner: str, placing: Placing | None) -> None:
         by_argument: dict[str | None, list[Fold]] = {}
@@ -184,13 +183,6 @@ class Folded:
                 f"s.n{index} AS {_OLD}n{index}",
             ]
         return items
-
-    def forget(self) -> None:
-        self._had_rows = False
-
-    def drop(self) -> None:
-        for table in self.tables:
-            self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
 
 def _filtered(call: str, *conditions: str | None) -> str:

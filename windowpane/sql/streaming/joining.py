@@ -24,7 +24,7 @@ from windowpane.sql.nodes import Join
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inserted, kept, same, settled, types_of
 from windowpane.sql.streaming.freeing import free, frees_rows
-from windowpane.sql.streaming.operators import Deltas, create_state, state_table
+from windowpane.sql.streaming.operators import Deltas, Stateful, create_state, state_table
 
 _WATCHED = {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 """The sides of each kind of join whose rows without partner matter."""
@@ -32,7 +32,7 @@ _WATCHED = {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (
 Batches = Sequence[Delta | None]
 
 
-class Joined:
+class Joined(Stateful):
     """A join at work."""
 
     def __init__(self, node: Join, storage: Storage, owner: str, clock: Clock, *, whole: bool = True) -> None:
@@ -42,7 +42,6 @@ class Joined:
         self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
         for table, source in zip(self.tables, node.inputs, strict=True):
             create_state(storage, table, source)
-        self._had_rows = False
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the result; a row may be inserted and deleted in one batch."""
@@ -118,13 +117,6 @@ class Joined:
         items.append(f"{weighted}.{quoted(WEIGHT)}")
         query = f"SELECT {', '.join(items)} FROM {left} AS l INNER JOIN {right} AS r ON {node.condition_of('l', 'r')}"
         return [self._storage.temporary(query)]
-
-    def forget(self) -> None:
-        self._had_rows = False
-
-    def drop(self) -> None:
-        for table in self.tables:
-            self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
 
 @dataclass

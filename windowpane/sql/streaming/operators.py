@@ -50,7 +50,7 @@ class Operator(Protocol):
         """Remove all state."""
 
 
-class Linear:
+class Linear(Operator):
     """A node that handles each row alone. It has no state, and its query is part of that of the node that reads it.
 
     Not so filters: of two in one query, DuckDB may compute the upper one first, which may fail on rows that the lower one drops.
@@ -78,14 +78,8 @@ class Linear:
         known = min(delta.rows for delta in deltas if delta is not None)
         return Delta.of(" UNION ALL ".join(parts), Rows.ANY if known is Rows.NETTED and not self._keeps_rows_apart else known)
 
-    def forget(self) -> None:
-        """Nothing is cached."""
 
-    def drop(self) -> None:
-        """Nothing is kept."""
-
-
-class Constant:
+class Constant(Operator):
     """Rows that are written in the SQL text: the first batch emits them."""
 
     def __init__(self, node: Node, storage: Storage) -> None:
@@ -95,12 +89,6 @@ class Constant:
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the rows, the first time."""
         return inserted(f"({self._node.sql()})") if initial else None
-
-    def forget(self) -> None:
-        """Nothing is cached."""
-
-    def drop(self) -> None:
-        """Nothing is kept."""
 
 
 def state_table(owner: str, index: int) -> str:
@@ -114,7 +102,22 @@ def create_state(storage: Storage, table: str, node: Node) -> None:
     storage.run(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
 
 
-class Keyed:
+class Stateful(Operator):
+    """What operators share that ask, until it is so, whether their tables have rows."""
+
+    tables: list[str]
+    _storage: Storage
+    _had_rows = False
+
+    def forget(self) -> None:
+        self._had_rows = False
+
+    def drop(self) -> None:
+        for table in self.tables:
+            self._storage.run(f"DROP TABLE IF EXISTS {table}")
+
+
+class Keyed(Stateful):
     """A node whose result can be computed key by key.
 
     State: its inputs, each in a table of its own. A batch's keys are computed on the state before it and after it; the
@@ -130,7 +133,6 @@ class Keyed:
         self._keys = [keys_of(node, index) for index in range(len(node.inputs))]
         for table, source in zip(self.tables, node.inputs, strict=True):
             create_state(storage, table, source)
-        self._had_rows = False
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the touched keys."""
@@ -208,13 +210,6 @@ class Keyed:
         name = self._storage.temporary(beyond)
         self._storage.run(f"DELETE FROM {self.tables[0]} AS s USING {name} AS d WHERE {same('s', 'd', node.input.key)}")
 
-    def forget(self) -> None:
-        self._had_rows = False
-
-    def drop(self) -> None:
-        for table in self.tables:
-            self._storage.run(f"DROP TABLE IF EXISTS {table}")
-
 
 def keys_of(node: Node, index: int) -> tuple[str, ...]:
     """Return the columns of an input by which the result can be computed apart."""
@@ -229,7 +224,7 @@ def keys_of(node: Node, index: int) -> tuple[str, ...]:
     return tuple(column.id for column in node.inputs[index].columns[: len(node.columns)])
 
 
-class CloseSorter:
+class CloseSorter(Operator):
     """Holds rows back until the watermark of one of some columns has passed them, then emits them once.
 
     State: the rows held back, in a table. Rows whose columns are NULL stay. Where rows behind the watermark can still change
@@ -281,9 +276,6 @@ class CloseSorter:
             for name, limit in limits:
                 if limit is not None:
                     self._storage.run(f"INSERT INTO {self._limits} VALUES (?, ?)", [name, limit])
-
-    def forget(self) -> None:
-        """Nothing is cached."""
 
     def drop(self) -> None:
         for table in (self.tables[0], self._limits):

@@ -11,14 +11,14 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import ClockStamp, TemporalFilter
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, netted, same, settled, types_of
-from windowpane.sql.streaming.operators import Deltas, create_state, state_table
+from windowpane.sql.streaming.operators import Deltas, Operator, create_state, state_table
 
 
 def _moment(micros: int) -> str:
     return f"timezone('UTC', make_timestamp({micros}))"
 
 
-class TemporalFilterer:
+class TemporalFilterer(Operator):
     """Deletes rows from the result, and inserts rows, as the clock advances.
 
     State: the rows that can still leave or enter the result, in a table. A row that the clock has settled, in the result or not,
@@ -81,15 +81,12 @@ class TemporalFilterer:
             inserted = f"{quoted(WEIGHT)} > 0 AND {needed}"
             self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {batch} WHERE {inserted}")
 
-    def forget(self) -> None:
-        """Nothing is cached."""
-
     def drop(self) -> None:
         for table in (self.tables[0], self._clock):
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
 
-class ClockStamper:
+class ClockStamper(Operator):
     """Adds the time of the flush to each inserted row.
 
     State: where rows can be deleted, the key of each with its time, so that it is deleted as it was inserted; else nothing.
@@ -122,9 +119,6 @@ class ClockStamper:
         kept = ", ".join([*map(quoted, self._node.input.key), self._stamp])
         self._storage.run(f"INSERT INTO {self._table} SELECT {kept} FROM {changes} WHERE {weight} > 0")
         return None if self._storage.is_empty(changes) else Delta(changes)
-
-    def forget(self) -> None:
-        """Nothing is cached."""
 
     def drop(self) -> None:
         if self._table is not None:

@@ -27,7 +27,7 @@ from windowpane.sql.streaming.deltas import (
     types_of,
 )
 from windowpane.sql.streaming.freeing import free
-from windowpane.sql.streaming.operators import Deltas, create_state, state_table
+from windowpane.sql.streaming.operators import Deltas, Stateful, create_state, state_table
 
 
 def keeps_top(node: Node) -> bool:
@@ -35,7 +35,7 @@ def keeps_top(node: Node) -> bool:
     return isinstance(node, TopN) and node.limit is not None and not node.input.append_only
 
 
-class TopRows:
+class TopRows(Stateful):
     """A Top-N whose input may lose rows."""
 
     def __init__(self, node: TopN, storage: Storage, owner: str, clock: Clock) -> None:
@@ -44,9 +44,9 @@ class TopRows:
             raise MistakeError("without a limit there is no top")
         self._node, self._storage, self._clock = node, storage, clock
         self._rows, self._top = state_table(owner, 0), f"windowpane_state.{quoted(f'{owner}/top')}"
+        self.tables = [self._rows, self._top]
         self._columns = [column.id for column in node.input.columns]
         self._first = f"QUALIFY {node.place_sql()} <= {node.offset + node.limit}"
-        self._had_rows = False
         create_state(storage, self._rows, node.input)
         create_state(storage, self._top, node.input)
 
@@ -60,7 +60,7 @@ class TopRows:
         elif batch is not None:
             batch = kept(self._storage, batch)
             changes = None if batch is None else self._changed(batch)
-        for table in (self._rows, self._top):
+        for table in self.tables:
             free(self._node, self._storage, self._clock, [table])
         return changes
 
@@ -110,10 +110,3 @@ class TopRows:
     def _within(self, rows: str, partitions: str) -> str:
         condition = same("s", "t", self._node.partition)
         return f"SELECT s.* FROM {rows} AS s SEMI JOIN {partitions} AS t ON {condition}"
-
-    def forget(self) -> None:
-        self._had_rows = False
-
-    def drop(self) -> None:
-        for table in (self._rows, self._top):
-            self._storage.run(f"DROP TABLE IF EXISTS {table}")
