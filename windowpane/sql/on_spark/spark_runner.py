@@ -42,6 +42,7 @@ from windowpane.sql.streaming.deltas import Delta, inserted
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
+from windowpane.sql.upkeep.view_runner import ViewRunner
 
 T = TypeVar("T")
 
@@ -49,8 +50,8 @@ LARGE_CHANGE_SET = Size("bytes of the files of a change set that all tasks share
 """Handing parts out costs a shuffle, and a start of the query before and behind. At 0 all change sets are shared."""
 
 
-class SparkRunner:
-    """A ``ViewRunner``: runs the views of a session on Spark."""
+class SparkRunner(ViewRunner):
+    """Runs the views of a session on Spark."""
 
     def __init__(
         self,

@@ -31,12 +31,12 @@ from windowpane.sql.failures.malformed_rows import MalformedRows
 from windowpane.sql.failures.stale import StaleViews, in_one_line
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.parse.positions import Place
-from windowpane.sql.parse.statements import Statement
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import Delta, inserted
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
+from windowpane.sql.upkeep.view_runner import ViewRunner
 
 T = TypeVar("T")
 
@@ -55,8 +55,8 @@ class ViewFailure(Exception):  # noqa: N818 - never leaves this room: ``Embedded
         return in_one_line(self.cause)
 
 
-class EmbeddedRunner:
-    """A ``ViewRunner``: runs the views of a session in its process."""
+class EmbeddedRunner(ViewRunner):
+    """Runs the views of a session in its process."""
 
     def __init__(
         self, storage: Storage, catalog: Catalog, clock: Watermarks, deliveries: Deliveries, bad_values: BadValues
@@ -118,9 +118,6 @@ class EmbeddedRunner:
         self._deliveries.close()
 
     # --- around a statement ----------------------------------------------------------------------------
-
-    def prepare(self, statement: Statement, upcoming: Callable[[], Node | None]) -> None:
-        """Nothing to do: all rows are stored."""
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Do something in a transaction, so that no view's failure stops another.
@@ -245,9 +242,6 @@ class EmbeddedRunner:
         if is_new and options:
             file_sources.check_is_there(options["path"], place)
 
-    def create_table(self, table: TableInfo) -> None:
-        """The next flush fills it."""
-
     def drop_table(self, table: TableInfo) -> None:
         self._files.drop(table.relation.name)
         self._malformed.drop(table.relation.name)
@@ -276,9 +270,6 @@ class EmbeddedRunner:
 
     def is_unfilled(self, name: str) -> bool:
         return False
-
-    def bring(self, name: str) -> None:
-        """The store holds all rows."""
 
     def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
         for table in self._catalog.tables():
