@@ -107,26 +107,3 @@ def test_views_equal_duckdb_after_every_flush(tmp_path: Path, seed: int) -> None
             session.close()
             session = Session(path)
     session.close()
-
-
-def test_a_store_that_kept_only_the_rows_goes_on(tmp_path: Path) -> None:
-    path, table = str(tmp_path / "store.duckdb"), _Table(42)
-    with Session(path) as session:
-        session.run(f"CREATE TABLE t ({COLUMNS})")
-        for number, query in enumerate(QUERIES):
-            session.run(f"CREATE MATERIALIZED VIEW mv{number} AS {query}")
-        for _ in range(6):
-            table.change(session)
-        session.run("FLUSH")
-    with duckdb.connect(path) as connection:
-        names = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'windowpane_state'"
-        kept = {row[0] for row in connection.execute(names).fetchall()}
-        derived = [name for name in kept if name.endswith(("/top", "/folded")) and f"{name.rpartition('/')[0]}/0" in kept]
-        assert derived
-        for name in derived:
-            connection.execute(f'DROP TABLE windowpane_state."{name}"')
-    with Session(path) as session:
-        for _ in range(6):
-            table.change(session)
-            session.run("FLUSH")
-            table.check(session, "opened again")
