@@ -16,7 +16,7 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node
-from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.sql.streaming.deltas import WEIGHT, Delta
 from windowpane.sql.streaming.job import Job
 
 Row = tuple[str, str]
@@ -35,7 +35,7 @@ class Watch:
         self.nodes: defaultdict[tuple[str, str, int], Counter[Row]] = defaultdict(Counter)
         self.checked = 0
 
-    def take(self, job: Job, node: Node, delta: str | None, *, initial: bool) -> None:
+    def take(self, job: Job, node: Node, delta: Delta | None, *, initial: bool) -> None:
         """Add a batch to what a node gave, and check the whole."""
         storage = job._storage
         rows = self.nodes[storage.path if storage.path != ":memory:" else str(id(storage)), job._name, job._numbers[id(node)]]
@@ -79,7 +79,7 @@ def watching_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     """Watch all jobs while this is open."""
     watch, run, outermost = Watch(), Job._run, Storage._outermost
 
-    def watched(job: Job, node: Node, changes: Mapping[str, str], initial: bool) -> str | None:
+    def watched(job: Job, node: Node, changes: Mapping[str, Delta], initial: bool) -> Delta | None:
         delta = run(job, node, changes, initial)
         watch.take(job, node, delta, initial=initial)
         return delta

@@ -45,9 +45,11 @@ class Operator(Protocol):
 
     def forget(self) -> None:
         """Drop what is only cached, after a transaction that was rolled back."""
+        return
 
     def drop(self) -> None:
         """Remove all state."""
+        return
 
 
 class Linear(Operator):

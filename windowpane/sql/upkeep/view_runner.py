@@ -47,6 +47,7 @@ class ViewRunner(Protocol):
         Raises:
             SqlError: it reads a relation that cannot be read.
         """
+        return
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Do something in one transaction, and return its result.
@@ -81,6 +82,7 @@ class ViewRunner(Protocol):
 
     def create_table(self, table: TableInfo) -> None:
         """Begin to fill a new table, if it has a connector."""
+        return
 
     def drop_table(self, table: TableInfo) -> None:
         """Stop filling a table, and forget what was read for it."""
@@ -99,6 +101,7 @@ class ViewRunner(Protocol):
 
     def bring(self, name: str) -> None:
         """Copy the rows of a view or table to the store if they are elsewhere, where a statement reads them now."""
+        return
 
     def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
         """Take the changes of tables; views have them when it ends, or get them from ``deliver``.
