@@ -196,7 +196,7 @@ def test_explain_says_which_triggers_drop_rows_with_their_window(trigger, loses)
 def test_months_that_late_rows_correct_do_not_need_the_row_engine(accumulation):
     months = wp.CalendarWindows.of("1 month", "Europe/Berlin")
     billed = plan(assigner=months, panes=PaneSettings(accumulation, shows_info=True), allowed_lateness=3 * 86_400_000_000)
-    assert compile_program(billed, TYPES, ()).engine == "triggers"
+    assert compile_program(billed, TYPES, ()).engine == "panes"
 
 
 def test_windows_of_the_clock_and_co_grouped_ones_lose_rows_likewise(caplog):

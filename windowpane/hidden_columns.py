@@ -49,8 +49,6 @@ SEGMENT: Final = hidden("segment")
 """The window or shard of keys whose segment log holds a row."""
 COUNT: Final = hidden("count")
 """How many rows a key's window has counted."""
-FRESH: Final = hidden("fresh")
-"""Whether an element came with this batch."""
 FIRE_TIME: Final = hidden("fire_time")
 """When a window of a key fires next."""
 START: Final = hidden("start")

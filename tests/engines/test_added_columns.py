@@ -307,7 +307,7 @@ def test_functions_on_arrow_tables_see_null_in_rows_of_before(function: Function
     assert shown(found, "p", "seen", "n") == [("x", [None, None, "new"], 3), ("y", [None, None, "z"], 3)]
 
 
-@pytest.mark.parametrize("engine", ["triggers", "reference"])
+@pytest.mark.parametrize("engine", ["panes", "reference"])
 def test_rows_that_triggers_keep_go_on(engine: str) -> None:
     def further(one: dict[str, Any], other: dict[str, Any]) -> float:
         return float(other["v"] - one["v"]) if one.get("added", "not there") is None else 0.0

@@ -276,7 +276,7 @@ def rows(count: int, first: int) -> pa.Table:
 def test_rows_by_coded_keys_fold_as_by_their_bytes(early):
     built = program(wp.EachBatch() if early else None)
     engine: Any = make_engine(built)
-    assert built.engine == ("updates" if early else "slices")
+    assert built.engine == ("panes" if early else "slices")
     found = []
     for sizes in ({}, ALWAYS_CODED):
         with given_sizes(sizes):

@@ -26,7 +26,7 @@ from tests.engines.columnar_programs import (
 )
 from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.common.evicting import refinement_refusal
-from windowpane.engines.panes.timed import TimedPanesEngine, refusal
+from windowpane.engines.panes.engine import PanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.reference import ReferenceEngine
@@ -57,7 +57,7 @@ def runs(program) -> bool:
 
 def pair_of(program) -> Pair:
     """Return the pair; keys that fire at one instant are emitted in any order."""
-    return Pair(program, TimedPanesEngine, in_order=False)
+    return Pair(program, PanesEngine, in_order=False)
 
 
 @settings(max_examples=60, deadline=None, print_blob=True)
@@ -74,7 +74,7 @@ def test_rows_folded_before_the_shuffle_come_in_the_order_of_their_time(parts, l
     aggregates = {"n": wp.count(), "high": wp.max("w")}
     program = program_of(parts[0], parts[1], None, late, keyed, late=False, aggregates=aggregates)
     assume(program.engine == "panes" and combiner_refusal(program) is None)
-    engine, stores = TimedPanesEngine(program), (MemoryBlobStore(), MemoryBlobStore())
+    engine, stores = PanesEngine(program), (MemoryBlobStore(), MemoryBlobStore())
     for batch in stream:
         in_time = table_of(replace(batch, rows=tuple(sorted(batch.rows, key=lambda row: row[2]))))
         rows, clock = table_of(batch), Clock(batch.watermark, batch.processing_time)
@@ -99,7 +99,7 @@ def test_random_programs_agree_with_the_reference_batch_by_batch(parts, evictor,
 def test_without_keys_results_come_in_the_order_of_the_reference(parts, evictor, late, stream):
     program = program_of(parts[0], parts[1], evictor, late, keyed=False)
     assume(runs(program))
-    Pair(program, TimedPanesEngine, in_order=True).run_all(stream)
+    Pair(program, PanesEngine, in_order=True).run_all(stream)
 
 
 @settings(max_examples=12, deadline=None, print_blob=True)
@@ -135,7 +135,7 @@ def test_global_windows_fire_at_the_end_of_the_stream(evictor, purges, stream, r
 
 def test_a_batch_that_nothing_is_due_in_reads_no_panes():
     program = program_of(wp.TumblingEventTimeWindows.of(1000), wp.ContinuousEventTimeTrigger.of(100))
-    engine, store = TimedPanesEngine(program), MemoryBlobStore()
+    engine, store = PanesEngine(program), MemoryBlobStore()
     engine.run(store, [table_of(Batch(-1, 0, (("a", 1, 5), ("b", 1, 205))))], Clock(-1, 0))
     before = store.reads
     engine.run(store, [table_of(Batch(50, 0, (("c", 1, 60),)))], Clock(50, 0))
@@ -144,7 +144,7 @@ def test_a_batch_that_nothing_is_due_in_reads_no_panes():
 
 def test_the_bucket_asks_for_the_clock_at_the_next_fire_time():
     program = program_of(wp.TumblingEventTimeWindows.of(1000), wp.ContinuousProcessingTimeTrigger.of(10))
-    engine, store = TimedPanesEngine(program), MemoryBlobStore()
+    engine, store = PanesEngine(program), MemoryBlobStore()
     assert engine.run(store, [table_of(Batch(-1, 7, (("a", 1, 5),)))], Clock(-1, 7)).next_processing_time == 10
     assert engine.run(store, [], Clock(-1, 25)).next_processing_time == 30
     last = engine.run(store, [], Clock(2000, 26))

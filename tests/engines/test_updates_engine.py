@@ -13,7 +13,7 @@ import windowpane as wp
 from tests.engines.columnar_programs import KEPT, Pair, batches, fixed_assigners, lateness, program_of, table_of
 from tests.examples import examples
 from verify.fuzz.windowed_streams import SmallBatch as Batch
-from windowpane.engines.panes.updates import UpdatesEngine, refusal
+from windowpane.engines.panes.engine import PanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.sessions.engine import SessionsEngine
@@ -53,20 +53,20 @@ def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, pane_
     program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=pane_settings)
     note(repr(program.spec))
     assert refusal(program) is None
-    Pair(program, UpdatesEngine, in_order=False, counts_panes=True).run_all(stream)
+    Pair(program, PanesEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
 @settings(max_examples=30, deadline=None, print_blob=True)
 @given(assigners, panes, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]))
 def test_rows_of_an_earlier_window_are_late_alike(assigner, pane_settings, stream, upstream):
     program = replace(program_of(assigner, wp.EachBatch(), panes=pane_settings), upstream=upstream)
-    Pair(program, UpdatesEngine, in_order=False, counts_panes=True).run_all(stream)
+    Pair(program, PanesEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
 @settings(max_examples=30, deadline=None, print_blob=True)
 @given(assigners, panes, batches(most_rows=12))
 def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, pane_settings, stream):
-    pair = Pair(program_of(assigner, wp.EachBatch(), aggregates=KEPT, panes=pane_settings), UpdatesEngine, in_order=False)
+    pair = Pair(program_of(assigner, wp.EachBatch(), aggregates=KEPT, panes=pane_settings), PanesEngine, in_order=False)
     for batch in stream:
         rows = table_of(batch)
         pair.run(batch, [rows.slice(2), rows.slice(0, 2)])
@@ -75,7 +75,7 @@ def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, pane
 def test_a_pane_takes_the_row_of_the_one_before_back_as_it_was():
     pane_settings = PaneSettings("retracting", shows_info=True)
     program = program_of(TEN, wp.EachBatch(), lateness=100, aggregates={"n": wp.count()}, late=False, panes=pane_settings)
-    assert program.engine == "updates"
+    assert program.engine == "panes"
     stream = [
         Batch(-1, 0, (("a", 1, 1), ("a", 1, 2))),
         Batch(5, 1, (("b", 1, 3),)),
@@ -152,7 +152,6 @@ def test_rows_fold_before_the_shuffle():
     ("change", "reason"),
     [
         ({"assigner": wp.EventTimeSessionWindows.with_gap(5)}, "neither global nor of fixed size"),
-        ({"trigger": wp.CountTrigger.of(2)}, "CountTrigger fires within batches"),
         ({"evictor": wp.CountEvictor.of(3)}, "an evictor needs every row"),
         ({"aggregates": {"m": wp.sum("u")}}, "no columnar form"),
     ],

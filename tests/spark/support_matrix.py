@@ -173,8 +173,8 @@ FEATURES = {
     "tumbling, sliding, cumulating, calendar windows": Feature("slices", tumbling, TOTALS),
     "sessions": Feature("sessions", sessions, {("a", 1, 8, 3), ("b", 2, 7, 4), ("a", 12, 17, 8)}),
     "early results by continuous triggers": Feature("panes", early, TOTALS),
-    "a changelog of each batch": Feature("updates", each_batch, TOTALS),
-    "count windows": Feature("counts", count_windows, {("a", 11)}),
+    "a changelog of each batch": Feature("panes", each_batch, TOTALS),
+    "count windows": Feature("panes", count_windows, {("a", 11)}),
     "functions of your own, row by row": Feature("row", process, TOTALS),
     "composable triggers and panes": Feature(
         "panes or row", panes, {("a", 0, 3, "EARLY"), ("a", 0, 3, "ON_TIME"), ("b", 0, 4, "ON_TIME"), ("a", 10, 8, "ON_TIME")}

@@ -24,7 +24,7 @@ from verify.fuzz.windowed_programs import random_program, with_engine
 from verify.fuzz.windowed_streams import Batch, random_stream, under_strategy
 from windowpane.engines.combiner import Combiner, always_together
 from windowpane.engines.common.arrival import in_order
-from windowpane.engines.panes.timed import TimedPanesEngine
+from windowpane.engines.panes.engine import Kind, PanesEngine
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import WindowpaneError
@@ -173,7 +173,9 @@ class _Race:
             clock = Clock(batch.watermark, batch.processing_time)
             self._watermark = max(self._watermark, batch.watermark)
             combine = self._combine if self._draw.random() < 0.5 and not self._is_late_by_order(batch) else None
-            by_time = combine is not None and self._program.engine == TimedPanesEngine.name
+            by_time = (
+                combine is not None and self._program.engine == PanesEngine.name and Kind.of(self._program.spec) is Kind.CLOCKS
+            )
             before = [bucket.snapshot() for bucket in (self._reference, self._bucket)]
             expected = self._reference.run(partial(_taken, batch.parts, by_time), clock)
             got = self._bucket.run(partial(self._sent, batch.parts, combine), clock)
@@ -187,6 +189,11 @@ class _Race:
             if self._draw.random() < 0.5:
                 self._bucket.restart()
         return []
+
+    @property
+    def _is_fired_by_clocks(self) -> bool:
+        """Whether folded rows are taken in order of their time."""
+        return self._program.engine == PanesEngine.name and Kind.of(self._program.spec) is Kind.CLOCKS
 
     def _errors_one_by_one(self, rows: pa.Table | None, clock: Clock, before: Sequence[bytes]) -> list[str]:
         """Return what differs up to the first row that fails: of several errors in a batch either may be raised."""

@@ -23,10 +23,8 @@ from windowpane.engines.over.close import OverCloseEngine
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.over.update import OverUpdateEngine
-from windowpane.engines.panes import counts, timed, updates
-from windowpane.engines.panes.counts import CountsEngine
-from windowpane.engines.panes.timed import TimedPanesEngine
-from windowpane.engines.panes.updates import UpdatesEngine
+from windowpane.engines.panes import engine as panes
+from windowpane.engines.panes.engine import PanesEngine
 from windowpane.engines.program import Program
 from windowpane.engines.rolling import engine as rolling
 from windowpane.engines.rolling import point_in_time
@@ -44,8 +42,6 @@ from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.slices.folding import combiner as combiner_of_slices
 from windowpane.engines.spec import Combining, EngineSpec
-from windowpane.engines.triggers import engine as triggers
-from windowpane.engines.triggers.engine import TriggersEngine
 from windowpane.kernels.over.calls.call import call_kernel
 
 
@@ -59,10 +55,6 @@ def _is_no_session(program: Program) -> bool:
 
 def _has_windows_of_fixed_size(program: Program) -> bool:
     return not program.spec.merges and program.spec.assigner.has_ends
-
-
-def _fires_each_batch(program: Program) -> bool:
-    return program.spec.fires_each_batch and not program.spec.merges
 
 
 def _is_static(program: PointInTimeProgram) -> bool:
@@ -109,35 +101,12 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         explains=_is_session,
     ),
     EngineSpec(
-        TimedPanesEngine,
-        refusal=timed.refusal,
-        reason="built-in aggregates are kept by key and window, and clocks fire them",
-        state="segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
-        combining=Combining(lambda program: TimedPanesEngine(program).combiner, timed.combining_refusal),
+        PanesEngine,
+        refusal=panes.refusal,
+        reason=lambda program: panes.Kind.of(program.spec).value,
+        state="segment logs by window or shard of keys: what triggers know, and partial aggregates, or with an evictor elements",
+        combining=Combining(lambda program: PanesEngine(program).combiner, panes.combining_refusal),
         explains=_is_no_session,
-    ),
-    EngineSpec(
-        UpdatesEngine,
-        refusal=updates.refusal,
-        reason="each batch changes built-in aggregates by key and window, and fires what it changed",
-        state="a segment log by window or shard of keys: partial aggregates, with pane_info how many panes there were",
-        combining=Combining(lambda program: UpdatesEngine(program).combiner, updates.combining_refusal),
-        explains=_fires_each_batch,
-    ),
-    EngineSpec(
-        CountsEngine,
-        refusal=counts.refusal,
-        reason="running counts cut built-in aggregates where windows fire",
-        state="a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
-        explains=_is_no_session,
-    ),
-    EngineSpec(
-        TriggersEngine,
-        refusal=triggers.refusal,
-        reason="the trigger is called once for windows that are alike, and cuts built-in aggregates",
-        state="a segment log by window or shard of keys: what the trigger keeps, and partial aggregates, also of the last pane "
-        "where it is taken back",
-        combining=Combining(lambda program: TriggersEngine(program).combiner, triggers.combining_refusal),
     ),
     EngineSpec(
         RowEngine,

@@ -185,10 +185,14 @@ def _side_outputs(plan: WindowPlan, types: InputTypes, row_columns: Sequence[str
 def _description(plan: WindowPlan, types: InputTypes, program: Program) -> tuple[tuple[str, str], ...]:
     panes = {} if plan.panes.options == NO_PANES else {"panes": describe(plan.panes.options)}
     clocks = {} if plan.key_delay is None else {"watermark": "of each key"}
+    spec = program.spec
+    has_own_state = program.engine == "sessions" and spec.refines_each and not spec.fires_each_batch
+    refine = {"late rows": "one by one"} if has_own_state else {}
     return description(
         program.engine,
         **panes,
         **clocks,
+        **refine,
         keys=columns_text(types.keys) or "none",
         event_time=plan.event_time or "none",
         assigner=describe(plan.assigner),

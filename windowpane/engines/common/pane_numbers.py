@@ -17,6 +17,7 @@ from windowpane.hidden_columns import hidden
 from windowpane.windowing.panes import PaneTiming
 
 _ALL, _OTHERS = hidden("panes"), hidden("panes_not_early")
+_TIMINGS = pa.array([PaneTiming.EARLY.value, PaneTiming.ON_TIME.value, PaneTiming.LATE.value])
 _ON_TIME, _LAST = hidden("pane_was_on_time"), hidden("pane_is_last")
 
 
@@ -78,12 +79,11 @@ class PaneNumbers:
 
     def followed_by(self, others: PaneNumbers) -> PaneNumbers:
         """Return these numbers and others behind them."""
-        return PaneNumbers(
-            np.append(self.all, others.all),
-            np.append(self.others, others.others),
-            np.append(self.first_on_time(), others.first_on_time()),
-            np.append(self.last_ones(), others.last_ones()),
-        )
+        counts = np.append(self.all, others.all), np.append(self.others, others.others)
+        if self.was_on_time is None and others.was_on_time is None:
+            return PaneNumbers(*counts)
+        flags = (self.first_on_time(), others.first_on_time()), (self.last_ones(), others.last_ones())
+        return PaneNumbers(*counts, *map(np.concatenate, flags))
 
     def replaced(self, places: Integers, by: PaneNumbers) -> PaneNumbers:
         """Return these numbers with others at some places."""
@@ -98,12 +98,11 @@ class PaneNumbers:
     def last_panes(self) -> list[pa.Array]:
         """Return the columns of ``pane_info`` of the last pane of each: early ones come before all others."""
         is_early, indices = self.others == 0, self.all - 1
-        timing = np.where(is_early, PaneTiming.EARLY.value, PaneTiming.LATE.value)
-        timing = np.where((self.others == 1) & self.first_on_time(), PaneTiming.ON_TIME.value, timing)
+        timings = np.where(is_early, 0, np.where((self.others == 1) & self.first_on_time(), 1, 2))
         return [
             pa.array(indices),
             pa.array(self.others - 1),
-            pa.array(timing, pa.string()),
+            _TIMINGS.take(pa.array(timings)),
             pa.array(indices == 0),
             pa.array(self.last_ones()),
         ]

@@ -1,4 +1,4 @@
-"""The panes engine: windows that clocks fire key by key, or with an evictor, or that never fire, on Arrow tables.
+"""Panes that clocks fire, key by key, or with an evictor, or that never fire: a kind of trigger program of its own.
 
 For early results (continuous triggers, purging or not), and for evictors under the windows' own triggers: built-in aggregates
 only. A pane, what one window holds of one key, is appended to in each batch and evaluated when it fires. What never fires is not
@@ -19,17 +19,15 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.combiner import Combiner
-from windowpane.engines.common.columnar import common_refusal, folding_combiner, key_names, keyed, with_plain_keys
+from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
-from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.messages import Message, Partials
 from windowpane.engines.panes.fire_times import FireTimes
-from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.panes.store import split
 from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, TimedContents
+from windowpane.engines.panes.windows import Elements, PaneWindows
 from windowpane.engines.program import Program
 from windowpane.errors import present
 from windowpane.hidden_columns import END, TIME
@@ -49,32 +47,7 @@ from windowpane.windowing.triggers import (
 from windowpane.windowing.windows import TimeWindow, Window
 
 
-class TimedPanesEngine(PanesEngine):
-    """Runs what ``refusal`` does not refuse."""
-
-    name = "panes"
-
-    def batch(self, store: BlobStore) -> ColumnarBatch:
-        return _Batch(self.program, self.fold, store)
-
-    @property
-    def combiner(self) -> Combiner:
-        """What folds rows before the shuffle."""
-        return folding_combiner(self.program, self.fold, self.fold_rows)
-
-    def fold_rows(self, rows: pa.Table) -> pa.Table:
-        """Return the partials of rows by slice and key, each with its earliest time: the combiner, before the shuffle.
-
-        The order of arrival is lost. Rows are taken in order of their time instead, which is one possible order of arrival.
-
-        Raises:
-            MissingTimestampError: a row without an event time in event-time windows.
-            TimestampOverflowError: a row whose windows do not fit into int64.
-        """
-        return self.fold_by_slice(rows, kept=[(TIME, "min")])
-
-
-class _Rule(NamedTuple):
+class Rule(NamedTuple):
     """When panes fire: at the end of their window, each ``interval`` microseconds of a clock, both, or never."""
 
     at_end: bool
@@ -83,12 +56,8 @@ class _Rule(NamedTuple):
 
 
 def refusal(program: Program) -> str | None:
-    """Return why the panes engine cannot run a program, ``None`` if it can."""
+    """Return why clocks cannot run a program by a rule, ``None`` if it can."""
     spec = program.spec
-    if (refused := windows_refusal(spec.assigner)) is not None:
-        return refused
-    if _rule(spec) is None:
-        return f"{type(spec.trigger).__name__} fires by more than the clock of its windows"
     if not _fires(spec):
         return common_refusal(program)
     if (refused := refinement_refusal(spec)) is not None:
@@ -98,25 +67,20 @@ def refusal(program: Program) -> str | None:
     return evictor_refusal(program) or common_refusal(program)
 
 
-def combining_refusal(program: Program) -> str | None:
-    """Return why the windows of a row are not known outside its bucket, or not its order; ``None`` if they are."""
-    refused = slicing_refusal(program.spec)
-    return "order_by tells which row of a key comes first" if refused is None and program.order_by else refused
-
-
-def _rule(spec: WindowSpec) -> _Rule | None:
+def rule_of(spec: WindowSpec) -> Rule | None:
+    """Return when the clocks of a trigger fire, ``None`` where more than a clock does."""
     inner = spec.firing_trigger
     is_event_time = spec.assigner.is_event_time
     if not _fires(spec):
-        return _Rule(False, None, is_event_time)
+        return Rule(False, None, is_event_time)
     if isinstance(spec.assigner, GlobalWindows):
-        return _Rule(True, None, True) if type(inner) is EndOfStreamTrigger else None
+        return Rule(True, None, True) if type(inner) is EndOfStreamTrigger else None
     if spec.fires_at_window_end:
-        return _Rule(True, None, is_event_time)
+        return Rule(True, None, is_event_time)
     if type(inner) is ContinuousProcessingTimeTrigger:
-        return _Rule(False, inner.interval, False)
+        return Rule(False, inner.interval, False)
     if type(inner) is ContinuousEventTimeTrigger and is_event_time:
-        return _Rule(True, inner.interval, True)
+        return Rule(True, inner.interval, True)
     return None
 
 
@@ -132,12 +96,12 @@ class _Firing(NamedTuple):
     results: pa.Table
 
 
-class _Batch(ColumnarBatch):
+class TimedPanes(ColumnarBatch):
     """One batch of one bucket: state opened, run, written back."""
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
         super().__init__(program, fold, store)
-        rule = present(_rule(program.spec), "the planner checked")
+        rule = present(rule_of(program.spec), "the planner checked")
         self._rule, self._fires = rule, _fires(program.spec)
         self._purges = program.spec.purges
         self._keys = list(key_names(program))

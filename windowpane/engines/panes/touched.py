@@ -9,19 +9,19 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.engines.panes.panes import Elements
 from windowpane.engines.panes.store import PaneStore
+from windowpane.engines.panes.windows import Elements
 from windowpane.hidden_columns import SEGMENT
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows
 
 
 @dataclass(frozen=True)
 class TouchedPanes:
-    """Panes by code, from 0.
+    """Panes that get elements, by code, from 0.
 
     Args:
-        held: the rows that the touched segments held, ``None`` for none; panes there need not be touched themselves.
-        elements: the elements of the batch.
+        held: the rows that these panes held, ``None`` where their segments held nothing.
+        others: the rows of other panes of the same segments, likewise.
         held_panes: the pane of each row held.
         element_panes: the pane of each element.
         keys: keys and segment of each pane.
@@ -29,23 +29,11 @@ class TouchedPanes:
     """
 
     held: pa.Table | None
-    elements: Elements
+    others: pa.Table | None
     held_panes: Integers
     element_panes: Integers
     keys: pa.Table
     segments: list[int]
-
-    @property
-    def count(self) -> int:
-        """The number of panes."""
-        return int(self.keys.num_rows)
-
-    @property
-    def held_count(self) -> int:
-        """The number of panes that hold something."""
-        is_held = np.zeros(self.count, bool)
-        is_held[self.held_panes] = True
-        return int(is_held.sum())
 
 
 @dataclass(frozen=True)
@@ -69,13 +57,27 @@ def touched_panes(store: PaneStore, elements: Elements) -> TouchedPanes:
     segments = store.shards(keys.distinct)[keys.codes] if store.is_global else elements.ends
     read = distinct(segments)
     held = store.read(read)
-    before = 0 if held is None else held.num_rows
-    everything = keys.distinct if held is None else pa.concat_tables([held.select(names), keys.distinct])
-    codes, firsts = dense_codes(everything.columns, everything.num_rows)
-    all_keys = np.concatenate([codes[:before], codes[before:][keys.codes[elements.numbers]]])
-    held_segments = np.zeros(0, np.int64) if held is None else held[SEGMENT].to_numpy()
-    all_segments = np.concatenate([held_segments, segments])
-    panes = combined(all_keys, dense_codes([pa.chunked_array([pa.array(all_segments)])], len(all_segments)).codes)
-    at = first_rows(panes)
-    named = everything.take(pa.array(firsts[all_keys[at]])).append_column(SEGMENT, pa.array(all_segments[at]))
-    return TouchedPanes(held, elements, panes[:before], panes[before:], named, read)
+    if held is None:
+        panes = _paired(keys.codes[elements.numbers], segments)
+        at = first_rows(panes)
+        named = keys.distinct.take(pa.array(keys.codes[elements.numbers[at]])).append_column(SEGMENT, pa.array(segments[at]))
+        return TouchedPanes(None, None, np.zeros(0, np.int64), panes, named, read)
+    count, others = len(segments), None
+    together = dense_codes(
+        pa.concat_tables([keys.distinct, held.select(names)]).columns, len(keys.distinct) + held.num_rows
+    ).codes
+    element_keys, held_keys = keys.codes[elements.numbers], together[len(keys.distinct) :]
+    panes = _paired(np.append(element_keys, held_keys), np.append(segments, held[SEGMENT].to_numpy()))
+    at = first_rows(panes[:count])
+    named = keys.distinct.take(pa.array(element_keys[at])).append_column(SEGMENT, pa.array(segments[at]))
+    is_touched = panes[count:] < len(at)
+    held_panes = panes[count:]
+    if not is_touched.all():
+        others, held = held.filter(pa.array(~is_touched)), held.filter(pa.array(is_touched))
+        held_panes = held_panes[is_touched]
+    return TouchedPanes(held, others, held_panes, panes[:count], named, read)
+
+
+def _paired(keys: Integers, segments: Integers) -> Integers:
+    """Return one code for each pair, in the order in which pairs appear."""
+    return combined(keys, dense_codes([pa.chunked_array([pa.array(segments)])], len(segments)).codes)

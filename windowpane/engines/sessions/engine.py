@@ -19,9 +19,11 @@ import pyarrow as pa
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import common_refusal, fold_of, folding_combiner, with_encoded_keys
 from windowpane.engines.common.evicting import refinement_refusal
+from windowpane.engines.panes.standings import standings_refusal
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.sessions.batch import SessionBatch
+from windowpane.engines.sessions.called import CalledSessions
 from windowpane.engines.sessions.evictions import Evictions, eviction_refusal
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.rule import SessionRule
@@ -30,6 +32,7 @@ from windowpane.engines.sessions.windows import row_windows
 from windowpane.errors import present
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 
 _WORTH_FOLDING = Size("rows of a piece of a session worth making", 3, (0, 1))
@@ -43,19 +46,29 @@ class SessionsEngine:
 
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
-        self.folding = SessionFolding(program)
+        self.folding, self._calls_trigger = SessionFolding(program), rule_refusal(program) is not None
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         folding = self.folding
+        if self._calls_trigger:
+            return CalledSessions(folding.program, folding.fold, store).run(rows, clock)
         return SessionBatch(folding.program, folding.fold, folding.step, store, folding.evictions).run(rows, clock)
 
 
 def refusal(program: Program) -> str | None:
     """Return why the sessions engine cannot run a program, ``None`` if it can."""
-    spec = program.spec
+    spec, refused = program.spec, rule_refusal(program)
     if type(spec.assigner) not in (EventTimeSessionWindows, ProcessingTimeSessionWindows):
         return f"{type(spec.assigner).__name__} makes no sessions"
+    if refused is None or (called := _calling_refusal(program)) is None:
+        return None
+    return refused if spec.fires_at_window_end or spec.fires_each_batch else called
+
+
+def rule_refusal(program: Program) -> str | None:
+    """Return why sessions have no rule on arrays, so that their trigger is called; ``None`` if they have."""
+    spec = program.spec
     if not spec.fires_at_window_end and not spec.fires_each_batch:
         return f"{type(spec.trigger).__name__} fires by more than the end of a session"
     if (refused := eviction_refusal(program) or refinement_refusal(spec, merges=True)) is not None:
@@ -64,12 +77,24 @@ def refusal(program: Program) -> str | None:
         return "an evictor needs every row"
     if spec.refines_each and not spec.fires_each_batch:
         return "refine='each' fires for every late row"
-    shows_panes = spec.fires_each_batch
-    return common_refusal(program, shows_panes=shows_panes)
+    return common_refusal(program, shows_panes=spec.fires_each_batch)
+
+
+def _calling_refusal(program: Program) -> str | None:
+    """Return why the trigger of sessions cannot be called, ``None`` if it can."""
+    if (refused := standings_refusal(program)) is not None:
+        return refused
+    if program.spec.evictor is not None:
+        return "an evictor needs every row"
+    if isinstance(program.arrow, ArrowWindowFunction):
+        return "a function on tables of many keys would see several firings of a key at once"
+    return common_refusal(program, shows_panes=True)
 
 
 def combining_refusal(program: Program) -> str | None:
     """Return why the sessions of rows are not known outside their bucket, ``None`` if they are."""
+    if rule_refusal(program) is not None:
+        return "the trigger is called row by row"
     if program.order_by:
         return "order_by tells which rows of a session come late"
     return None if program.spec.assigner.is_event_time else "sessions begin by the clock of the bucket"

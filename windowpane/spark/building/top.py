@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.panes.timed import TimedPanesEngine
+from windowpane.engines.panes.engine import PanesEngine
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program
 from windowpane.errors import InvalidSpecError, MistakeError, UnsupportedTypeError
 from windowpane.hidden_columns import PREFIX, hidden
@@ -79,7 +79,7 @@ def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderCol
         keys=tuple(per),
         assigner=_MICROSECOND,
         function=function,
-        settings=Settings(plan.settings.allowed_lateness, engine=TimedPanesEngine.name),
+        settings=Settings(plan.settings.allowed_lateness, engine=PanesEngine.name),
     )
     renamed = source.dataframe.withColumnRenamed(WINDOW_START, _START).drop(WINDOW_END)
     return build_windows(dataclasses.replace(source, dataframe=renamed), top, tuple(per), ())

@@ -5,7 +5,6 @@ A window is named by its end, which no other window of the same assigner has; th
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,68 +12,19 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.engines.common.columnar import key_names, keyed, refuse_null_times, with_plain_keys
+from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.common.columnar_batch import ColumnarBatch
-from windowpane.engines.common.emptying import purging
 from windowpane.engines.common.slicing import Slices, slices_of
 from windowpane.engines.common.staggering import staggered
-from windowpane.engines.nested_keys.coding import coded_keys
-from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.range_merge import Ranges, exploded
 from windowpane.kernels.keys.dense_codes import dense_codes
-from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
+from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
 
 GLOBAL_END = MAX
-
-
-class PanesEngine(ABC):
-    """Runs a program on the panes of a bucket: each batch is a ``ColumnarBatch`` of its own."""
-
-    def __init__(self, program: Program) -> None:
-        """Run ``program``."""
-        self.program, self.fold = purging(program)
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
-        return self.batch(store).run(rows, clock)
-
-    def fold_by_slice(self, rows: pa.Table, kept: Sequence[tuple[str, str]] = ()) -> pa.Table:
-        """Return the partials of rows by slice and key, and how many rows each is of: a combiner, before the shuffle.
-
-        The slice of processing-time windows is not known yet, and is any for all; global windows have none.
-
-        Args:
-            rows: the rows.
-            kept: further columns, each with the kernel it folds by.
-
-        Raises:
-            MissingTimestampError: a row without an event time in event-time windows.
-            TimestampOverflowError: a row whose windows do not fit into int64.
-        """
-        program, slices = self.program, slices_of(self.program.spec.assigner)
-        rows, starts = with_plain_keys(program, keyed(program, rows, coded_keys)), np.zeros(rows.num_rows, np.int64)
-        if slices is not None and program.spec.assigner.is_event_time:
-            refuse_null_times(program, rows)
-            starts = slices.starts(rows[TIME].to_numpy())
-        rows = rows.append_column(SLICE, pa.array(starts))
-        return self.fold.fold(rows, [SLICE, *key_names(program)], counted=ROWS, kept=kept)
-
-    @abstractmethod
-    def batch(self, store: BlobStore) -> ColumnarBatch:
-        """Open the state of a bucket for one batch."""
-
-
-def windows_refusal(assigner: WindowAssigner) -> str | None:
-    """Return why the windows of an assigner cannot be panes, ``None`` if they can."""
-    if type(assigner) is GlobalWindows or slices_of(assigner) is not None:
-        return None
-    return f"the windows of {type(assigner).__name__} are neither global nor of fixed size"
 
 
 @dataclass(frozen=True)

@@ -20,20 +20,22 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.common.columnar import key_arrays, keyed, with_plain_keys
+from windowpane.engines.common.columnar import key_arrays, key_names, keyed, with_plain_keys
+from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.messages import Message
+from windowpane.engines.panes.called import STANDING, standings_with_added_columns
+from windowpane.engines.panes.due_timers import DueTimers
+from windowpane.engines.panes.pane_results import OF_NOTHING
+from windowpane.engines.panes.pane_state import SHOWN
+from windowpane.engines.panes.standings import Standings
 from windowpane.engines.panes.store import PaneStore
 from windowpane.engines.panes.touched import BatchKeys
 from windowpane.engines.program import Program
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys
+from windowpane.engines.sessions.walk import Entry, Numbers, Row, Session, SessionWalk
 from windowpane.engines.sessions.windows import row_windows
-from windowpane.engines.triggers.due_timers import DueTimers
-from windowpane.engines.triggers.pane_results import OF_NOTHING
-from windowpane.engines.triggers.pane_state import SHOWN, STANDING, with_added_columns
-from windowpane.engines.triggers.session_walk import Entry, Numbers, Row, Session, SessionWalk
-from windowpane.engines.triggers.triggered_batch import TriggeredBatch
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, SEGMENT, START, TIME, hidden
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -63,16 +65,18 @@ class _Met(NamedTuple):
     entries: pa.Table | None
 
 
-class TriggeredSessions(TriggeredBatch):
+class CalledSessions(ColumnarBatch):
     """Moves clocks and takes rows."""
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
         """Open the state."""
         super().__init__(program, fold, store)
+        self._keys, self._names = list(key_names(program)), list(fold.columns)
+        self._standings = Standings(program.spec)
         self._options = program.spec.panes
         self._panes = PaneStore(store, self._keys, is_global=True)
         if self.header.added:
-            self._panes.rewrite(partial(with_added_columns, AddedColumns(self.header.added, program.values)))
+            self._panes.rewrite(partial(standings_with_added_columns, AddedColumns(self.header.added, program.values)))
         self._put_out = PaneStore(store, self._keys, is_global=True, name="w") if self._options.retracts else None
         self._due = DueTimers(store)
         self._open = self.header.open_windows
@@ -80,6 +84,13 @@ class TriggeredSessions(TriggeredBatch):
         self._owners: Collection[tuple[int, int]] = ()
 
     # The clocks.
+
+    def on_watermark(self, before: int) -> None:
+        if self.watermark != before:
+            self._advance(event_time=True, fired_under=before)
+
+    def on_processing_time(self, before: int) -> None:
+        self._advance(event_time=False, fired_under=self.watermark)
 
     def _advance(self, event_time: bool, fired_under: int) -> None:
         clock = self.watermark if event_time else self.now

@@ -18,25 +18,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from windowpane.engines.triggers.pane_results import OF_CONTENTS, OF_NOTHING
-from windowpane.engines.triggers.standings import (
+from windowpane.engines.panes.pane_results import OF_CONTENTS, OF_NOTHING
+from windowpane.engines.panes.standings import Standings
+from windowpane.engines.panes.trigger_program import (
     FIRES,
     IS_CLEARED,
     IS_DROPPED,
     IS_LAST,
     IS_ON_TIME,
     MAY_BE_EMPTY,
+    NEW,
     PURGES,
-    Standings,
 )
 from windowpane.errors import MergeBehindWatermarkError
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.panes import PaneOptions
 from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import TimeWindow
-
-NEW = 0
-"""The standing of a session without rows."""
 
 
 class Numbers(NamedTuple):

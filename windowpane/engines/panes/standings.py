@@ -24,14 +24,27 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.engines.panes.trigger_program import (
+    FIRES,
+    IS_CLEARED,
+    IS_DROPPED,
+    IS_LAST,
+    IS_ON_TIME,
+    MAY_BE_EMPTY,
+    PURGES,
+)
+from windowpane.engines.program import Program
 from windowpane.errors import MistakeError
 from windowpane.operators.window.endless_timers import MAX_FIRINGS_WITHOUT_END
+from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.panes import Firing
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX, MIN, wrap_int64
 from windowpane.windowing.triggers import (
+    ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
+    DeltaTrigger,
     EndOfStreamTrigger,
     EventTimeTrigger,
     NeverTrigger,
@@ -55,12 +68,6 @@ from windowpane.windowing.triggers.composable import (
 )
 from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger, all_flink_triggers
 from windowpane.windowing.windows import Window
-
-FIRES, PURGES, IS_DROPPED, IS_ON_TIME, IS_LAST, MAY_BE_EMPTY, IS_CLEARED = (1 << bit for bit in range(7))
-"""What happens at one step, as bits.
-
-``IS_DROPPED``: the trigger is finished, and takes no row. ``IS_CLEARED``: the window is over.
-"""
 
 
 class Standing(NamedTuple):
@@ -354,6 +361,24 @@ _SEE_NO_ROWS = (
     ProcessingTimeTrigger,
 )
 """Flink's triggers that look neither at a row nor at its time."""
+
+
+def standings_refusal(program: Program) -> str | None:
+    """Return why the trigger of a program has no standings, ``None`` if it has."""
+    spec, reader = program.spec, row_reader(program.spec.trigger)
+    if reader is not None and type(reader) not in (ContinuousEventTimeTrigger, DeltaTrigger):
+        return f"{type(reader).__name__} is no trigger of windowpane's"
+    if isinstance(spec.assigner, GlobalWindows) and _waits_for_end(spec.trigger):
+        return f"{type(spec.firing_trigger).__name__} on global windows is refused when a row comes"
+    if program.arrow is not None and isinstance(spec.trigger, PaneTrigger):
+        return "a function on Arrow tables has no result of no rows"
+    return None
+
+
+def _waits_for_end(trigger: Trigger) -> bool:
+    if isinstance(trigger, PurgingTrigger | ProcessingTimeoutTrigger):
+        return _waits_for_end(trigger.inner)
+    return type(trigger) in (EventTimeTrigger, ProcessingTimeTrigger)
 
 
 def knows_only_end(trigger: Trigger) -> bool:

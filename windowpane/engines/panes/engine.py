@@ -1,0 +1,160 @@
+"""The panes engine: windows of fixed size and the global window, fired key by key by any trigger, on Arrow tables.
+
+For built-in aggregates, accumulating, discarding or retracting, and for count and time evictors. A pane is what one window holds
+of one key. What fires it is one of the kinds of trigger program:
+
+- that of a batch (``EachBatch``) or of a count, which has a rule on arrays, and any trigger that is called: ``fired``;
+- that of a clock alone (``timed``), whose rows are appended unread until it fires.
+
+State, by name in the bucket's blob store: ``header``; a pane store ``p`` (see ``pane_state``), and ``d``, when timers are due; of
+clocks the logs of ``timed``; for staggered windows their ``stagger``. Who may mutate: this engine, once a batch. Recovery: read
+them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from math import gcd
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.combiner import Combiner
+from windowpane.engines.common.columnar import (
+    common_refusal,
+    folding_combiner,
+    key_names,
+    keyed,
+    refuse_null_times,
+    with_plain_keys,
+)
+from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.emptying import purging
+from windowpane.engines.common.evicting import evictor_refusal, survivors_of
+from windowpane.engines.common.slicing import slices_of
+from windowpane.engines.common.staggering import slicing_refusal
+from windowpane.engines.nested_keys.coding import coded_keys
+from windowpane.engines.panes import timed
+from windowpane.engines.panes.called import Called
+from windowpane.engines.panes.evicted_contents import EvictedElements, EvictedPieces
+from windowpane.engines.panes.fired import FiredPanes
+from windowpane.engines.panes.folded_contents import Contents, FoldedContents, MergedContents
+from windowpane.engines.panes.standings import fires_by_clocks_alone, standings_refusal
+from windowpane.engines.panes.trigger_program import Counting, OncePerBatch
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.hidden_columns import ROWS, SLICE, TIME
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.assigners import GlobalWindows
+from windowpane.windowing.evictors import CountEvictor
+from windowpane.windowing.panes import NO_PANES
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.triggers import CountTrigger
+
+
+class Kind(Enum):
+    """The kinds of trigger program, and why each is chosen."""
+
+    BATCHES = "each batch changes built-in aggregates by key and window, and fires what it changed"
+    COUNTS = "running counts cut built-in aggregates where windows fire"
+    CLOCKS = "built-in aggregates are kept by key and window, and clocks fire them"
+    CALLED = "the trigger is called once for windows that are alike, and cuts built-in aggregates"
+
+    @classmethod
+    def of(cls, spec: WindowSpec) -> Kind:
+        """Return the kind of a trigger."""
+        if spec.fires_each_batch:
+            return cls.BATCHES
+        if type(spec.firing_trigger) is CountTrigger:
+            return cls.COUNTS
+        return cls.CLOCKS if timed.rule_of(spec) is not None and spec.panes == NO_PANES else cls.CALLED
+
+
+class PanesEngine:
+    """Runs what ``refusal`` does not refuse."""
+
+    name = "panes"
+
+    def __init__(self, program: Program) -> None:
+        """Run ``program``."""
+        self._program, self._fold = purging(program)
+        self._kind = Kind.of(self._program.spec)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        return self._batch(store).run(rows, clock)
+
+    def _batch(self, store: BlobStore) -> ColumnarBatch:
+        program, spec = self._program, self._program.spec
+        if self._kind is Kind.CLOCKS:
+            return timed.TimedPanes(program, self._fold, store)
+        if self._kind is Kind.BATCHES:
+            return FiredPanes(program, store, OncePerBatch(spec), MergedContents(program, self._fold))
+        if isinstance(spec.firing_trigger, CountTrigger) and self._kind is Kind.COUNTS:
+            every = max(1, spec.firing_trigger.max_count)
+            return FiredPanes(program, store, Counting(spec, every), _counted(program, self._fold, every))
+        return FiredPanes(program, store, Called(program), FoldedContents(program, self._fold))
+
+    @property
+    def combiner(self) -> Combiner:
+        """What folds rows before the shuffle."""
+        return folding_combiner(self._program, self._fold, self.fold_rows)
+
+    def fold_rows(self, rows: pa.Table) -> pa.Table:
+        """Return the partials of rows by slice and key, and how many rows each is of: the combiner, before the shuffle.
+
+        The slice of processing-time windows is not known yet, and is any for all; global windows have none. The order of arrival
+        is lost. Where clocks fire, partials have the earliest time of their rows, which are then taken in order of that: one
+        possible order of arrival.
+
+        Raises:
+            MissingTimestampError: a row without an event time in event-time windows.
+            TimestampOverflowError: a row whose windows do not fit into int64.
+        """
+        program, slices = self._program, slices_of(self._program.spec.assigner)
+        rows, starts = with_plain_keys(program, keyed(program, rows, coded_keys)), np.zeros(rows.num_rows, np.int64)
+        if slices is not None and program.spec.assigner.is_event_time:
+            refuse_null_times(program, rows)
+            starts = slices.starts(rows[TIME].to_numpy())
+        rows = rows.append_column(SLICE, pa.array(starts))
+        kept = [(TIME, "min")] if self._kind is Kind.CLOCKS else []
+        return self._fold.fold(rows, [SLICE, *key_names(program)], counted=ROWS, kept=kept)
+
+
+def _counted(program: Program, fold: GroupedFold, every: int) -> Contents:
+    evictor = program.spec.evictor
+    if evictor is None:
+        return FoldedContents(program, fold)
+    if isinstance(evictor, CountEvictor) and not evictor.do_evict_after and gcd(every, evictor.max_count) > 1:
+        return EvictedPieces(program, fold, every, evictor.max_count)
+    return EvictedElements(program, fold, survivors_of(evictor))
+
+
+def refusal(program: Program) -> str | None:
+    """Return why the panes engine cannot run a program, ``None`` if it can."""
+    spec, kind = program.spec, Kind.of(program.spec)
+    if type(spec.assigner) is not GlobalWindows and slices_of(spec.assigner) is None:
+        return f"the windows of {type(spec.assigner).__name__} are neither global nor of fixed size"
+    if kind is Kind.CLOCKS:
+        return timed.refusal(program)
+    if kind is Kind.COUNTS and (refused := evictor_refusal(program)) is not None:
+        return refused
+    if kind is Kind.CALLED and (refused := standings_refusal(program)) is not None:
+        return refused
+    if kind is not Kind.COUNTS and spec.evictor is not None:
+        return "an evictor needs every row"
+    if kind is not Kind.BATCHES and isinstance(program.arrow, ArrowWindowFunction):
+        return "a function on tables of many keys would see several firings of a key at once"
+    return common_refusal(program, shows_panes=spec.evictor is None)
+
+
+def combining_refusal(program: Program) -> str | None:
+    """Return why the engine must see each row, or its windows are not known outside its bucket; ``None`` if neither."""
+    kind = Kind.of(program.spec)
+    if kind is Kind.COUNTS or (kind is Kind.CALLED and not fires_by_clocks_alone(program.spec)):
+        return "the trigger is called row by row"
+    if kind is Kind.CLOCKS and program.order_by:
+        return "order_by tells which row of a key comes first"
+    return slicing_refusal(program.spec)

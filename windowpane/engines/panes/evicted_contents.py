@@ -1,0 +1,162 @@
+"""The contents of panes under a trigger that counts with an evictor, and which of them its firings see.
+
+A row of ``EvictedElements`` is an element, in order of arrival within its pane; of ``EvictedPieces``, where the evictor counts,
+too, the partials of a run of elements that every firing sees together, and their number in ``ROWS``::
+
+    count 4, keep the last 6:  pieces of 2      x x|x x F x x|x x F x x|x x F
+                                                        [ last 6   ]
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask
+from windowpane.engines.common.evicting import argument_columns, kept_columns, timed
+from windowpane.engines.panes.folded_contents import Contents, Held, Taken
+from windowpane.engines.panes.trigger_program import FIRES, Arrived
+from windowpane.engines.program import Program
+from windowpane.hidden_columns import ROWS, TIME
+from windowpane.kernels.eviction import NEVER, Firings, Survivors
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
+from windowpane.kernels.grouping.running_positions import grouped, run_starts
+from windowpane.kernels.sorting.packed_order import stable_order
+
+
+class EvictedElements(Contents):
+    """All elements that evictions have left, in arrival order within their pane."""
+
+    def __init__(self, program: Program, fold: GroupedFold, survivors: Survivors) -> None:
+        """Evict by ``survivors`` at each firing."""
+        super().__init__(program, fold)
+        self._survivors, self._purges = survivors, program.spec.purges
+        self._is_timed = TIME in (kept := kept_columns(program, fold))
+        self.columns = kept or [TIME]
+
+    def take(self, held: Held, arrived: Arrived, bits: Integers, counts: Integers) -> Taken:
+        before = len(held.panes)
+        new = timed(self.program, arrived.elements.columns(self.columns))
+        all_bits = np.zeros(before + len(bits), np.int64)
+        all_bits[before + arrived.by_pane.order] = bits
+        sorted_ = grouped(np.append(held.panes, arrived.panes))
+        rows = new if held.rows is None else pa.concat_tables([held.rows, new])
+        rows, panes = rows.take(pa.array(sorted_.order)), sorted_.groups
+        times = rows[TIME].to_numpy() if self._is_timed else sorted_.positions
+        fires = all_bits[sorted_.order] & FIRES > 0
+        fired = np.flatnonzero(fires)
+        firings = Firings(run_starts(panes, fires if self._purges else None)[fired], fired)
+        partials = self._seen(rows, times, firings, _previous(firings.firsts, fired))
+        if self._purges and self.program.spec.evicts_after:
+            self._survivors.kept(times, firings)  # the evictor reads purged elements, too, and may refuse them
+        last_firings = _last_firings(len(counts), panes, fired)
+        stays = np.arange(len(panes)) > last_firings[panes]
+        if not self._purges:
+            stays |= self._surviving(times, panes, last_firings)
+        kept = Held(rows.filter(pa.array(stays)), panes[stays])
+        at = sorted_.order[fired]
+        return Taken(panes[fired], at - before, all_bits[at], partials, kept)
+
+    def _seen(self, rows: pa.Table, times: Integers, firings: Firings, previous: Integers) -> pa.Table:
+        if self.program.spec.evicts_after:
+            return self._survivors.fold_before_eviction(self.fold, rows, times, firings, previous)
+        return self._survivors.fold(self.fold, rows, times, firings)
+
+    def _surviving(self, times: Integers, panes: Integers, last_firings: Integers) -> Mask:
+        lasts = np.sort(last_firings[last_firings >= 0])
+        return self._survivors.kept(times, Firings(run_starts(panes)[lasts], lasts))
+
+
+class _Atoms(NamedTuple):
+    """The pieces held and the new ones, by pane and in order; a new one may continue the last one held.
+
+    Args:
+        partials: the partials of each.
+        panes: its pane.
+        rows: its number of elements.
+        bits: what happens behind it.
+        elements: its last element, -1 for pieces held.
+    """
+
+    partials: pa.Table
+    panes: Integers
+    rows: Integers
+    bits: Integers
+    elements: Integers
+
+
+class EvictedPieces(Contents):
+    """Partials of pieces of the last ``most`` elements; no boundary of a firing falls within a piece.
+
+    A pane fires at multiples of the count, and then sees the elements after a multiple less ``most``: pieces as long as the
+    greatest common divisor of the two are never cut.
+    """
+
+    def __init__(self, program: Program, fold: GroupedFold, every: int, most: int) -> None:
+        """Keep the last ``most`` elements at each firing, every ``every`` elements."""
+        super().__init__(program, fold)
+        self._most, self._purges = most, program.spec.purges
+        self._length = gcd(every, most)
+        self.columns = [*self.partials, ROWS]
+
+    def take(self, held: Held, arrived: Arrived, bits: Integers, counts: Integers) -> Taken:
+        atoms = self._atoms(held, self._new_pieces(arrived, bits, counts))
+        panes, places, ends = atoms.panes, np.arange(len(atoms.panes)), np.cumsum(atoms.rows)
+        fires = atoms.bits & FIRES > 0
+        fired, begins = np.flatnonzero(fires), run_starts(panes, fires if self._purges else None)
+        firsts = np.maximum(begins, np.searchsorted(ends - atoms.rows, ends - self._most))
+        last_firings = _last_firings(len(counts), panes, fired)[panes]
+        stays = places > last_firings
+        stays = stays if self._purges else stays | (places >= firsts[last_firings])
+        pieces = self._whole_pieces(np.flatnonzero(stays), panes, ends - atoms.rows)
+        ranges = Ranges(np.append(firsts[fired], pieces.firsts), np.append(fired, pieces.lasts))
+        merged = merge_ranges(self.fold, atoms.partials, ranges)
+        sizes = pa.array(ends[pieces.lasts] - (ends - atoms.rows)[pieces.firsts])
+        kept = Held(merged.slice(len(fired)).append_column(ROWS, sizes), panes[pieces.lasts])
+        return Taken(panes[fired], atoms.elements[fired], atoms.bits[fired], merged.slice(0, len(fired)), kept)
+
+    def _atoms(self, held: Held, new: _Atoms) -> _Atoms:
+        if held.rows is None:
+            return new
+        panes, none = np.append(held.panes, new.panes), np.zeros(len(held.panes), np.int64)
+        order = stable_order(panes)
+        partials = pa.concat_tables([held.rows.select(self.partials), new.partials]).take(pa.array(order))
+        columns = (held.rows[ROWS].to_numpy(), new.rows), (none, new.bits), (none - 1, new.elements)
+        return _Atoms(partials, panes[order], *(np.append(*column)[order] for column in columns))
+
+    def _new_pieces(self, arrived: Arrived, bits: Integers, counts: Integers) -> _Atoms:
+        """Return the elements in pieces."""
+        by_pane = arrived.by_pane
+        begins = (by_pane.positions == 0) | ((counts[by_pane.groups] + by_pane.positions) % self._length == 0)
+        pieces = np.empty(len(begins), np.int64)
+        pieces[by_pane.order] = np.cumsum(begins) - 1
+        columns = argument_columns(self.program, self.fold) or [TIME]
+        partials = fold_groups(self.fold, arrived.elements.columns(columns), pieces).select(self.partials)
+        firsts = np.flatnonzero(begins)
+        lasts = np.append(firsts[1:], len(begins)) - 1
+        return _Atoms(partials, by_pane.groups[firsts], lasts - firsts + 1, bits[lasts], by_pane.order[lasts])
+
+    def _whole_pieces(self, kept: Integers, panes: Integers, starts: Integers) -> Ranges:
+        """Return the ranges of atoms that are one piece, of those kept; the kept atoms of a pane begin with a piece."""
+        from_begin = starts[kept] - starts[kept[run_starts(panes[kept])]]
+        firsts = np.flatnonzero(from_begin % self._length == 0)
+        lasts = np.append(firsts[1:], len(kept))[: len(firsts)] - 1
+        return Ranges(kept[firsts], kept[lasts])
+
+
+def _previous(begins: Integers, fired: Integers) -> Integers:
+    """Return for each firing the one before it of the same list, which begins where its does."""
+    previous = np.full(len(fired), NEVER)
+    previous[1:] = np.where(begins[1:] == begins[:-1], fired[:-1], NEVER)
+    return previous
+
+
+def _last_firings(count: int, panes: Integers, fired: Integers) -> Integers:
+    """Return where each pane fires last, -1 if it does not; ``fired`` ascends."""
+    lasts = np.full(count, -1)
+    lasts[panes[fired]] = fired
+    return lasts

@@ -1,0 +1,201 @@
+"""The panes of a bucket as they are stored: what their triggers know, their contents, and what was emitted of them.
+
+A row of the pane store is a row of contents beside what the trigger program keeps of its pane (``TriggerProgram.beside``) and,
+with ``pane_info``, how many panes there were. Where a pane may hold nothing, its one row says so in ``FILLED``. Where panes are
+taken back that have not always shown all that they hold, the partials of the last one stand there, too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask
+from windowpane.engines.common.columnar import key_names
+from windowpane.engines.common.pane_numbers import PaneNumbers
+from windowpane.engines.panes.due_timers import DueTimers
+from windowpane.engines.panes.folded_contents import Contents, Held
+from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, Shown
+from windowpane.engines.panes.store import PaneStore
+from windowpane.engines.panes.touched import TouchedPanes
+from windowpane.engines.panes.trigger_program import TriggerProgram
+from windowpane.engines.program import Program
+from windowpane.errors import present
+from windowpane.hidden_columns import FILLED, SEGMENT, hidden
+from windowpane.kernels.keys.dense_codes import dense_codes, distinct
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.assigners import GlobalWindows
+from windowpane.windowing.times import MAX
+
+SHOWN = hidden("shown")
+"""Which kind of pane was emitted last."""
+_BEFORE = hidden("before_")
+"""Before the name of a partial: that of the last pane."""
+_ALL_SHARDS = 0
+
+
+class Panes(NamedTuple):
+    """Panes by code, and what is known of each.
+
+    Args:
+        keys: keys and segment.
+        numbers: what the trigger program knows of them.
+        contents: what they hold.
+        shown: what they have emitted.
+    """
+
+    keys: pa.Table
+    numbers: Integers
+    contents: Held
+    shown: Shown
+
+    @property
+    def filled(self) -> Mask:
+        """Which hold something."""
+        filled = np.zeros(len(self.numbers), bool)
+        filled[self.contents.panes] = True
+        return filled
+
+
+class PaneState:
+    """The panes of a bucket, and when their first timers are due.
+
+    Attributes:
+        rows: the rows of the panes.
+        due: when timers are due, by segment.
+        filled: how many panes hold something.
+    """
+
+    def __init__(self, program: Program, triggers: TriggerProgram, contents: Contents, store: BlobStore, filled: int) -> None:
+        """Open the state."""
+        self._keys, self._contents, self._triggers = list(key_names(program)), contents, triggers
+        options, is_global = program.spec.panes, isinstance(program.spec.assigner, GlobalWindows)
+        self._shows_contents = program.spec.fires_each_batch and not program.spec.purges
+        self._is_global, self._retracts = is_global, options.retracts
+        self._keeps_shown = options.retracts and not self._shows_contents
+        self._keeps_numbers = options.shows_info or self._keeps_shown
+        self.rows = PaneStore(store, self._keys, is_global)
+        self.due = DueTimers(store)
+        self.filled = filled
+
+    def read(self, rows: pa.Table) -> Panes:
+        """Return the panes of rows that ``write`` gave, one a row."""
+        return self._panes(rows.select([*self._keys, SEGMENT]), rows, np.arange(rows.num_rows))
+
+    def met(self, touched: TouchedPanes) -> Panes:
+        """Return the panes that a batch touches, with their contents before it."""
+        if touched.held is not None:
+            return self._panes(touched.keys, touched.held, touched.held_panes)
+        count, nothing = touched.keys.num_rows, np.zeros(0, np.int64)
+        shown = Shown(PaneNumbers.none(count, self._triggers.has_timers), np.full(count, NONE), None, np.full(count, -1))
+        return Panes(touched.keys, np.zeros(count, np.int64), Held(None, nothing), shown)
+
+    def _panes(self, keys: pa.Table, rows: pa.Table, of: Integers) -> Panes:
+        """Return the panes that have ``keys``, given rows and the pane that each is of."""
+        count = keys.num_rows
+        places, numbers = np.full(count, -1), np.zeros(count, np.int64)
+        places[of] = np.arange(len(of))
+        numbers[of] = self._triggers.numbers(rows)
+        contents = Held(rows.select(self._contents.columns), of)
+        if self._triggers.keeps_empty:
+            contents = contents.where(rows[FILLED].to_numpy())
+        kinds, last = np.full(count, NONE), None
+        if self._keeps_shown:
+            names = self._contents.columns
+            last = rows.select([_BEFORE + name for name in names]).rename_columns(names)
+            kinds[of] = rows[SHOWN].to_numpy()
+        elif self._retracts:
+            last = rows.select(self._contents.columns)
+            kinds[of] = OF_CONTENTS
+        panes = PaneNumbers.none(count, self._triggers.has_timers)
+        if self._keeps_numbers:
+            panes = panes.replaced(of, PaneNumbers.kept(rows))
+        return Panes(keys, numbers, contents, Shown(panes, kinds, last, places))
+
+    def write(self, panes: Panes, before: Panes, segments: list[int], others: pa.Table | None, by_clock: bool = False) -> None:
+        """Put panes in place of the contents of segments; panes of which nothing has to be kept are removed.
+
+        Args:
+            panes: the panes.
+            before: what they were.
+            segments: the segments that these, and ``others``, are all panes of.
+            others: rows of other panes, as they were.
+            by_clock: whether a clock has called all triggers that were due.
+        """
+        filled = panes.filled
+        self.filled += int(filled.sum()) - int(before.filled.sum())
+        rows = self._rows(panes, filled)
+        if self._triggers.has_timers:
+            self._note_due(rows, panes, segments, by_clock)
+        if rows is None and others is None:
+            self.drop(segments)
+        else:
+            parts = [each for each in (rows, others) if each is not None]
+            self.rows.write(pa.concat_tables([each.select(parts[0].column_names) for each in parts]), segments)
+        left = self.rows.segments()
+        for segment in [_ALL_SHARDS] * (not left) if self._is_global else {*segments} - {*left}:
+            self.due.drop(segment)
+
+    def drop(self, segments: list[int]) -> None:
+        """Forget segments."""
+        for segment in segments:
+            self.rows.drop(segment)
+
+    def drop_ended(self, segment: int) -> None:
+        """Forget the panes of a window that is over."""
+        if self._contents.has_one_row and not self._triggers.keeps_empty:
+            self.filled -= self.rows.row_count(segment)
+        elif self.filled:
+            rows = present(self.rows.read([segment]), "a segment holds something")
+            rows = rows.filter(rows[FILLED]) if self._triggers.keeps_empty else rows
+            self.filled -= len(dense_codes([rows[name] for name in self._keys], rows.num_rows).firsts)
+        self.rows.drop(segment)
+
+    def _rows(self, panes: Panes, filled: Mask) -> pa.Table | None:
+        """Return the rows to keep, ``None`` for none."""
+        contents, of = panes.contents, panes.contents.panes
+        if self._triggers.keeps_empty:
+            is_known = ~self._triggers.are_nothing(panes.numbers) | (panes.shown.numbers.all > 0)
+            of = np.append(of, np.flatnonzero(~filled & is_known))
+        if not len(of) or contents.rows is None:
+            return None
+        rows = self._triggers.beside(panes.keys.take(pa.array(of)), panes.numbers[of])
+        held = contents.rows
+        if self._triggers.keeps_empty:
+            places = np.arange(len(of))
+            is_filled = places < len(contents.panes)
+            rows = rows.append_column(FILLED, pa.array(is_filled))
+            held = held if is_filled.all() else held.take(pa.array(places, mask=~is_filled))
+        for name in held.column_names:
+            rows = rows if name in rows.column_names else rows.append_column(name, held[name])
+        shown = panes.shown
+        rows = shown.numbers.at(of).beside(rows) if self._keeps_numbers else rows
+        if self._keeps_shown:
+            rows = rows.append_column(SHOWN, pa.array(shown.kinds[of]))
+            last = held.slice(0, 0) if shown.partials is None else shown.partials
+            places = pa.array(shown.at[of], mask=shown.kinds[of] != OF_CONTENTS)
+            for name in self._contents.columns:
+                rows = rows.append_column(_BEFORE + name, last[name].take(places))
+        return rows
+
+    def _note_due(self, rows: pa.Table | None, panes: Panes, segments: list[int], by_clock: bool) -> None:
+        """Note when the first timers are due: of the global window in one entry, for shards are cut anew.
+
+        What rows alone have changed may wait for less than before: their segments are read for nothing once, and noted then.
+        """
+        for segment in segments if by_clock and not self._is_global else [_ALL_SHARDS] * by_clock:
+            self.due.drop(segment)
+        ends = np.full(len(panes.numbers), MAX) if self._is_global else panes.keys[SEGMENT].to_numpy()
+        of = np.full(len(ends), _ALL_SHARDS) if self._is_global else ends
+        last_instants = ends if self._is_global else ends - 1
+        both = [self._triggers.first_times(panes.numbers, last_instants, event_time) for event_time in (True, False)]
+        for segment in distinct(of):
+            is_here = of == segment
+            self.due.bring_forward(segment, *(int(times[is_here].min()) for times in both))
+
+    def flush(self) -> None:
+        """Write what changed."""
+        self.rows.flush()
+        self.due.flush()

@@ -1,0 +1,136 @@
+"""Trigger programs: what is kept of the trigger of each pane, as one number, and what it answers when rows arrive.
+
+A program answers for all panes of a step at once: one word of bits for each element, by pane and in order. Pieces of a batch end
+where panes fire or are purged, whatever the program::
+
+    Counting(2)                 held  x | batch  x F  x x F  x
+    accumulating shows          first firing  held + 1st piece   second  held + 1st + 2nd
+    discarding shows            first firing  held + 1st piece   second  2nd
+
+``OncePerBatch`` and ``Counting`` are here; ``called`` has the program of every other trigger, which it calls.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask
+from windowpane.engines.panes.windows import Elements
+from windowpane.hidden_columns import COUNT
+from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_ends
+from windowpane.windowing.panes import NO_PANES
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.times import MAX
+from windowpane.windowing.windows import Window
+
+FIRES, PURGES, IS_DROPPED, IS_ON_TIME, IS_LAST, MAY_BE_EMPTY, IS_CLEARED = (1 << bit for bit in range(7))
+"""What happens at one step, as bits.
+
+``IS_DROPPED``: the trigger is finished, and takes no row. ``IS_CLEARED``: the window is over.
+"""
+NEW = 0
+"""The number of a pane without rows."""
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Rows that arrive at panes.
+
+    Args:
+        elements: the rows.
+        panes: the pane of each element.
+        ends: the end of the window of each pane.
+        window: returns the window that has an end.
+    """
+
+    elements: Elements
+    panes: Integers
+    ends: Integers
+    window: Callable[[int], Window]
+
+    @cached_property
+    def by_pane(self) -> Grouped:
+        """The elements by pane."""
+        return grouped(self.panes)
+
+
+class TriggerProgram(ABC):
+    """One kind of trigger program.
+
+    Attributes:
+        folds_rows: whether all rows of a pane in a batch do what one of them does, so that they may come as one.
+        has_timers: whether clocks call it, by the index of what is due; else windows end without it.
+        keeps_empty: whether there may be something to keep of a pane that holds nothing.
+    """
+
+    folds_rows = False
+    has_timers = False
+    keeps_empty = False
+
+    def set_clocks(self, watermark: int, now: int) -> None:
+        """Set the clocks, under which rows arrive then."""
+
+    @abstractmethod
+    def take(self, arrived: Arrived, numbers: Integers) -> tuple[Integers, Integers]:
+        """Return what happens at each element, by pane and in order, and the number of each pane afterwards."""
+
+    def numbers(self, rows: pa.Table) -> Integers:
+        """Return the number of the pane of each row that ``beside`` has written."""
+        return np.zeros(rows.num_rows, np.int64)
+
+    def beside(self, rows: pa.Table, numbers: Integers) -> pa.Table:
+        """Return rows of panes with what is kept of their triggers."""
+        return rows
+
+    def first_times(self, numbers: Integers, last_instants: Integers, event_time: bool) -> Integers:
+        """Return when a clock is first due to call for each pane, given the last instants of the windows; ``MAX`` for never."""
+        return np.full(len(numbers), MAX)
+
+    def are_nothing(self, numbers: Integers) -> Mask:
+        """Return which numbers say nothing that has to be kept."""
+        are_nothing: Mask = numbers == NEW
+        return are_nothing
+
+
+class OncePerBatch(TriggerProgram):
+    """Fires the panes that a batch has rows of, when all of them are in (``EachBatch``), so that their contents merge at once."""
+
+    folds_rows = True
+
+    def __init__(self, spec: WindowSpec) -> None:
+        """Drop the contents then if the trigger purges."""
+        self._answer = FIRES | PURGES * spec.purges
+        self.keeps_empty = spec.purges and spec.panes != NO_PANES
+
+    def take(self, arrived: Arrived, numbers: Integers) -> tuple[Integers, Integers]:
+        return np.full(len(arrived.panes), self._answer), numbers
+
+
+class Counting(TriggerProgram):
+    """Fires at every so many elements, at least 1; the number of a pane is its count since."""
+
+    def __init__(self, spec: WindowSpec, every: int) -> None:
+        """Fire at ``every`` elements; drop the contents then if the trigger purges."""
+        self._every = every
+        self._answer = FIRES | PURGES * spec.purges
+        self.keeps_empty = spec.purges and spec.panes != NO_PANES
+
+    def take(self, arrived: Arrived, numbers: Integers) -> tuple[Integers, Integers]:
+        groups, positions, after = arrived.by_pane.groups, arrived.by_pane.positions, numbers.copy()
+        counts = (numbers[groups] + positions + 1) % self._every
+        lasts = run_ends(groups)
+        after[groups[lasts]] = counts[lasts]
+        return np.where(counts == 0, self._answer, 0), after
+
+    def numbers(self, rows: pa.Table) -> Integers:
+        counts: Integers = rows[COUNT].to_numpy()
+        return counts
+
+    def beside(self, rows: pa.Table, numbers: Integers) -> pa.Table:
+        return rows.append_column(COUNT, pa.array(numbers))
