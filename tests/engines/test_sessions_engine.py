@@ -22,10 +22,11 @@ from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.engines.sessions.batch import DENSE_ROWS, PAGE_ROWS, STEP_ROWS
-from windowpane.engines.sessions.engine import SessionsEngine, refusal
+from windowpane.engines.sessions.engine import SessionsEngine, refusal, rule_refusal
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.errors import (
+    ChangedPlanError,
     InvalidDurationError,
     InvalidSessionGapError,
     MergeBehindWatermarkError,
@@ -45,6 +46,10 @@ from windowpane.windowing.times import MAX
 COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64()), ("w", pa.int32())])
 INTEGERS = {pa.duration("us"): pa.int64()}
 """The integers that cast to a type of key, where those are not 32 bits wide."""
+
+
+class OfTheUser(wp.CountTrigger):
+    """A trigger of the user's."""
 
 
 class SmallPages(SessionsEngine):
@@ -283,10 +288,8 @@ def test_whether_to_fold_many_rows_is_told_by_some_of_their_keys():
     ("change", "reason"),
     [
         ({"assigner": wp.TumblingEventTimeWindows.of(5)}, "makes no sessions"),
-        ({"assigner": wp.EventTimeSessionWindows(5), "trigger": wp.CountTrigger.of(3)}, "fires by more than the end"),
-        ({"assigner": wp.ProcessingTimeSessionWindows(5), "trigger": wp.EventTimeTrigger.create()}, "fires by more than the end"),
+        ({"assigner": wp.EventTimeSessionWindows(5), "trigger": OfTheUser(3)}, "OfTheUser is no trigger of windowpane's"),
         ({"assigner": wp.EventTimeSessionWindows(5), "evictor": wp.CountEvictor.of(0)}, "leaves nothing"),
-        ({"assigner": wp.EventTimeSessionWindows(5), "lateness": 3, "refine": "each"}, "every late row"),
         ({"assigner": wp.EventTimeSessionWindows(5), "key_type": pa.map_(pa.string(), pa.int64())}, "key column"),
     ],
 )
@@ -294,6 +297,27 @@ def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
     program = program_of(**change)
     assert reason in (refusal(program) or "")
     assert program.engine != "sessions"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"assigner": wp.EventTimeSessionWindows(5), "trigger": wp.CountTrigger.of(3)}, "fires by more than the end"),
+        ({"assigner": wp.ProcessingTimeSessionWindows(5), "trigger": wp.EventTimeTrigger.create()}, "fires by more than the end"),
+        ({"assigner": wp.EventTimeSessionWindows(5), "lateness": 3, "refine": "each"}, "every late row"),
+    ],
+)
+def test_sessions_without_a_rule_call_their_trigger(change, reason):
+    program = program_of(**change)
+    assert program.engine == "sessions"
+    assert reason in (rule_refusal(program) or "")
+
+
+def test_a_restart_that_refines_each_late_row_finds_other_state():
+    store, gap = MemoryBlobStore(), wp.EventTimeSessionWindows(5)
+    SessionsEngine(program_of(gap, lateness=3, refine="last")).run(store, [], Clock(0, 0))
+    with pytest.raises(ChangedPlanError, match="late rows"):
+        SessionsEngine(program_of(gap, lateness=3, refine="each")).run(store, [], Clock(0, 0))
 
 
 def test_without_lateness_there_is_nothing_to_refine_so_each_is_last():

@@ -10,7 +10,7 @@ import pytest
 
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
 from windowpane.kernels.segments import Segments
-from windowpane.kernels.sessions.merges_in_order import merges_in_order
+from windowpane.kernels.sessions.live_sessions import merges_in_order
 
 
 @pytest.mark.parametrize("kernel", ["sum", "count", "min", "max"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowpane.kernels.sessions.late_joiners import join_in_order
+from windowpane.kernels.sessions.live_sessions import join_in_order
 
 OPEN, LATE = False, True
 

@@ -29,7 +29,11 @@ class DueTimers:
 
     def segments(self, clock: int, event_time: bool) -> list[int]:
         """Return the segments of which something is due."""
-        return sorted(at for at, times in self._times.items() if times[not event_time] <= clock)
+        return sorted(at for at in self._times if self.is_due(at, clock, event_time))
+
+    def is_due(self, segment: int, clock: int, event_time: bool) -> bool:
+        """Whether something of a segment is due."""
+        return self._times.get(segment, (MAX, MAX))[not event_time] <= clock
 
     def note(self, segment: int, event_time: int, processing_time: int) -> None:
         """Note when the first timers of a segment are due, ``MAX`` for those that are never, or at the end of time."""
@@ -59,7 +63,9 @@ class DueTimers:
         return min((times[1] for times in self._times.values() if times[1] != MAX), default=None)
 
     def flush(self) -> None:
-        """Write them if they changed."""
-        if self._changed:
+        """Write them if they changed; nothing leaves nothing."""
+        if self._changed and not self._times:
+            self._store.remove(_DUE)
+        elif self._changed:
             flat = array("q", [number for at, times in sorted(self._times.items()) for number in (at, *times)])
             self._store.put(_DUE, frame(_DUE_KIND, flat.tobytes()))

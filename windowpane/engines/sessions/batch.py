@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -132,53 +132,39 @@ class SessionBatch(ColumnarBatch):
         return arrivals
 
     def _groups(self, arrivals: list[Arrivals], due: list[int]) -> Iterator[_Group]:
-        """Yield pages with what arrives for them, as many at once as ``step_rows`` allows."""
+        """Yield pages with what arrives for them; all at once, without a look at keys, where no page stays as it is."""
         count, rows = len(self._pages), sum(len(part.ends) for part in arrivals)
         is_dense = self._pages.is_dense(rows)
         if count <= 1 or (is_dense and self._pages.rows + rows <= STEP_ROWS.value):
             if arrivals or due:
                 yield _Group(range(max(count, 1)), arrivals, is_dense)
             return
-        located = [self._pages.locate(self._hashes(part.table)) for part in arrivals]
-        counts = np.bincount(np.concatenate([np.zeros(0, np.int64), *located]), minlength=count)
-        touched = sorted({*np.flatnonzero(counts).tolist(), *due}) if not is_dense else list(range(count))
-        for positions in self._cut(touched, counts):
-            wanted = np.isin(np.arange(count), positions)
-            parts = [part.select(wanted[at]) for part, at in zip(arrivals, located, strict=True)]
-            yield _Group(positions, [part for part in parts if len(part.ends)], is_dense)
-
-    def _cut(self, touched: list[int], counts: Integers) -> Iterator[list[int]]:
-        """Yield the touched pages in groups of bounded size."""
-        sizes = np.cumsum([self._pages.rows_of(position) + int(counts[position]) for position in touched])
-        groups = sizes // STEP_ROWS.value
-        for group in np.unique(groups):
-            yield [position for position, which in zip(touched, groups, strict=True) if which == group]
+        hashes = np.concatenate([np.zeros(0, np.uint64), *(self._hashes(part.table) for part in arrivals)])
+        begins = np.cumsum([0, *(len(part.ends) for part in arrivals)])
+        for positions, numbers, is_run in self._pages.steps(hashes, self.clock, STEP_ROWS.value):
+            bounds = np.searchsorted(numbers, begins)
+            parts = [
+                part.take(numbers[first:last] - begin)
+                for part, begin, (first, last) in zip(arrivals, begins, pairwise(bounds.tolist()), strict=False)
+                if first < last
+            ]
+            yield _Group(positions, parts, is_run)
 
     def _run_group(self, group: _Group, before: int | None) -> None:
         """Advance the clock over the sessions of some pages, let rows join them, and write those that stay and new ones."""
         self._pages.prefetch(group.positions)
         pages = [page for position in group.positions if (page := self._pages.read(position)) is not None]
         sessions = pa.concat_tables(pages).combine_chunks() if pages else None
-        is_open = np.ones(sum(page.num_rows for page in pages), bool)
+        is_open = np.ones(0 if sessions is None else sessions.num_rows, bool)
         if sessions is not None and before is not None:
             fired, sessions, is_open = self._steps.advance(sessions, before, self.clock)
             self._fired.append(fired)
         grown = self._grown(sessions, is_open, group.arrivals) if group.arrivals else None
         if grown is not None:
             is_open[grown.joined] = False
-        added = grown.added if grown is not None else None
-        if group.is_run:
-            left = None if sessions is None else sessions.filter(pa.array(is_open))
-            if (together := _together(left, added)) is not None:
-                self._pages.replace(group.positions, together)
-            return
-        ends = np.cumsum([page.num_rows for page in pages]).tolist()
-        parts = [
-            sessions.slice(end - page.num_rows, page.num_rows).filter(pa.array(is_open[end - page.num_rows : end]))
-            for page, end in zip(pages, ends, strict=True)
-            if sessions is not None
-        ]
-        self._write(group.positions, parts, added)
+        left = None if sessions is None else sessions.filter(pa.array(is_open))
+        if (together := _together(left, None if grown is None else grown.added)) is not None:
+            self._pages.put(group.positions, together, group.is_run)
 
     def _grown(self, sessions: pa.Table | None, is_open: Mask, arrivals: list[Arrivals]) -> Grown:
         """Return what rows make of the open sessions."""
@@ -199,23 +185,6 @@ class SessionBatch(ColumnarBatch):
         order = arrival_order(rows.take(pa.array(numbers)), self.program.order_by)
         in_order: Integers = numbers[order.to_numpy()]
         return in_order
-
-    def _write(self, positions: Sequence[int], left: list[pa.Table], added: pa.Table | None) -> None:
-        """Write the pages at ``positions``: the sessions of each that stay, and those of the added ones that belong to it."""
-        parts = self._by_page(positions, added) if added is not None else [None] * len(positions)
-        for position, kept, new in zip_longest(positions, left, parts):
-            if (together := _together(kept, new)) is not None:
-                self._pages.write(position, together)
-
-    def _by_page(self, positions: Sequence[int], sessions: pa.Table) -> list[pa.Table]:
-        """Return sessions by the page that each belongs to."""
-        if len(positions) == 1:
-            return [sessions]
-        places = self._pages.locate(self._hashes(sessions))
-        order = order_by(places, np.zeros_like(places))
-        sessions, places = sessions.take(pa.array(order)), places[order]
-        starts, ends = np.searchsorted(places, positions).tolist(), np.searchsorted(places, positions, side="right").tolist()
-        return [sessions.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
 
     # Emitting.
 

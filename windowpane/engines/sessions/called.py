@@ -204,7 +204,7 @@ class CalledSessions(ColumnarBatch):
         places = np.empty(walk.pieces, np.int64)
         places[flat] = np.arange(len(flat))
         atoms = self._atoms(walk, met, rows, flat, lengths)
-        self._live = [session for sessions in walk.by_key.values() for session in sessions]
+        self._live = [session for live in walk.by_key.values() for session in live.values]
         spans = [*walk.seen, *((each.pieces[0], each.pieces[-1]) for each in self._live if each.pieces)]
         firsts, lasts = (places[np.array([span[side] for span in spans], np.int64)] for side in (0, 1))
         self._merged = merge_ranges(self.fold, atoms, Ranges(firsts, lasts)) if spans else met.held.slice(0, 0)

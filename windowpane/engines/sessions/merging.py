@@ -21,7 +21,7 @@ from windowpane.hidden_columns import END, HELD, START
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
 from windowpane.kernels.segments import Segments
 from windowpane.kernels.sessions.islands import Islands, find_islands
-from windowpane.kernels.sessions.late_joiners import join_in_order
+from windowpane.kernels.sessions.live_sessions import join_in_order
 from windowpane.kernels.sessions.session_order import holding_order, offsets_of
 
 ArrivalOrder = Callable[[Integers], Integers]

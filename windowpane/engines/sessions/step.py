@@ -32,7 +32,7 @@ from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.kernels.segments import Runs
 from windowpane.kernels.sessions.islands import find_islands, order_by
-from windowpane.kernels.sessions.merges_in_order import merges_in_order
+from windowpane.kernels.sessions.live_sessions import merges_in_order
 from windowpane.sizes import Size
 from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.panes import NO_PANES

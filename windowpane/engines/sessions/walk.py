@@ -14,6 +14,7 @@ The order of things is the operator's: place, merge, late, finished, add, trigge
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from windowpane.engines.panes.trigger_program import (
     PURGES,
 )
 from windowpane.errors import MergeBehindWatermarkError
+from windowpane.kernels.sessions.live_sessions import LiveSessions
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.panes import PaneOptions
 from windowpane.windowing.times import MIN
@@ -156,9 +158,10 @@ class SessionWalk:
         self._lateness = standings.spec.lateness
         self._is_event_time = standings.spec.assigner.is_event_time
         self._coalesces = standings.spec.coalesces_refinements
-        self.by_key: dict[int, list[Session]] = {}
+        self.by_key: dict[int, LiveSessions[Session]] = defaultdict(LiveSessions)
         for session in sessions:
-            self.by_key.setdefault(session.key, []).append(session)
+            live, bounds = self.by_key[session.key], (session.start, session.end)
+            live.put(live.touched(*bounds), *bounds, session)
         self._held_back: dict[int, Session] = {}
         self.pieces = pieces
         self.piece_of: list[int] = []
@@ -183,10 +186,10 @@ class SessionWalk:
         self._held_back.clear()
 
     def _take(self, row: Row) -> None:
-        sessions = self.by_key.setdefault(row.key, [])
+        sessions = self.by_key[row.key]
         session = self._place(row, sessions)
         if self._lateness.is_late(session.end - 1, self._watermark):
-            sessions.remove(session)
+            sessions.remove(session.start)
             self.late.append((row.number, session.start, session.end))
             return
         standing, bits = self._standings.after_row(session.standing, session.window, row.time, row.element)
@@ -206,27 +209,26 @@ class SessionWalk:
         elif bits:
             self._act(session, bits)
 
-    def _place(self, row: Row, sessions: list[Session]) -> Session:
+    def _place(self, row: Row, sessions: LiveSessions[Session]) -> Session:
         """Return the session that a row is part of, new or grown where it has to be."""
-        met = [each for each in sessions if each.start <= row.end and row.start <= each.end]
+        touched = sessions.touched(row.start, row.end)
+        met = sessions.values[touched]
         if not met:
             session = Session(row.key, row.start, row.end)
-            sessions.append(session)
+            sessions.put(touched, row.start, row.end, session)
             return session
         if len(met) == 1 and met[0].start <= row.start and row.end <= met[0].end:
             return met[0]
-        met.sort(key=lambda each: each.start)
-        merged = Session(row.key, min(row.start, met[0].start), max(row.end, max(each.end for each in met)))
+        merged = Session(row.key, min(row.start, met[0].start), max(row.end, met[-1].end))
         self._refuse_behind(merged)
         self.merges += 1
         merged.standing = self._standings.merged([each.standing for each in met], merged.window)
         merged.continues = len(met) == 1 and met[0].continues
         for each in met:
-            sessions.remove(each)
             self._held_back.pop(id(each), None)
             merged.pieces += each.pieces
             merged.entries += each.entries
-        sessions.append(merged)
+        sessions.put(touched, merged.start, merged.end, merged)
         return merged
 
     def _refuse_behind(self, merged: Session) -> None:
@@ -252,7 +254,7 @@ class SessionWalk:
             self._act(session, bits)
             if bits & IS_CLEARED:
                 self._seal(session)
-                self.by_key[session.key].remove(session)
+                self.by_key[session.key].remove(session.start)
 
     # What happens to a session.
 
@@ -290,4 +292,4 @@ class SessionWalk:
 
     def order(self) -> list[list[int]]:
         """Return all pieces in runs that belong together: those of dropped contents, and of each open session."""
-        return [*self.sealed, *(session.pieces for sessions in self.by_key.values() for session in sessions if session.pieces)]
+        return [*self.sealed, *(session.pieces for live in self.by_key.values() for session in live.values if session.pieces)]

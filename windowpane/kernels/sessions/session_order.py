@@ -7,12 +7,13 @@ joined to them later, the sessions of that island are followed one by one.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from itertools import chain
 
 import numpy as np
 
 from windowpane.arrays import Integers
 from windowpane.kernels.sessions.islands import order_by, running_maximum
+from windowpane.kernels.sessions.live_sessions import LiveSessions
 
 
 def holding_order(islands: Integers, starts: Integers, ends: Integers) -> Integers:
@@ -55,14 +56,8 @@ def _apart(of: Integers, starts: Integers, ends: Integers) -> list[tuple[int, in
 
 def _joined(starts: list[int], ends: list[int]) -> list[int]:
     """Return the order in which the one session that intervals make in the end holds them."""
-    lows, highs, held = list[int](), list[int](), list[list[int]]()
+    live = LiveSessions[list[int]]()
     for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        first = bisect_left(highs, start)
-        after = first
-        while after < len(lows) and lows[after] <= end:
-            after += 1
-        if first < after:
-            start, end = min(start, lows[first]), max(end, highs[after - 1])
-        together = [member for members in held[first:after] for member in members]
-        lows[first:after], highs[first:after], held[first:after] = [start], [end], [[*together, number]]
-    return [member for members in held for member in members]
+        touched = live.touched(start, end)
+        live.put(touched, start, end, [*chain.from_iterable(live.values[touched]), number])
+    return list(chain.from_iterable(live.values))
