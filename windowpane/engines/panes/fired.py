@@ -19,7 +19,7 @@ from windowpane.engines.panes.folded_contents import Contents, Taken
 from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, OF_NOTHING, Firings, PaneResults, Shown
 from windowpane.engines.panes.pane_state import Panes, PaneState
 from windowpane.engines.panes.standings import Advance
-from windowpane.engines.panes.touched import touched_panes
+from windowpane.engines.panes.store import touched_panes
 from windowpane.engines.panes.trigger_program import (
     FIRES,
     IS_CLEARED,

@@ -18,8 +18,7 @@ from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.panes.due_timers import DueTimers
 from windowpane.engines.panes.folded_contents import Contents, Held
 from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, Shown
-from windowpane.engines.panes.store import PaneStore
-from windowpane.engines.panes.touched import TouchedPanes
+from windowpane.engines.panes.store import PaneStore, TouchedPanes
 from windowpane.engines.panes.trigger_program import TriggerProgram
 from windowpane.engines.program import Program
 from windowpane.errors import present

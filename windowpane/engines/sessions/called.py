@@ -29,8 +29,7 @@ from windowpane.engines.panes.due_timers import DueTimers
 from windowpane.engines.panes.pane_results import OF_NOTHING
 from windowpane.engines.panes.pane_state import SHOWN
 from windowpane.engines.panes.standings import Standings
-from windowpane.engines.panes.store import PaneStore
-from windowpane.engines.panes.touched import BatchKeys
+from windowpane.engines.panes.store import BatchKeys, PaneStore
 from windowpane.engines.program import Program
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys
