@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from windowpane.engines.triggers.due_timers import DueTimers
 
 import windowpane
 from tests.state.test_codec import of_version
@@ -21,6 +20,7 @@ from windowpane.engines.join.held_counts import HeldCounts
 from windowpane.engines.over.page_form import PageForm, PageWriter
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.panes.fire_times import FireTimes
+from windowpane.engines.panes.due_timers import DueTimers
 from windowpane.errors import UnknownStateFormatError, present
 from windowpane.hidden_columns import HASH, TIME
 from windowpane.spark.stages.layout import Layout

@@ -26,7 +26,7 @@ from windowpane.engines.common.evicting import evictor_refusal, refinement_refus
 from windowpane.engines.messages import Message, Partials
 from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.panes.store import split
-from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, TimedContents
+from windowpane.engines.panes.timed_contents import AppendedElements, AppendedPartials, EvaluatedPanes, TimedContents
 from windowpane.engines.panes.windows import Elements, PaneWindows
 from windowpane.engines.program import Program
 from windowpane.errors import present
@@ -274,5 +274,5 @@ def _fired(panes: EvaluatedPanes, fires: Mask, has_fired: Mask) -> pa.Table:
 
 def _contents(program: Program, fold: GroupedFold, store: BlobStore, keys: list[str]) -> TimedContents:
     if program.spec.evictor is None or not _fires(program.spec):
-        return FoldedContents(store, keys, fold)
-    return EvictedContents(store, keys, program, fold, survivors_of(program.spec.evictor))
+        return AppendedPartials(store, keys, fold)
+    return AppendedElements(store, keys, program, fold, survivors_of(program.spec.evictor))

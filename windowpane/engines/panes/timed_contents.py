@@ -1,7 +1,7 @@
 """The contents of panes that a clock fires, window by window.
 
-Key layout: a segment log ``c`` with one segment a window, named by its end. A row of ``FoldedContents`` is partials of a key, of
-``EvictedContents`` one element; elements are in arrival order. A batch appends its rows; a firing that evicts or purges
+Key layout: a segment log ``c`` with one segment a window, named by its end. A row of ``AppendedPartials`` is partials of a key,
+of ``AppendedElements`` one element; elements are in arrival order. A batch appends its rows; a firing that evicts or purges
 writes those that remain.
 """
 
@@ -102,7 +102,7 @@ class TimedContents(ABC):
         self._log.flush()
 
 
-class FoldedContents(TimedContents):
+class AppendedPartials(TimedContents):
     """Partials by key."""
 
     def __init__(self, store: BlobStore, keys: list[str], fold: GroupedFold) -> None:
@@ -143,7 +143,7 @@ class _FoldedPanes:
         return self.results.filter(pa.array(~has_fired)) if purges else None
 
 
-class EvictedContents(TimedContents):
+class AppendedElements(TimedContents):
     """All elements that evictions have left."""
 
     def __init__(self, store: BlobStore, keys: list[str], program: Program, fold: GroupedFold, survivors: Survivors) -> None:
