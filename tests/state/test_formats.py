@@ -19,8 +19,8 @@ from windowpane.engines.deduplication.kept_keys import KeptKeys
 from windowpane.engines.join.held_counts import HeldCounts
 from windowpane.engines.over.page_form import PageForm, PageWriter
 from windowpane.engines.over.sort_buffer import SortBuffer
-from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.panes.due_timers import DueTimers
+from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.errors import UnknownStateFormatError, present
 from windowpane.hidden_columns import HASH, TIME
 from windowpane.spark.stages.layout import Layout

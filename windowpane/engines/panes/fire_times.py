@@ -3,29 +3,32 @@
 Key layout: a segment log ``t`` with one segment a window, named by its end; a chunk has the keys that a batch brought and the
 ``FIRE_TIME`` that each would begin with. A pane's pending time is the first one written for it: a pending time stays, so a batch
 need not read. Firing writes a segment anew. A pane that has fired at the end of a window that is kept beyond it has the time
-``DONE``, so that later elements find a pending time and start none. ``d`` has the time before which no pane of a window is due
-(see ``due_timers``).
+``DONE``, so that later elements find a pending time and start none. ``d`` holds for each window the time before which none of its
+panes is due.
 
 Who may mutate: the engine of the bucket. Recovery: read them back. Source of the rules: Flink's continuous triggers.
 """
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.engines.panes.due_timers import DueTimers
 from windowpane.hidden_columns import FIRE_TIME
 from windowpane.kernels.keys.dense_codes import dense_codes, places_in
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.times import MAX
 
 DONE = MAX
 """The time of a pane that fires no more: time itself ends before it is due."""
+
+_DUE, _DUE_KIND = "d", "due-fire-times"
 
 
 @dataclass(frozen=True)
@@ -51,22 +54,22 @@ class Pending:
 class FireTimes:
     """The fire times of the panes of a bucket, every ``interval`` microseconds."""
 
-    def __init__(self, store: BlobStore, keys: list[str], interval: int, by_event_time: bool) -> None:
+    def __init__(self, store: BlobStore, keys: list[str], interval: int) -> None:
         """Read the index."""
+        self._store = store
         self._keys = keys
         self._interval = interval
-        self._by_event_time = by_event_time
         self._log = SegmentLog(store, "t")
-        self._due = DueTimers(store)
+        self._due = self._read_due()
+        self._changed = False
 
     def ends(self) -> list[int]:
         """Return the ends of windows with pending fire times."""
         return self._log.segments()
 
-    @property
-    def next_processing_time(self) -> int | None:
-        """When the clock is first waited for, ``None`` for never."""
-        return self._due.next_processing_time
+    def due_times(self) -> list[int]:
+        """Return, for each window of which something is due yet, the time before which nothing is."""
+        return [time for time in self._due.values() if time != DONE]
 
     @property
     def byte_size(self) -> int:
@@ -86,7 +89,7 @@ class FireTimes:
         begun = _truncated(times[firsts], self._interval)
         fire_times = np.where(begun > last - self._interval, last, begun + self._interval)
         self._log.append(end, keys.take(pa.array(firsts)).append_column(FIRE_TIME, pa.array(fire_times)))
-        self._due.bring_forward(end, *self._of_clock(int(fire_times.min())))
+        self._note_due(end, min(self._due.get(end, MAX), int(fire_times.min())))
 
     def advance(self, end: int, last: int, now: int, is_ending: bool) -> Pending | None:
         """Return the panes that fire early in a window up to ``now``, ``None`` for none, and keep the pending times after it.
@@ -97,7 +100,7 @@ class FireTimes:
             now: the time of the trigger's clock.
             is_ending: whether all panes fire at ``last`` anyway: then no fire time is left.
         """
-        if not is_ending and not self._due.is_due(end, now, self._by_event_time):
+        if not is_ending and self._due.get(end, MAX) > now:
             return None
         panes = self._read(end)
         if panes is None:
@@ -114,12 +117,18 @@ class FireTimes:
     def drop(self, end: int) -> None:
         """Forget a window."""
         self._log.drop(end)
-        self._due.drop(end)
+        self._changed |= self._due.pop(end, None) is not None
 
     def flush(self) -> None:
-        """Write what changed."""
+        """Write what changed; nothing pending leaves nothing."""
         self._log.flush()
-        self._due.flush()
+        if not self._changed:
+            return
+        if self._due:
+            pairs = array("q", [number for pair in sorted(self._due.items()) for number in pair])
+            self._store.put(_DUE, frame(_DUE_KIND, pairs.tobytes()))
+        else:
+            self._store.remove(_DUE)
 
     def _move_on(self, end: int, panes: pa.Table, last: int, now: int) -> None:
         """Give the panes that are due their next fire time; none is beyond the last instant: after it they are done."""
@@ -132,7 +141,7 @@ class FireTimes:
             following = np.where(times > last - steps * self._interval, last, times + steps * self._interval)
         at = panes.column_names.index(FIRE_TIME)
         self._log.append(end, panes.set_column(at, FIRE_TIME, pa.array(following)))
-        self._due.note(end, *self._of_clock(int(following.min())))
+        self._note_due(end, int(following.min()))
 
     def _read(self, end: int) -> pa.Table | None:
         chunks = self._log.read(end)
@@ -142,9 +151,16 @@ class FireTimes:
         firsts = dense_codes([panes[name] for name in self._keys], panes.num_rows).firsts
         return panes.take(pa.array(firsts))
 
-    def _of_clock(self, time: int) -> tuple[int, int]:
-        """Return when something is due by event time, and by the clock of the machine."""
-        return (time, MAX) if self._by_event_time else (MAX, time)
+    def _note_due(self, end: int, time: int) -> None:
+        self._changed |= self._due.get(end) != time
+        self._due[end] = time
+
+    def _read_due(self) -> dict[int, int]:
+        blob = self._store.get(_DUE)
+        if blob is None:
+            return {}
+        numbers = array("q", unframe(_DUE_KIND, blob))
+        return dict(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def _truncated(times: Integers, interval: int) -> Integers:

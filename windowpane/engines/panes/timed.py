@@ -109,7 +109,7 @@ class TimedPanes(ColumnarBatch):
         self._refines_each = rule.by_event_time and program.spec.refines_each and not self._windows.is_global
         self._contents = _contents(program, fold, store, self._keys)
         self.widen(self._contents)
-        self._fire_times = None if rule.interval is None else FireTimes(store, self._keys, rule.interval, rule.by_event_time)
+        self._fire_times = None if rule.interval is None else FireTimes(store, self._keys, rule.interval)
 
     # The clocks.
 
@@ -260,8 +260,9 @@ class TimedPanes(ColumnarBatch):
 
     def _next_processing_time(self, ends: list[int]) -> int | None:
         by_clock = [] if self.is_event_time or self._windows.is_global else [end - 1 for end in ends]
-        following = None if self._fire_times is None else self._fire_times.next_processing_time
-        return min([*by_clock, *([] if following is None else [following])], default=None)
+        if self._fire_times is not None and not self._rule.by_event_time:
+            by_clock += self._fire_times.due_times()
+        return min(by_clock, default=None)
 
 
 def _fired(panes: EvaluatedPanes, fires: Mask, has_fired: Mask) -> pa.Table:
