@@ -18,7 +18,6 @@ from py4j.protocol import Py4JError
 from tests.brief_jvm import BRIEF
 from tests.conformance_path import ABSENT, find_conformance_root
 from tests.forked_workers import forked_driver_workers
-from tests.slow import SLOW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,10 +55,18 @@ settings.load_profile("windowpane")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what ``make test`` leaves to ``make test-all``."""
+    """Mark what ``make test`` leaves to ``make test-all`` of a test with parameters."""
     for item in items:
-        if item.nodeid.startswith(SLOW):
+        if is_slow(item):
             item.add_marker(pytest.mark.slow)
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Whether the id of an item's parameters begins with one that is slow, or with none of those that are not."""
+    found = item.name.partition("[")[2]
+    slow = item.get_closest_marker("slow_ids")
+    fast = item.get_closest_marker("slow_but")
+    return (slow is not None and found.startswith(slow.args)) or (fast is not None and not found.startswith(fast.args))
 
 
 @pytest.fixture(scope="session")

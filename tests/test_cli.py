@@ -51,6 +51,7 @@ def test_a_script_prints_its_views() -> None:
     assert "CREATE_MATERIALIZED_VIEW" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_script_runs_on_spark() -> None:
     view = "CREATE TABLE t (v int); CREATE MATERIALIZED VIEW m AS SELECT v + 1 AS w FROM t"

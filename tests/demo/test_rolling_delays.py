@@ -38,6 +38,7 @@ CHANGED = """
 """
 
 
+@pytest.mark.slow
 def test_features_of_airports_are_those_of_duckdb(spark: Any, tmp_path: Path) -> None:
     month = flights.in_order_of_departure(flights.raw_flights(), [2])
     replay = flights.write_replay(month.slice(0, 6_000), tmp_path / "replay", 3)

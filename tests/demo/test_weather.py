@@ -17,6 +17,7 @@ from windowpane.demo import flights, weather
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 def test_each_flight_has_the_weather_of_its_departure(spark: Any, tmp_path: Path) -> None:
     march = flights.in_order_of_departure(flights.raw_flights(), [3])
     days = (datetime(2013, 3, 9, tzinfo=UTC), datetime(2013, 3, 12, tzinfo=UTC))

@@ -60,6 +60,7 @@ def test_the_blocks_of_a_page_run(page: Path, names: dict[str, Any]) -> None:
         run(block, page, names)
 
 
+@pytest.mark.slow_but("README", "index")
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if needs_spark(page)], ids=_title)
 def test_the_blocks_of_a_page_run_on_spark(
@@ -83,6 +84,7 @@ def test_the_blocks_of_a_page_run_on_spark(
             _start_all(program, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if needs_spark(page)], ids=_title)
 def test_the_programs_of_a_page_run_by_start(
@@ -107,6 +109,7 @@ def _start_all(program: Runnable, folder: Path, **options: Any) -> Any:
     return program.start(**sinks, checkpoint=str(place / "ckpt"), **options)
 
 
+@pytest.mark.slow_but("custom_trigger")
 @pytest.mark.spark
 @pytest.mark.parametrize("example", EXAMPLES, ids=_title)
 def test_an_example_runs_and_prints(

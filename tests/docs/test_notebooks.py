@@ -30,6 +30,7 @@ def test_windows_by_hand_run_without_spark() -> None:
     assert "<svg" in names["harness"].timeline()._repr_svg_()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_shops_on_spark_run(spark: Any) -> None:
     names = run_cells(ROOT / "examples" / "notebooks" / "shops_on_spark.ipynb")

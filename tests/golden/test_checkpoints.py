@@ -14,6 +14,33 @@ from tests.golden.programs import PROGRAMS
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow_ids(
+    "counts",
+    "first_rows",
+    "join_as_of",
+    "join_by_arrival",
+    "join_interval",
+    "last_rows",
+    "over_close",
+    "over_reference",
+    "over_session",
+    "over_update",
+    "panes_early",
+    "panes_evicted",
+    "rolling_pieces",
+    "rolling_tick",
+    "row_function",
+    "row_reduce",
+    "row_reference",
+    "row_sessions",
+    "sessions_evicted",
+    "slices_cumulate",
+    "slices_folded",
+    "slices_in_arrow",
+    "slices_quantiles",
+    "slices_sliding",
+    "windows_of_windows",
+)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_golden_checkpoint_goes_on_with_its_results(spark: Any, tmp_path: Path, name: str) -> None:
     unpack(name, tmp_path / "checkpoint", tmp_path / "in")

@@ -208,6 +208,7 @@ def rows(seed: int) -> pa.Table:
     return pa.table({"k": random.integers(0, 30_000, ROWS), "v": values, "d": doubles, "f": flags, "t": texts})
 
 
+@pytest.mark.slow_but("names0-0", "names1-0", "names2-0")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("names", [["n", "c", "s", "lo", "hi", "mean", "spread", "all"], ["n", "texts"], ["s", "middle"]])
 def test_folds_and_merges_are_the_same_by_codes_and_by_bytes(seed, names, monkeypatch):

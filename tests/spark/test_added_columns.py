@@ -8,7 +8,7 @@ import pytest
 import windowpane as wp
 from tests.spark.helpers import Feed, run
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def noted(table):

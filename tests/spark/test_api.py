@@ -344,6 +344,7 @@ def test_late_rows_heartbeats_counters_and_columns(spark, tmp_path):
     assert collected.counted("state_bytes", "mine")[0] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("refine", "refined"), [("last", [(1, 111)]), ("each", [(1, 11), (1, 111)])])
 def test_late_rows_within_the_allowed_lateness_refine(spark, tmp_path, refine, refined):
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 12, 0)], [("a", 2, 10), ("a", 3, 100)])
@@ -369,6 +370,7 @@ class Counting(ProcessWindowFunction):
         context.window_state("firing").clear()
 
 
+@pytest.mark.slow
 def test_state_and_side_outputs_of_a_process_function_live_over_batches(spark, tmp_path):
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("b", 2, 50)], [("a", 3, 2), ("a", 11, 4)], [("a", 40, 8)])
     windowed = wp.stream(feed.stream(spark), "t", watermark=0).key_by("k").window(TEN)

@@ -37,6 +37,7 @@ def summed(rows):
     return rows.group_by(PANE).aggregate([("v", "sum")]).rename_columns([*PANE, "total"])
 
 
+@pytest.mark.slow
 def test_an_arrow_aggregate_lives_over_batches_and_a_restart(spark, tmp_path):
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("b", 2, 50)], [("a", 3, 2), ("a", 11, 4)])
     result = wp.stream(feed.stream(spark), "t", watermark=0).key_by("k").window(TEN).aggregate(Totals(), schema="v long, n long")

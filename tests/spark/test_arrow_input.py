@@ -69,12 +69,14 @@ def test_windows_over_made_rows(spark, tmp_path):
     assert [(k, t, v) for k, t, v, *_ in collected.rows("late")] == [("b", 5, 10)]
 
 
+@pytest.mark.slow
 def test_heartbeats_alone_move_the_watermark(spark, tmp_path):
     feed = Feed(tmp_path / "in", BEATING).add([("a", 1, 1, False)], [("a", 2, 9, None)], [(None, 13, None, True)])
     collected = run(windowed(wp.map_in_arrow(feed.stream(spark), as_they_are, BEATING), heartbeat="beat"))
     assert collected.rows() == [("a", 0, 10, 2, 10)]
 
 
+@pytest.mark.slow
 def test_a_restart_may_change_between_rows_from_spark_and_made_rows(spark, tmp_path):
     """The keys are texts, which Spark hashes in one run and Python in the next: state is found where it was left."""
     feed, checkpoint = Feed(tmp_path / "in"), tmp_path / "checkpoint"
@@ -89,6 +91,7 @@ def test_a_restart_may_change_between_rows_from_spark_and_made_rows(spark, tmp_p
     assert collected.rows() == sorted((key, 0, 10, 3, 6) for key in keys)
 
 
+@pytest.mark.slow
 def test_over_windows_over_made_rows(spark, tmp_path):
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("b", 2, 5)], [("a", 4, 3), ("a", 3, 2)], [("b", 30, 0)])
     made = wp.map_in_arrow(feed.stream(spark), doubled, EVENTS)
@@ -134,6 +137,7 @@ def test_a_batch_without_a_declared_column_is_refused_by_name(spark, tmp_path):
     assert "its batch has the columns ['k', 't'], but ['k', 't', 'v'] were declared" in said
 
 
+@pytest.mark.slow
 def test_a_batch_of_other_types_is_refused_with_both(spark, tmp_path):
     feed = Feed(tmp_path / "in").add([("a", 1, 1)])
     said = failure(windowed(wp.map_in_arrow(feed.stream(spark), as_they_are, "k long, t timestamp, v long")))
@@ -224,6 +228,7 @@ def test_parquet_is_read_as_spark_reads_it(in_berlin, tmp_path):
         assert rows(made.df) == rows(in_berlin.read.schema(EVENTS).parquet(str(tmp_path / folder)))
 
 
+@pytest.mark.slow
 def test_a_stream_of_files_ends_in_windows(spark, tmp_path):
     Feed(tmp_path / "in").add([("a", 1, 1), ("b", 2, 2)], [("a", 3, 3)], [("a", 15, 4)])
     made = wp.read_in_arrow(spark, str(tmp_path / "in"), EVENTS, maxFilesPerTrigger=1)
@@ -232,6 +237,7 @@ def test_a_stream_of_files_ends_in_windows(spark, tmp_path):
     assert len(collected.progress) == 4  # a file a batch, and one more for the last watermark
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_named_and_can_be_mended(spark, tmp_path):
     folder, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
     Feed(folder).add([("a", 1, 1)], [("a", 2, 2)])

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SIZES = {"day": "1 day", "week": "1 week", "month": "1 month", "quarter": "3 months", "year": "1 year"}
 

@@ -50,10 +50,12 @@ def per_twenty(source: Any) -> wp.Result:
     return result
 
 
+@pytest.mark.slow
 def test_second_window_takes_results_that_the_same_watermark_brought(spark: Any, tmp_path: Path) -> None:
     assert run(per_twenty(per_key(stream(spark, tmp_path)))).rows() == ALL_20
 
 
+@pytest.mark.slow
 def test_three_windows_in_a_row(spark: Any, tmp_path: Path) -> None:
     second = per_twenty(per_key(stream(spark, tmp_path)))
     third = second.window_all(FORTY).aggregate(v=wp.sum("v"), results=wp.count())
@@ -62,6 +64,7 @@ def test_three_windows_in_a_row(spark: Any, tmp_path: Path) -> None:
     assert {len(progress["stateOperators"]) for progress in collected.progress} == {3}
 
 
+@pytest.mark.slow
 def test_results_that_an_early_trigger_brings_are_not_late_downstream(spark: Any, tmp_path: Path) -> None:
     counted = stream(spark, tmp_path).key_by("k").window(TEN).trigger(wp.PurgingTrigger.of(wp.CountTrigger.of(1)))
     collected = run(per_twenty(counted.aggregate(v=wp.sum("v"))))
@@ -69,6 +72,7 @@ def test_results_that_an_early_trigger_brings_are_not_late_downstream(spark: Any
     assert sum(collected.counted("late_elements", "windowpane_next")) == 0
 
 
+@pytest.mark.slow
 def test_a_refinement_too_late_for_the_second_window_is_its_late_data(spark: Any, tmp_path: Path) -> None:
     batches: list[list[tuple[Any, ...]]] = [
         [("a", 1, 1, False)],
@@ -84,6 +88,7 @@ def test_a_refinement_too_late_for_the_second_window_is_its_late_data(spark: Any
     assert collected.rows("late") == [("a", 0, 10, 1 + 2 + 4, [(0, 20)], True)]
 
 
+@pytest.mark.slow
 def test_window_end_of_a_result_is_an_event_time(spark: Any, tmp_path: Path) -> None:
     first = per_key(stream(spark, tmp_path)).df
     second = per_twenty(wp.stream(first.select("window_end", "v"), event_time="window_end", name="second"))

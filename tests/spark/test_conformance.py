@@ -40,6 +40,7 @@ def replay(file: str, case_id: str, restart: bool = False) -> Verdict:
     return replay_case(case, ENGINES["spark"](), "spark", Options(restart=restart))
 
 
+@pytest.mark.slow_but("9146")
 @pytest.mark.spark
 @pytest.mark.parametrize(("file", "case_id"), CASES, ids=[case_id.split("/")[-1] for _, case_id in CASES])
 def test_a_query_gives_what_flink_gives(spark: Any, file: str, case_id: str) -> None:
@@ -48,6 +49,7 @@ def test_a_query_gives_what_flink_gives(spark: Any, file: str, case_id: str) -> 
     assert verdict.differences == []
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_query_restarted_after_every_step_gives_the_same(spark: Any) -> None:
     verdict = replay("oracle/session.json", "flink-2.3-oracle/3078", restart=True)

@@ -44,6 +44,7 @@ def test_static_and_streaming_programs(tmp_path: Path) -> None:
     assert "windowpane.errors.UserFunctionError" in said["raised"]
 
 
+@pytest.mark.slow
 def test_over_windows_of_static_rows_and_of_a_stream(tmp_path: Path) -> None:
     said = said_by("over", tmp_path)
     assert said["ranked"] == [
@@ -57,6 +58,7 @@ def test_over_windows_of_static_rows_and_of_a_stream(tmp_path: Path) -> None:
     assert said["over_late"] == [["a", 4, 100]]
 
 
+@pytest.mark.slow
 def test_rows_that_python_makes_watermarks_of_the_operator_and_a_sink_of_spark(tmp_path: Path) -> None:
     said = said_by("other ways", tmp_path)
     assert said["df"] == [["a", 0, 10, 2, 8], ["b", 0, 10, 1, 5]]
@@ -64,12 +66,14 @@ def test_rows_that_python_makes_watermarks_of_the_operator_and_a_sink_of_spark(t
     assert (said["of_source"], said["of_key"]) == ([["a", 2], ["b", 1]], [["a", 2]])
 
 
+@pytest.mark.slow
 def test_joins_of_static_rows_and_of_streams(tmp_path: Path) -> None:
     said = said_by("joins", tmp_path)
     assert said["as_of"] == [["a", 1, None], ["a", 100, 7], ["a", 2, 100], ["a", 7, 1], ["b", 5, None]]
     assert said["near"] == [["a", 1, 7], ["a", 7, None], ["b", 5, None]]
 
 
+@pytest.mark.slow
 def test_rolling_features_of_static_rows_labels_and_a_stream_with_a_history(tmp_path: Path) -> None:
     said = said_by("rolling", tmp_path)
     assert said["at"] == [["a", 1, 0, None], ["a", 3, 1, 1], ["a", 30, 0, None], ["a", 4, 2, 8], ["b", 2, 0, None]]
@@ -79,6 +83,7 @@ def test_rolling_features_of_static_rows_labels_and_a_stream_with_a_history(tmp_
     assert not any(row[0] == "c" for row in said["online"])  # at the first tick its row has left
 
 
+@pytest.mark.slow
 def test_a_stream_that_ends_and_the_latest_of_its_results(tmp_path: Path) -> None:
     said = said_by("ending", tmp_path)
     assert said["latest"] == [["a", 0, 108, "LATE"], ["a", 30, 2, "ON_TIME"], ["b", 0, 5, "ON_TIME"]]

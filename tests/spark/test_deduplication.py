@@ -34,6 +34,7 @@ def test_first_rows_over_a_restart_and_late_ones_on_the_side(spark: Any, tmp_pat
     assert sum(again.counted("late_dropped")) == 1
 
 
+@pytest.mark.slow
 def test_a_table_kept_from_last_rows(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in").add([("a", 100, 1), ("b", 100, 2)], [("a", 110, 3), ("b", 95, 4)], [("a", 170, 5)])
     store = str(tmp_path / "views.duckdb")
@@ -47,6 +48,7 @@ def test_a_table_kept_from_last_rows(spark: Any, tmp_path: Path) -> None:
     opened.close()
 
 
+@pytest.mark.slow
 def test_windows_behind_it_count_each_row_once(spark: Any, tmp_path: Path) -> None:
     rows = [("a", 1, 1), ("a", 2, 1), ("b", 3, 2), ("b", 61, 2)]
     feed = Feed(tmp_path / "in").add(rows, [("c", 200, 3)], [("c", 200, 3)], [("d", 400, 4)])

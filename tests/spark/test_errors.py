@@ -395,6 +395,7 @@ MISHAPS = {
 }
 
 
+@pytest.mark.slow_but("null")
 @pytest.mark.parametrize("name", MISHAPS)
 def test_the_checkpoint_goes_on_after_the_cause_is_gone(spark, tmp_path, name):
     mishap = MISHAPS[name]

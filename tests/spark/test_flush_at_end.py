@@ -86,6 +86,7 @@ def test_a_normal_run_logs_no_warning_of_its_state(
     assert "TimerStateImpl" not in logged
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_is_written_under_the_same_number(spark: Any, feed: Feed, tmp_path: Path) -> None:
     collected, numbers = Collected(), list[int]()
     take = collected.sink("main")
@@ -108,6 +109,7 @@ def test_what_was_interrupted_is_written_under_the_same_number(spark: Any, feed:
     assert collected.rows() == TOTALS
 
 
+@pytest.mark.slow
 def test_windows_of_the_clock_sessions_and_user_functions_end_too(spark: Any, feed: Feed, tmp_path: Path) -> None:
     def listed(key: str, context: wp.ProcessContext, elements: Any) -> Any:
         yield {"values": sorted(row["v"] for row in elements)}
@@ -122,6 +124,7 @@ def test_windows_of_the_clock_sessions_and_user_functions_end_too(spark: Any, fe
     assert sorted((row[0], row[-1]) for row in collected.rows()) == [("a", 21), ("b", 2), ("c", 8)]
 
 
+@pytest.mark.slow
 def test_rows_that_wait_for_a_match_are_padded(spark: Any, feed: Feed, tmp_path: Path) -> None:
     other = Feed(tmp_path / "other").add([("a", 1, 100)])
     left = wp.stream(feed.stream(spark), event_time="t", watermark="1 minute", name="left")
@@ -132,6 +135,7 @@ def test_rows_that_wait_for_a_match_are_padded(spark: Any, feed: Feed, tmp_path:
     assert sorted(row[-2:] for row in collected.rows()) == [(1, 100), (2, None), (4, None), (8, None), (16, None)]
 
 
+@pytest.mark.slow
 def test_a_stream_without_rows_has_nothing_to_flush(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in")
     feed.folder.mkdir()

@@ -82,6 +82,7 @@ FULL = [
 ]
 
 
+@pytest.mark.slow
 def test_an_interval_join_pads_each_row_once_and_tells_late_ones(spark: Any, tmp_path: Path) -> None:
     joined = interval(spark, Streams(tmp_path)).how("full").side_output_late_data(left="early_clicks")
     collected = run(joined, "main", "early_clicks")
@@ -101,6 +102,7 @@ def test_an_interval_join_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path
     assert second.rows() == [FULL[1], FULL[4]]
 
 
+@pytest.mark.slow
 def test_a_join_as_of_an_instant_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
     streams = Streams(tmp_path, batches=2)
 
@@ -114,6 +116,7 @@ def test_a_join_as_of_an_instant_goes_on_from_its_checkpoint(spark: Any, tmp_pat
     assert (first.rows(), second.rows()) == ([("a", 1, 11), ("b", 2, None)], [("a", 4, 44), ("z", 1, 6)])
 
 
+@pytest.mark.slow
 def test_a_join_as_of_an_instant_on_update_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
     clicks = Feed(tmp_path / "clicks", "k string, at timestamp, v long, beat boolean").add([("a", 10, 1, False)])
     rates = Feed(tmp_path / "rates", "k string, at timestamp, w int, beat boolean").add([("a", 30, 8, False)])
@@ -137,6 +140,7 @@ def test_a_join_as_of_an_instant_on_update_goes_on_from_its_checkpoint(spark: An
     assert "ChangedPlanError" in failure(once, checkpoint=tmp_path / "checkpoint")
 
 
+@pytest.mark.slow
 def test_a_join_by_arrival_needs_no_watermark_and_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
     orders = Feed(tmp_path / "orders").add([("a", 5, 1), ("b", 6, 2)], [("a", 1, 3), (None, 2, 4)])
     rates = Feed(tmp_path / "rates", "k string, rate int, _change_type string").add([("a", 10, "insert")], [("b", 20, "insert")])
@@ -159,12 +163,14 @@ def test_a_join_by_arrival_needs_no_watermark_and_goes_on_from_its_checkpoint(sp
         rated().side_output_late_data(left="late")
 
 
+@pytest.mark.slow
 def test_a_window_join_and_a_window_over_its_results(spark: Any, tmp_path: Path) -> None:
     ten = wp.join(*Streams(tmp_path).of(spark)).on("k").window(wp.TumblingEventTimeWindows.of("10 seconds"))
     counted = ten.key_by("k").window(wp.TumblingEventTimeWindows.of("100 seconds")).aggregate(n=wp.count(), w=wp.sum("w"))
     assert run(counted).rows() == [("a", 0, 100, 2, 50), ("z", 200, 300, 1, 5)]
 
 
+@pytest.mark.slow
 def test_a_window_over_the_pairs_of_an_interval_by_way_of_df(spark: Any, tmp_path: Path) -> None:
     pairs = interval(spark, Streams(tmp_path)).df
     windows = wp.stream(pairs, event_time="left_at", name="second").key_by("k")
@@ -172,6 +178,7 @@ def test_a_window_over_the_pairs_of_an_interval_by_way_of_df(spark: Any, tmp_pat
     assert run(counted).rows() == [("a", 0, 100, 2), ("z", 200, 300, 1)]
 
 
+@pytest.mark.slow
 def test_a_window_is_a_side_of_a_join(spark: Any, tmp_path: Path) -> None:
     clicks, buys = Streams(tmp_path).of(spark)
     tens = clicks.key_by("k").window(wp.TumblingEventTimeWindows.of("10 seconds")).aggregate(n=wp.count()).df

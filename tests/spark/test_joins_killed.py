@@ -19,6 +19,8 @@ from tests.spark.helpers import instant
 from tests.spark.test_restart import Killable
 from windowpane.windowing.changes import APPEARING
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(join_restart_program.__file__)
 KINDS = ("interval", "window", "as_of", "on_update")
 FILES = 6

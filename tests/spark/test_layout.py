@@ -24,6 +24,7 @@ def pairs(feed: Feed, spark: Any) -> wp.Result:
     return wp.stream(feed.stream(spark), event_time="t").key_by("k").count_window(2).aggregate(n=wp.count(), v=wp.sum("v"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SPARK < (4, 2), reason="no offline repartition")
 def test_a_repartitioned_checkpoint_is_refused_before_anything_is_written(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in").add([(f"k{n}", 1, n) for n in range(8)])

@@ -32,6 +32,7 @@ def materialized(changes, columns):
     return sorted((row for row, count in held.items() for _ in range(count)), key=repr)
 
 
+@pytest.mark.slow
 def test_a_changelog_of_differences_and_a_second_window(spark, tmp_path):
     """Trades arrive out of order, one is corrected, one moves to another symbol, one is deleted."""
     feed = Feed(tmp_path / "in", CHANGES)
@@ -140,6 +141,7 @@ def test_names_and_settings_that_cannot_work_are_refused(spark):
         wp.over(changelog, "t", key="id").order_by("t").select(n=wp.row_number()).emit_on_window_close()
 
 
+@pytest.mark.slow
 def test_a_changed_plan_and_an_impossible_change_are_refused(spark, tmp_path):
     feed = Feed(tmp_path / "in", CHANGES).add([(1, "a", 10, 100, "insert")])
     begun = wp.over(feed.stream(spark), key="id").partition_by("sym").order_by("t")
@@ -152,6 +154,7 @@ def test_a_changed_plan_and_an_impossible_change_are_refused(spark, tmp_path):
     assert "InconsistentChangeError" in impossible
 
 
+@pytest.mark.slow
 def test_windows_over_rows_that_came_out_on_window_close(spark, tmp_path):
     """The watermark is passed on: the window waits for rows that the OVER window still holds back."""
     feed = Feed(tmp_path / "in", TRADES)

@@ -72,6 +72,7 @@ def written(db: duckdb.DuckDBPyConnection, name: str, folder: Path) -> None:
     db.execute(f"CREATE OR REPLACE VIEW {name} AS FROM read_parquet('{folder}/*/*/*.parquet', hive_partitioning = true)")
 
 
+@pytest.mark.slow
 def test_the_delay_that_an_aircraft_hands_on_as_a_changelog(spark, replay, db, tmp_path):
     aircraft.start(spark, replay.folder, tmp_path).awaitTermination()
     written(db, "changes", tmp_path / "changes")
@@ -97,6 +98,7 @@ def test_the_delay_that_an_aircraft_hands_on_as_a_changelog(spark, replay, db, t
     assert f"Changelog of {len(expected):,} flights" in terminal.getvalue()
 
 
+@pytest.mark.slow
 def test_rolling_delays_of_an_airport_come_out_once_each_and_late_flights_by_the_side(departures, db, tmp_path):
     result = (
         wp.over(departures, event_time="scheduled", watermark="30 minutes", key=flights.KEY, heartbeat="heartbeat")
@@ -116,6 +118,7 @@ def test_rolling_delays_of_an_airport_come_out_once_each_and_late_flights_by_the
     assert found == expected
 
 
+@pytest.mark.slow
 def test_the_worst_carriers_of_each_hour_are_ranked_over_windows(departures, db, tmp_path):
     hourly = (
         wp.stream(departures, event_time="scheduled", watermark="20 hours", heartbeat="heartbeat", name="hourly")

@@ -50,6 +50,7 @@ def test_early_on_time_and_late_panes_go_on_after_a_restart(spark: Any, tmp_path
     ]
 
 
+@pytest.mark.slow
 def test_each_batch_takes_back_what_it_said_before_also_after_a_restart(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 2, 2), ("b", 4, 8)])
 
@@ -76,6 +77,7 @@ def test_each_batch_takes_back_what_it_said_before_also_after_a_restart(spark: A
     ]
 
 
+@pytest.mark.slow
 def test_a_retracting_window_keeps_a_table_that_holds_the_final_answer(spark: Any, tmp_path: Path) -> None:
     store = str(tmp_path / "views.duckdb")
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 2, 2), ("b", 4, 8)], [("a", 12, 16)])

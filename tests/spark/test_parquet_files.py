@@ -42,6 +42,7 @@ def test_windows_over_files_that_arrow_reads_are_those_of_spark(spark, tmp_path,
     assert sum(row[3] for row in found) > 100
 
 
+@pytest.mark.slow
 def test_a_restart_may_go_from_spark_to_arrow_and_back(spark, tmp_path, by_arrow, by_spark):
     files = tmp_path / "in"
     for number in range(6):
@@ -321,6 +322,7 @@ def test_names_of_files_are_those_that_the_file_system_has(spark, tmp_path):
     assert sum(row[3] for row in results(result, tmp_path)) == 2 * 40 + 5 * 6  # the last five seconds but two, six rows each
 
 
+@pytest.mark.slow
 def test_late_rows_are_data_as_they_are_of_rows_from_spark(spark, tmp_path, by_spark):
     for number, place in enumerate((3, 4, 0, 6)):
         written(tmp_path / "in", number, place=place)
@@ -338,6 +340,7 @@ def test_late_rows_are_data_as_they_are_of_rows_from_spark(spark, tmp_path, by_s
     assert len(found["arrow"][1]) == 40
 
 
+@pytest.mark.slow
 def test_over_windows_over_files_that_arrow_reads_are_those_of_spark(spark, tmp_path, by_spark):
     for number in range(3):
         written(tmp_path / "in", number)
@@ -396,6 +399,7 @@ def test_what_spark_may_read_otherwise_is_left_to_it(spark, tmp_path):
     assert "column 'v' is int64 there, decimal128(20, 0) in the schema" in how(other)
 
 
+@pytest.mark.slow
 def test_a_later_file_that_spark_reads_otherwise_is_refused_and_the_query_goes_on_with_spark(spark, tmp_path, by_spark):
     files = tmp_path / "in"
     first = written(files, 0)

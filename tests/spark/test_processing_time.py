@@ -40,6 +40,7 @@ def queries() -> Iterator[list[Any]]:
         query.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trigger", [{}, {"processingTime": "200 milliseconds"}])
 def test_windows_fire_without_new_rows(spark: Any, tmp_path: Path, queries: list[Any], trigger: dict[str, Any]) -> None:
     second = wp.TumblingProcessingTimeWindows.of("1 second")
@@ -54,6 +55,7 @@ def test_windows_fire_without_new_rows(spark: Any, tmp_path: Path, queries: list
     assert {key for key, _ in taken} == {"a", "b"}
 
 
+@pytest.mark.slow
 def test_a_timeout_fires_what_a_count_waits_for(spark: Any, tmp_path: Path, queries: list[Any]) -> None:
     trigger = wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(2), "500 milliseconds")
     result = windowed(spark, tmp_path, wp.GlobalWindows.create()).trigger(wp.PurgingTrigger.of(trigger)).aggregate(v=wp.sum("v"))
@@ -67,6 +69,7 @@ def test_a_timeout_fires_what_a_count_waits_for(spark: Any, tmp_path: Path, quer
     wait_for(lambda: sum(value for key, value in taken if key == "a") == 5)
 
 
+@pytest.mark.slow
 def test_available_now_ends_by_itself_with_start(spark: Any, tmp_path: Path) -> None:
     result = windowed(spark, tmp_path, FAR).aggregate(v=wp.sum("v"))
     query = result.start(main=f"{tmp_path}/main", checkpoint=f"{tmp_path}/c", trigger={"availableNow": True})
@@ -84,6 +87,7 @@ def test_available_now_ends_by_itself_with_df(spark: Any, tmp_path: Path) -> Non
     assert rows(spark.read.parquet(f"{tmp_path}/main").select("k", "v")) == [("a", 1), ("a", 5), ("b", 2)]
 
 
+@pytest.mark.slow
 def test_a_chain_ends_when_an_earlier_window_waits_for_the_clock(spark: Any, tmp_path: Path) -> None:
     early = windowed(spark, tmp_path, FAR).trigger(wp.CountTrigger.of(1)).aggregate(v=wp.sum("v"))
     counted = early.key_by("k").count_window(1).aggregate(total=wp.sum("v"))
@@ -92,6 +96,7 @@ def test_a_chain_ends_when_an_earlier_window_waits_for_the_clock(spark: Any, tmp
     assert rows(spark.read.parquet(f"{tmp_path}/main").select("k", "total")) == [("a", 1), ("a", 5), ("b", 2)]
 
 
+@pytest.mark.slow
 def test_other_runs_are_left_alone(spark: Any, tmp_path: Path, queries: list[Any]) -> None:
     result = windowed(spark, tmp_path, FAR).aggregate(v=wp.sum("v"))
     writer = result.df.writeStream.format("parquet").option("checkpointLocation", f"{tmp_path}/c")

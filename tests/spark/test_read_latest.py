@@ -37,6 +37,7 @@ def test_the_latest_of_several_results_in_one_batch_and_in_later_ones(spark: Any
         read_latest(spark, path, key="origin")
 
 
+@pytest.mark.slow
 def test_windows_that_a_changelog_deleted_are_left_out(spark: Any, tmp_path: Path) -> None:
     df = Feed(tmp_path / "in").add([("a", 1, 1), ("b", 1, 1)], [("a", 9, 2)], [("a", 5, 4)]).stream(spark)
     sessions = wp.EventTimeSessionWindows.with_gap("5 seconds")

@@ -134,6 +134,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, lis
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("output", restart_program.OUTPUTS)
 def test_outputs_are_those_of_an_undisturbed_run(results: dict[str, dict[str, list[str]]], output: str) -> None:
@@ -141,12 +142,14 @@ def test_outputs_are_those_of_an_undisturbed_run(results: dict[str, dict[str, li
     assert results["killed"][output]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_programs_fire_again_for_early_and_late_rows(results: dict[str, dict[str, list[str]]]) -> None:
     rows = [json.loads(row) for row in results["killed"]["tumbling/main"]]
     assert max(row["firing"] for row in rows) > 2
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_some_rows_are_too_late(results: dict[str, dict[str, list[str]]]) -> None:
     assert {json.loads(row)["dropped"] for row in results["killed"]["sessions/late"]} == {True}

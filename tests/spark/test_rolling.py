@@ -66,6 +66,7 @@ def test_features_of_a_stream_go_down_and_late_rows_come_out(spark: Any, tmp_pat
     assert sum(collected.counted("late_dropped")) == 1
 
 
+@pytest.mark.slow
 def test_a_restart_goes_on_from_the_checkpoint(spark: Any, tmp_path: Path) -> None:
     whole = run(streamed(spark, tmp_path / "whole").emit("tick"))
     feed = Feed(tmp_path / "in", HEARTBEATS).add(*EVENTS[:2])
@@ -78,6 +79,7 @@ def test_a_restart_goes_on_from_the_checkpoint(spark: Any, tmp_path: Path) -> No
     assert ("a", just_before(35), 0, 0, None, None, 0) in second.rows()
 
 
+@pytest.mark.slow
 def test_ticks_are_corrected_for_late_rows(spark: Any, tmp_path: Path) -> None:
     batches: list[list[tuple[Any, ...]]] = [
         [("a", 1, 5, False), (None, 13, None, True)],
@@ -175,6 +177,7 @@ def test_labels_get_what_was_known_by_then(spark: Any) -> None:
     assert [row[2] for row in rows(asked.at(labels, time="at", known_at="arrived").df)] == [5, 5, 11]
 
 
+@pytest.mark.slow
 def test_a_table_follows_the_latest_row_of_each_key(spark: Any, tmp_path: Path) -> None:
     store, result = (
         str(tmp_path / "store.duckdb"),
@@ -187,6 +190,7 @@ def test_a_table_follows_the_latest_row_of_each_key(spark: Any, tmp_path: Path) 
     assert found == [("a", 0, 0, None), ("b", 0, 0, None), ("c", 1, 1, 3)]
 
 
+@pytest.mark.slow
 def test_another_window_is_another_plan(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in", HEARTBEATS).add(EVENTS[0])
     asked = features(feed.stream(spark), watermark="0 seconds", heartbeat="heartbeat")

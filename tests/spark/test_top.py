@@ -41,6 +41,7 @@ def test_top_of_each_window_over_all_keys(spark: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_top_per_column_smallest_first(spark: Any) -> None:
     top = totals(table(spark, EVENTS, SALES)).top(1, by="total", per="region", ascending=True)
     assert top.df.columns == ["region", "window_start", "window_end", "k", "total", "rank"]
@@ -52,11 +53,13 @@ def test_top_per_column_smallest_first(spark: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_overlapping_windows_have_tops_of_their_own(spark: Any) -> None:
     top = totals(table(spark, EVENTS, SALES), SLIDING).top(1, by="total")
     assert rows(top.df) == [(-10, 10, "n", "b", 7, 1), (0, 20, "s", "d", 9, 1), (10, 30, "s", "d", 9, 1)]
 
 
+@pytest.mark.slow
 def test_a_late_row_refines_the_whole_top(spark: Any, tmp_path: Path) -> None:
     beat: list[tuple[Any, ...]] = [("n", "z", 25, 0)]
     batches = [EVENTS[:3], beat, beat, [("n", "a", 5, 4)], [("n", "z", 99, 0)], [("n", "z", 200, 0)]]

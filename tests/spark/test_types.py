@@ -97,6 +97,7 @@ def read(spark: Any, folder: Path, *batch: int) -> Any:
     return spark.read.parquet(str(folder)).filter(F.col("batch").isin(*batch)).drop("batch").coalesce(1)
 
 
+@pytest.mark.slow
 def test_keys_of_every_type_group_as_equal_values_do_through_state_and_a_session_zone(berlin, batches):
     late = OutputTag("late")
     schema = read(berlin, batches, 0).schema

@@ -81,6 +81,7 @@ def both(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted([(*row, use) for row in found for use in (1, 2)], key=repr)
 
 
+@pytest.mark.slow_but("tumbling", "chain", "below_a_shuffle")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_use_of_a_result_in_one_query_has_the_rows_of_the_use_alone(spark: Any, tmp_path: Path, name: str) -> None:
     df = PROGRAMS[name](Feed(tmp_path / "in", EVENTS).add(*BATCHES).stream(spark))
@@ -104,6 +105,7 @@ def drawn(random: Random, stream: Any) -> Any:
     return result.df
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(4))
 def test_each_use_of_a_random_program_has_the_rows_of_the_use_alone(spark: Any, tmp_path: Path, seed: int) -> None:
     random = Random(seed)

@@ -62,6 +62,7 @@ def test_spark_watches_what_the_encoder_tells(spark: Any, tmp_path: Path) -> Non
     assert fired(run(result, "main")) == [("a", 0, 5), ("a", 10, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", [wp.Watermarks.bounded("5 seconds"), wp.Watermarks.monotonous()])
 def test_bounded_and_monotonous_are_sparks_watermark(spark: Any, tmp_path: Path, said: Watermarks) -> None:
     feed = Feed(tmp_path / "in").add([("a", 1, 1)], [("a", 12, 2)], [("a", 3, 4)], [("a", 30, 8)])
@@ -71,6 +72,7 @@ def test_bounded_and_monotonous_are_sparks_watermark(spark: Any, tmp_path: Path,
     assert len(collected.rows("late")) == is_late
 
 
+@pytest.mark.slow_ids("boolean")
 @pytest.mark.parametrize("kind", ["timestamp", "boolean"])
 def test_rows_say_how_far_the_stream_is_complete(spark: Any, tmp_path: Path, kind: str) -> None:
     no, complete = (None, 20) if kind == "timestamp" else (False, True)
@@ -81,6 +83,7 @@ def test_rows_say_how_far_the_stream_is_complete(spark: Any, tmp_path: Path, kin
     assert [row[2] for row in collected.rows("late")] == [8]
 
 
+@pytest.mark.slow
 def test_python_rows_are_punctuated_too(spark: Any, tmp_path: Path) -> None:
     schema = "k string, t timestamp, v long, said timestamp"
     feed = Feed(tmp_path / "in", schema).add([("a", 5, 2, None)], [("b", 20, 4, 20)])
@@ -101,6 +104,7 @@ FAST_AND_SLOW = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["spark", "python"])
 def test_a_fast_source_makes_no_slow_one_late(spark: Any, tmp_path: Path, way: str) -> None:
     feed = Feed(tmp_path / "in", SOURCES).add(*FAST_AND_SLOW)
@@ -113,6 +117,7 @@ def test_a_fast_source_makes_no_slow_one_late(spark: Any, tmp_path: Path, way: s
     assert observed(collected.progress[-1])["watermark_held_by"] == "s slow; whose latest row is at 2024-01-01T00:00:12Z"
 
 
+@pytest.mark.slow
 def test_without_sources_the_slow_one_is_late(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in", SOURCES).add(*FAST_AND_SLOW)
     collected = run(counts(feed.stream(spark), "1 second"), "main", "late")
@@ -120,6 +125,7 @@ def test_without_sources_the_slow_one_is_late(spark: Any, tmp_path: Path) -> Non
     assert fired(collected) == [("a", 0, 3)]
 
 
+@pytest.mark.slow
 def test_a_restart_keeps_what_is_known_of_sources(spark: Any, tmp_path: Path) -> None:
     feed, reached = Feed(tmp_path / "in", SOURCES), []
     outputs: dict[str, list[tuple[int, tuple[Any, ...]]]] = {"main": [], "late": []}
@@ -172,6 +178,7 @@ def started(result: Any, folder: Path, queries: list[Any]) -> Collected:
     return collected
 
 
+@pytest.mark.slow
 def test_an_idle_source_holds_a_busy_one_back_no_more(spark: Any, tmp_path: Path, queries: list[Any]) -> None:
     feed = Feed(tmp_path / "in", SOURCES).add([("idle", "a", 1, 1), ("busy", "a", 2, 2)])
     strategy = wp.Watermarks.bounded("0 seconds").per_source("s").with_idleness("4 seconds")
@@ -190,6 +197,7 @@ def test_an_idle_source_holds_a_busy_one_back_no_more(spark: Any, tmp_path: Path
     wait_for(lambda: watermarks([queries[0].lastProgress])[-1] == 60)
 
 
+@pytest.mark.slow
 def test_windows_close_when_the_stream_has_stopped(spark: Any, tmp_path: Path, queries: list[Any]) -> None:
     now = datetime.now(UTC)
     feed = Feed(tmp_path / "in").add([("a", now, 1), ("b", now - timedelta(seconds=1), 2)])
@@ -221,6 +229,7 @@ def test_rows_that_close_windows_at_once_need_no_batch_behind_them(spark: Any, t
     assert queries[0].lastProgress["batchId"] == 1
 
 
+@pytest.mark.slow
 def test_a_query_that_is_behind_takes_what_has_queued_up(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in").add([("a", 1, 1)], [("a", 2, 2)], [("a", 13, 4)], [("a", 14, 8)])  # years ago
     collected = run(counts(feed.stream(spark), wp.Watermarks.bounded("1 second").not_behind_now("1 hour")), "main", "late")
@@ -228,6 +237,7 @@ def test_a_query_that_is_behind_takes_what_has_queued_up(spark: Any, tmp_path: P
     assert collected.rows("late") == []
 
 
+@pytest.mark.slow
 def test_over_windows_close_by_the_slowest_source(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in", SOURCES).add(*FAST_AND_SLOW)
     stream = wp.over(feed.stream(spark), "t", wp.Watermarks.bounded("1 second").per_source("s"), key="v")
@@ -235,6 +245,7 @@ def test_over_windows_close_by_the_slowest_source(spark: Any, tmp_path: Path) ->
     assert sorted(run(result).rows()) == [(1, 1, 1), (2, 2, 2), (4, 8, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "blobs"])
 def test_a_window_over_windows_has_the_watermark_of_the_first(spark: Any, tmp_path: Path, kind: str) -> None:
     batches = [*FAST_AND_SLOW, [("slow", "b", 24, 64), ("fast", "a", 60, 128)], [("slow", "a", 41, 256)]]
@@ -250,6 +261,7 @@ def test_a_window_over_windows_has_the_watermark_of_the_first(spark: Any, tmp_pa
     assert sum(collected.counted("late_elements", "windowpane_2")) == 0
 
 
+@pytest.mark.slow
 def test_several_over_operators_have_the_watermark_of_the_first(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in", SOURCES).add(*FAST_AND_SLOW)
     stream = wp.over(feed.stream(spark), "t", wp.Watermarks.bounded("1 second").per_source("s").at_once(), key="v")
@@ -258,6 +270,7 @@ def test_several_over_operators_have_the_watermark_of_the_first(spark: Any, tmp_
     assert sorted(run(result).batches["main"]) == [(2, (1, 1, 1, 1)), (2, (2, 2, 2, 1)), (3, (4, 8, 3, 2))]
 
 
+@pytest.mark.slow
 def test_deduplication_and_rolling_features_wait_for_the_slowest_source(spark: Any, tmp_path: Path) -> None:
     feed, own = Feed(tmp_path / "in", SOURCES).add(*FAST_AND_SLOW), wp.Watermarks.bounded("1 second").per_source("s")
     once = wp.stream(feed.stream(spark), "t", own).key_by("k").deduplicate(within="3 seconds").side_output_late_data("late")

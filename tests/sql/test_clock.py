@@ -46,6 +46,7 @@ def opened(path: str, clock: Hand) -> Session:
     return Session(path, clock=clock)
 
 
+@pytest.mark.slow_but("0")
 @pytest.mark.parametrize("seed", range(4))
 def test_views_show_what_their_query_does_at_the_time_of_each_flush(seed: int, tmp_path: Path) -> None:
     """A SELECT looks at the whole table; a view only the rows since its last flush, also in a session opened anew."""

@@ -51,6 +51,7 @@ def lines() -> Iterator[Lines]:
     server.close()
 
 
+@pytest.mark.slow
 def test_rows_of_the_clock_arrive_once(spark, tmp_path: Path) -> None:
     store = str(tmp_path / "views.duckdb")
     numbers = "SELECT count(*), min(value), max(value), count(DISTINCT value), count(timestamp) FROM numbers"
@@ -93,6 +94,7 @@ def test_lines_of_a_socket_arrive_and_a_new_session_connects_again(spark, tmp_pa
         flush_until(session, [("one", 2), ("three", 1), ("two", 2)])
 
 
+@pytest.mark.slow
 def test_a_source_that_never_rests_does_not_hold_up_a_flush(spark, monkeypatch) -> None:
     slow, take = 1.5, Ingest.take  # seconds a batch, while rows come every second
 

@@ -108,6 +108,7 @@ def in_process() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow_but("0")
 @pytest.mark.parametrize("seed", range(3))
 def test_every_kind_of_view_holds_what_the_embedded_engine_has(seed: int, tmp_path: Path) -> None:
     print("seed", seed)

@@ -23,6 +23,7 @@ def kept(session: Session, view: str) -> int:
     return sum(session._storage.value(f'SELECT count(*) FROM windowpane_state."{name}"') for (name,) in names)
 
 
+@pytest.mark.slow_ids("1")
 @pytest.mark.parametrize("windows", [400, 10_000])
 def test_the_state_after_many_windows_is_that_of_the_open_ones(windows: int) -> None:
     """Each window of a minute has one row of each table; the watermark is 30 seconds behind, so two windows are open."""
@@ -63,6 +64,7 @@ def outcomes(session: Session, name: str, steps: list[list[str]]) -> list[list[s
     return found
 
 
+@pytest.mark.slow_but("0", "3", "4")
 def test_results_are_those_of_a_run_that_frees_nothing(
     program: tuple[str, bool, list[list[str]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

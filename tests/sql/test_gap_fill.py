@@ -66,6 +66,7 @@ def inserted(row: Row) -> str:
     return f"INSERT INTO t (k, at, a, b, f, s, id) VALUES ({', '.join(map(literal, row))})"
 
 
+@pytest.mark.slow_but("0")
 @pytest.mark.parametrize("seed", range(4))
 def test_it_equals_the_model_through_random_changes(seed: int, tmp_path: Path) -> None:
     rng, store = random.Random(seed), str(tmp_path / "views.duckdb")

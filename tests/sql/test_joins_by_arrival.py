@@ -67,6 +67,7 @@ def _rounds(session: Session, rng: random.Random, expected: Expected) -> None:
         expected.compare(session)
 
 
+@pytest.mark.slow_but("0")
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_meet_what_is_there_over_a_restart(seed: int, tmp_path: Path) -> None:
     store, rng, expected = str(tmp_path / "store.duckdb"), random.Random(seed), Expected()

@@ -50,6 +50,7 @@ def stored_views(state: str) -> dict[str, list[tuple]]:
         return views(lambda query: connection.execute(query).fetchall())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "options"),
     [(18, ()), (18, ("served",)), pytest.param(12, ("spark", "served"), marks=pytest.mark.spark)],

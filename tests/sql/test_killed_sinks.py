@@ -21,6 +21,8 @@ from tests.sql.test_killed_streams import write
 from windowpane.stores import open_store
 from windowpane.windowing.changes import APPEARING
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("WINDOWPANE_KILLS", "5"))
 PATIENCE = 600.0

@@ -128,6 +128,7 @@ def check_stores(store: Path, url: str, expected: dict[str, list[tuple]]) -> Non
     server.close()
 
 
+@pytest.mark.slow
 def test_a_view_over_killed_drivers_and_executors_has_each_row_once(tmp_path: Path, postgres_url: str) -> None:
     rng, store = random.Random(8), tmp_path / "views.duckdb"
     expected = write(tmp_path / "in", rng)

@@ -56,6 +56,7 @@ UPDATE orders SET amount = 1 WHERE id = 2; DELETE FROM orders WHERE id = 3; FLUS
 """
 
 
+@pytest.mark.slow
 def test_a_difference_to_the_row_before_changes_for_the_row_after_a_late_one(spark) -> None:
     with Session(spark) as session:
         session.run(PRICES)
@@ -69,6 +70,7 @@ def test_a_difference_to_the_row_before_changes_for_the_row_after_a_late_one(spa
     ]
 
 
+@pytest.mark.slow
 def test_the_average_of_the_ten_orders_before(spark) -> None:
     with Session(spark) as session:
         orders = ", ".join(f"(1, timestamp '2024-01-01' + interval '1 hour' * {hour}, {hour})" for hour in range(1, 13))
@@ -93,6 +95,7 @@ def test_the_changelog_holds_exactly_the_rows_whose_values_changed(spark) -> Non
     ]
 
 
+@pytest.mark.slow_but("on")
 @pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
 def test_rows_come_out_once_when_the_window_closes(spark, parallelism: int) -> None:
     with Session(spark) as session:
@@ -101,6 +104,7 @@ def test_rows_come_out_once_when_the_window_closes(spark, parallelism: int) -> N
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(5, 8, 3), (8, 12, 9)]
 
 
+@pytest.mark.slow_but("on")
 @pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
 def test_a_view_on_a_view_goes_on_after_a_restart(spark, tmp_path: Path, parallelism: int) -> None:
     store = str(tmp_path / "views.duckdb")
@@ -114,6 +118,7 @@ def test_a_view_on_a_view_goes_on_after_a_restart(spark, tmp_path: Path, paralle
         assert kinds == ["update_preimage", "update_postimage"]
 
 
+@pytest.mark.slow
 def test_a_view_that_cannot_be_filled_is_not_made(spark) -> None:
     with Session(spark) as session:
         session.run("SET streaming_expr_strict_mode = true; CREATE TABLE t (v text); INSERT INTO t VALUES ('one')")
@@ -132,6 +137,7 @@ HALVES: dict[str, tuple[type, str]] = {
 }
 
 
+@pytest.mark.slow_but("it runs")
 @pytest.mark.parametrize("half", HALVES)
 def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Path, monkeypatch, half: str) -> None:
     owner, name = HALVES[half]
@@ -164,6 +170,7 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(1, 6), (2, 3)]
 
 
+@pytest.mark.slow
 def test_tasks_share_large_change_sets_over_a_restart(spark, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(view_batches, "PART_ROWS", 7)
     monkeypatch.setattr(spark_runner, "LARGE_CHANGE_SET", replace(spark_runner.LARGE_CHANGE_SET, usual=2_000))
@@ -211,6 +218,7 @@ def test_a_view_that_fails_does_not_hold_up_the_others_nor_the_next_session(spar
         assert session.query("SELECT * FROM last").rows() == [("two",)]
 
 
+@pytest.mark.slow_but("on")
 @pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
 def test_a_bad_value_is_null_in_a_view(spark, parallelism: int) -> None:
     with Session(spark) as session:

@@ -29,11 +29,13 @@ FAILED_ONCE = ()
 """Seeds of scripts that found a mistake, kept."""
 
 
+@pytest.mark.slow_but("0")
 @pytest.mark.parametrize("seed", [*range(4), *FAILED_ONCE])
 def test_views_equal_duckdb_after_every_flush(seed: int, tmp_path: Path) -> None:
     Script(seed).run(partial(Session, store=str(tmp_path / "store.duckdb")))
 
 
+@pytest.mark.slow_but("100")
 @pytest.mark.parametrize("seed", range(100, 103))
 def test_views_spread_over_buckets_equal_duckdb_after_every_flush(spread_session: Session, seed: int) -> None:
     Script(seed, restarts=False).check(spread_session)

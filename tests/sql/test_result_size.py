@@ -161,6 +161,7 @@ TOO_MUCH = [
 ]
 
 
+@pytest.mark.slow_ids("query3")
 @pytest.mark.parametrize("query", TOO_MUCH)
 def test_rows_that_are_computed_together_have_a_bound(query: str) -> None:
     """DuckDB counts neither their texts nor their lists, so 2,048 of a reasonable size can fill the memory."""

@@ -87,6 +87,7 @@ def _plain(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
     return sorted((tuple(cell + 0.0 if isinstance(cell, float) else cell for cell in row) for row in rows), key=repr)
 
 
+@pytest.mark.slow_but("0")
 @pytest.mark.parametrize("seed", range(6))
 def test_views_equal_duckdb_after_every_flush(tmp_path: Path, seed: int) -> None:
     path, table, draw = str(tmp_path / "store.duckdb"), _Table(seed), random.Random(seed)

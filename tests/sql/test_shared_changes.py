@@ -250,11 +250,22 @@ def test_each_step_is_one_of_the_program(step):
     assert callable(getattr(owner, name))
 
 
+@pytest.mark.slow_but(
+    "the file is written",
+    "the file has a second",
+    "the flush is committed",
+    "the change set lies",
+    "the batch is in",
+    "the batch is committed",
+    "the change log",
+    "one",
+)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_kill_between_two_steps_loses_nothing_and_counts_nothing_twice(tmp_path: Path, monkeypatch, small_parts, step) -> None:
     killed_at(step, tmp_path, monkeypatch)
 
 
+@pytest.mark.slow_but("the batch is in", "the batch is about to commit")
 @pytest.mark.parametrize("step", ON_CONNECT)
 def test_nor_does_a_kill_of_a_client_of_spark_connect(tmp_path: Path, monkeypatch, small_parts, step) -> None:
     """The next session is one of Spark Connect, or a classic one."""

@@ -67,6 +67,7 @@ def test_views_on_sources_tables_and_views_over_a_restart(tmp_path: Path) -> Non
     assert said["endless"] == [True, 0]
 
 
+@pytest.mark.slow
 def test_a_view_over_killed_clients_and_servers_has_each_row_once(tmp_path: Path, postgres_url: str) -> None:
     rng, store, folder = random.Random(9), tmp_path / "views.duckdb", tmp_path / "in"
     expected = write(folder, rng)

@@ -133,6 +133,7 @@ def test_views_hold_what_the_embedded_engine_has_over_restarts_and_a_batch_that_
         assert expected[1] not in (None, "0")
 
 
+@pytest.mark.slow
 def test_days_of_a_zone_are_those_of_the_embedded_engine(spark, tmp_path: Path) -> None:
     choices, zone = random.Random(6), "timezone => 'Europe/Berlin'"
     views = {
@@ -167,6 +168,7 @@ def test_days_of_a_zone_are_those_of_the_embedded_engine(spark, tmp_path: Path) 
     assert all(found[0].values())
 
 
+@pytest.mark.slow
 def test_a_source_is_stored_once_a_view_needs_its_rows_and_views_read_streamed_ones(spark, tmp_path: Path) -> None:
     write(tmp_path / "in", 1, [(1, "a", 1, 1, Decimal(1), minute(0)), (1, "b", 2, 1, Decimal(2), minute(1.5))])
     write(tmp_path / "in", 2, [(2, "c", 4, 1, Decimal(1), minute(9))])
@@ -246,6 +248,7 @@ def change(store: Store, statement: str) -> None:
         store.run(statement)
 
 
+@pytest.mark.slow
 def test_tasks_write_a_view_to_postgres_once_over_crashes_and_restarts(spark, tmp_path: Path, postgres_url, monkeypatch) -> None:
     choices, folder, state, server = random.Random(4), tmp_path / "in", tmp_path / "state.duckdb", open_store(postgres_url)
 

@@ -46,6 +46,7 @@ def _sums(rows: dict[int, int | None]) -> list[tuple[int, int | None]]:
     return sorted((g, sum(values) if values else None) for g, values in groups.items())
 
 
+@pytest.mark.slow_but("0-numbered", "0-with a generated")
 @pytest.mark.parametrize("table", _TABLES)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_view_is_its_table_at_the_last_flush(tmp_path: Path, table: str, seed: int) -> None:

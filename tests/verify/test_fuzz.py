@@ -30,6 +30,7 @@ from windowpane.windowing.aggregates.definition import definitions
 BLOCK = 75
 
 
+@pytest.mark.slow_but("0")
 @pytest.mark.parametrize("block", range(16))
 def test_random_programs_agree_with_the_reference(block: int) -> None:
     lines: list[str] = []

@@ -27,6 +27,7 @@ from windowpane.windowing.over.spec import FUNCTIONS, OverSpec
 BLOCK = 100
 
 
+@pytest.mark.slow_but("reference-duckdb-0", "columnar-duckdb-2", "columnar-reference-5")
 @pytest.mark.parametrize(
     ("engine", "against", "block"),
     [

@@ -18,6 +18,7 @@ def join_files() -> list[Path]:
     return find_files([root / "joins"]) if root is not None and (root / "joins").is_dir() else []
 
 
+@pytest.mark.slow_ids("join-1", "join-2")
 @RESTARTS
 @pytest.mark.parametrize("engine", ["row", "columnar"])
 @pytest.mark.parametrize("file", join_files(), ids=lambda file: file.stem)

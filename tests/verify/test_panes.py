@@ -32,6 +32,7 @@ def test_no_transcript_differs(file: Path, restart: bool) -> None:
 PLAIN, RESTARTED = Options(), Options(restart=True, batches_steps=True)
 
 
+@pytest.mark.slow_but("beam_transcripts", "decided", "random_triggers_3")
 @pytest.mark.parametrize("options", [pytest.param(PLAIN, marks=pytest.mark.slow), RESTARTED], ids=str)
 @pytest.mark.parametrize("file", beam_files(), ids=lambda file: file.stem)
 def test_no_transcript_differs_on_columns(file: Path, options: Options) -> None:

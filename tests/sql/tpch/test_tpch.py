@@ -20,6 +20,7 @@ def every_key_is_unique() -> None:
     """Not watched: the rows are too many to be kept twice."""
 
 
+@pytest.mark.slow
 def test_all_queries_as_views_equal_duckdb(tmp_path: Path) -> None:
     generate(0.001, tmp_path)
     with Session(":memory:") as session, duckdb.connect() as oracle:
