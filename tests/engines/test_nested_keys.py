@@ -21,9 +21,9 @@ from windowpane.engines.nested_keys.writing import encoded_keys, hashable_key
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.reference import ReferenceEngine
-from windowpane.errors import UnreadableStateError, UnrepresentableValueError
+from windowpane.errors import UnreadableStateError, UnrepresentableValueError, present
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.planning.engines import make_engine
+from windowpane.planning.engines import combiner_of, make_engine
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.sizes import Size
@@ -275,12 +275,12 @@ def rows(count: int, first: int) -> pa.Table:
 @pytest.mark.parametrize("early", [False, True])
 def test_rows_by_coded_keys_fold_as_by_their_bytes(early):
     built = program(wp.EachBatch() if early else None)
-    engine: Any = make_engine(built)
+    combine = present(combiner_of(built), "rows fold by slice and key")
     assert built.engine == ("panes" if early else "slices")
     found = []
     for sizes in ({}, ALWAYS_CODED):
         with given_sizes(sizes):
-            folded = engine.combiner(rows(200, 0))
+            folded = combine(rows(200, 0))
         assert not any(pa.types.is_dictionary(kind) for kind in folded.schema.types)
         found.append(sorted(folded.to_pylist(), key=repr))
     assert found[0] == found[1]
