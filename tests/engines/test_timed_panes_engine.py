@@ -164,9 +164,6 @@ def test_a_window_that_is_never_cleaned_up_fires_by_the_clock_also_at_the_end_of
     ("change", "reason"),
     [
         ({"assigner": wp.EventTimeSessionWindows.with_gap(5)}, "neither global nor of fixed size"),
-        ({"trigger": wp.CountTrigger.of(5)}, "fires by more than the clock"),
-        ({"trigger": wp.ProcessingTimeTrigger.create()}, "fires by more than the clock"),
-        ({"assigner": wp.GlobalWindows.create()}, "fires by more than the clock"),
         ({"refine": "each", "lateness": 3, "evictor": wp.CountEvictor.of(2)}, "at every late row"),
         ({"aggregates": {"m": wp.sum("u")}}, "no columnar form"),
     ],

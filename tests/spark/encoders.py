@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 import windowpane as wp
 from windowpane.hidden_columns import KEY_HASH
-from windowpane.planning.engines import make_engine
+from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.spark.stages.encode import Encoder
@@ -19,5 +17,5 @@ def encoder(kind: pa.DataType, window: wp.WindowAssigner, buckets: int) -> Encod
     columns = pa.schema([("k", kind), ("v", pa.int64())])
     plan = WindowPlan(("k",), window, FunctionPlan("aggregate", aggregates=(("n", wp.sum("v")),)), event_time="t")
     types = InputTypes(columns, pa.schema([("k", kind)]), ("k",), pa.timestamp("us", "UTC"), {"n": ("v",)})
-    engine: Any = make_engine(compile_program(plan, types, columns.names))
-    return Encoder(("k",), None, False, None, (KEY_HASH,), buckets, engine.combiner)
+    combiner = combiner_of(compile_program(plan, types, columns.names))
+    return Encoder(("k",), None, False, None, (KEY_HASH,), buckets, combiner)

@@ -134,4 +134,4 @@ def test_explain_names_the_panes(spark: Any) -> None:
     events = table(spark, [("a", 1, 1)])
     plan = windowed(events, None).trigger(EARLY_AND_LATE).accumulation("retracting").pane_info().aggregate(n=wp.count())
     assert "panes           retracting, with pane_info" in plan.explain()
-    assert "triggers: " in plan.explain()
+    assert "panes: " in plan.explain()
