@@ -57,7 +57,7 @@ def test_each_batch_takes_back_what_it_said_before_also_after_a_restart(spark: A
     def run() -> None:
         stream = windowed(feed.stream(spark)).trigger(wp.EachBatch()).accumulation("retracting").allowed_lateness("1 minute")
         result = stream.pane_info().aggregate(v=wp.sum("v"))
-        assert "engine          updates" in result.explain()
+        assert "engine          panes" in result.explain()
         ran(result, tmp_path)
 
     run()

@@ -102,7 +102,7 @@ def test_groups_that_change_are_a_window_program_that_takes_back(session: Sessio
     assert isinstance(of_window, StreamedGroups)
     hop = planned(session, query.replace("tumble(s, at,", "hop(s, at, INTERVAL '10 seconds',"))
     assert isinstance(hop, StreamedGroups)
-    assert found.lines[2] == "  groups: window program, engine updates, by k and window, each batch takes back what it changes"
+    assert found.lines[2] == "  groups: window program, engine panes, by k and window, each batch takes back what it changes"
 
 
 def test_groups_of_months_are_a_window_program(session: Session) -> None:

@@ -73,7 +73,7 @@ class StreamedGroups(StreamedPlan):
     def operator_line(self) -> str:
         """What EXPLAIN says of the operator."""
         keys = ", ".join(column.name for column, _ in self.keys)
-        engine = "engine sessions" if self.has_sessions else "engine slices" if self.closes else "engine updates"
+        engine = "engine sessions" if self.has_sessions else "engine slices" if self.closes else "engine panes"
         ways = "folded before the shuffle" if self.closes else "each batch takes back what it changes"
         return f"groups: window program, {engine}, by {f'{keys} and ' * bool(keys)}window, {ways}"
 
