@@ -12,9 +12,9 @@ import pytest
 
 from tests.examples import seeds
 from windowpane.engines.deduplication.engine import DeduplicationEngine
-from windowpane.engines.deduplication.program import LATE, DeduplicationProgram, Keep
+from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.deduplication.reference import DeduplicationReferenceEngine
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import ChangedPlanError, MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME

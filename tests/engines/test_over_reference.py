@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from windowpane import aggregates as agg
-from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, LATE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import ChangedPlanError, InconsistentChangeError, MissingOrderError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME

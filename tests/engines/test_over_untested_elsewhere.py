@@ -21,8 +21,8 @@ from verify.fuzz.comparison import difference
 from verify.fuzz.over_parts.oracle import Oracle
 from verify.fuzz.over_parts.run import NotCoveredError
 from windowpane import aggregates as agg
-from windowpane.engines.over.program import LATE, Emit, OverProgram
-from windowpane.engines.program import MAIN
+from windowpane.engines.over.program import Emit, OverProgram
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore

@@ -78,7 +78,7 @@ def test_rows_folded_before_the_shuffle_come_in_the_order_of_their_time(parts, l
     for batch in stream:
         in_time = table_of(replace(batch, rows=tuple(sorted(batch.rows, key=lambda row: row[2]))))
         rows, clock = table_of(batch), Clock(batch.watermark, batch.processing_time)
-        folded = [engine.fold_rows(rows.slice(start, 3)) for start in range(0, rows.num_rows, 3)]
+        folded = [engine.folding.fold_rows(rows.slice(start, 3)) for start in range(0, rows.num_rows, 3)]
         expected, got = ReferenceEngine(program).run(stores[0], [in_time], clock), engine.run(stores[1], folded, clock)
         assert sorted(rows_of(got, 0)) == sorted(rows_of(expected, 0))
         for counter in ("late_elements", "late_dropped", "firings"):

@@ -11,9 +11,9 @@ import pytest
 
 from tests.examples import seeds
 from windowpane.aggregates import collect_list, count, last, max, sum
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock
-from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram
+from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram
 from windowpane.engines.rolling.waiting_labels import PAGE_ROWS, STEP_ROWS
 from windowpane.errors import ChangedPlanError, MissingEventTimeError, TimestampOverflowError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME

@@ -10,10 +10,10 @@ import pytest
 
 from tests.examples import seeds
 from windowpane.aggregates import collect_list, count, sum
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.point_in_time import PointInTimeReferenceEngine
-from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram, RollingProgram
+from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME

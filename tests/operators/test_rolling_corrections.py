@@ -11,9 +11,9 @@ import pytest
 from tests.examples import seeds
 from tests.operators.test_rolling import COLUMNS, KEY, Rows, table_of
 from windowpane.aggregates import collect_list, count, max, sum
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock
-from windowpane.engines.rolling.program import LATE, RollingProgram
+from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.planning.engines import with_engine
 from windowpane.state.memory import MemoryBlobStore

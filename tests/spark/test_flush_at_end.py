@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,43 +51,35 @@ def test_the_last_windows_come_out_once_and_a_restart_is_refused(spark: Any, fee
     assert rows(written) == TOTALS
 
 
+@pytest.fixture
+def read_log(spark: Any, request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
+    """Return what reads what the session logs from WARN on; its JVM writes to the streams that pytest captures."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    if capture is None or not capture.is_globally_capturing():
+        pytest.skip("nothing is captured")
+    spark.sparkContext.setLogLevel("WARN")
+    capture.read_global_capture()
+    yield lambda: "".join(capture.read_global_capture())
+    spark.sparkContext.setLogLevel("ERROR")
+
+
 def test_a_new_checkpoint_is_asked_for_its_marks_without_a_word_in_the_log(
-    spark: Any, tmp_path: Path, request: pytest.FixtureRequest
+    spark: Any, tmp_path: Path, read_log: Callable[[], str]
 ) -> None:
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    if capture is None or not capture.is_globally_capturing():
-        pytest.skip("nothing is captured")
-    spark.sparkContext.setLogLevel("WARN")
-    try:
-        capture.read_global_capture()
-        assert _mark(spark, str(tmp_path / "checkpoint"), "ending") is None
-        with pytest.raises(AnalysisException):
-            spark.read.text(str(tmp_path / "nothing"))
-        logged = "".join(capture.read_global_capture())
-    finally:
-        spark.sparkContext.setLogLevel("ERROR")
-    assert logged.count("Assume no metadata directory") == 1  # that of the single path
+    assert _mark(spark, str(tmp_path / "checkpoint"), "ending") is None
+    with pytest.raises(AnalysisException):
+        spark.read.text(str(tmp_path / "nothing"))
+    assert read_log().count("Assume no metadata directory") == 1  # that of the single path
 
 
-def test_a_normal_run_logs_no_warning_of_its_state(
-    spark: Any, feed: Feed, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    if capture is None or not capture.is_globally_capturing():
-        pytest.skip("nothing is captured")
-    spark.sparkContext.setLogLevel("WARN")
-    try:
-        capture.read_global_capture()
-        flushed(totals(feed, spark), tmp_path)
-        logged = "".join(capture.read_global_capture())
-    finally:
-        spark.sparkContext.setLogLevel("ERROR")
+def test_a_normal_run_logs_no_warning_of_its_state(spark: Any, feed: Feed, tmp_path: Path, read_log: Callable[[], str]) -> None:
+    flushed(totals(feed, spark), tmp_path)
+    logged = read_log()
     assert "MicroBatchExecution" in logged  # Spark's own warning, that adaptive execution is off in streams
     assert "StateServer" not in logged
     assert "TimerStateImpl" not in logged
 
 
-@pytest.mark.slow
 def test_what_was_interrupted_is_written_under_the_same_number(spark: Any, feed: Feed, tmp_path: Path) -> None:
     collected, numbers = Collected(), list[int]()
     take = collected.sink("main")

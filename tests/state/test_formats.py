@@ -163,7 +163,7 @@ def test_these_are_all_kinds() -> None:
     lines = [
         line
         for text in modules
-        if re.search(r"import .*\b(frame|table_to_blob|packed)\b", text)
+        if re.search(r"import .*\b(frame|batch_to_blob|packed)\b", text)
         for line in re.findall(r"^_?[A-Z_]+(?:, _?[A-Z_]+)* = .*", text, re.MULTILINE)
     ]
     assert {kind for line in lines for kind in re.findall(r'"([a-z]+(?:-[a-z]+)+)"', line)} == set(KINDS)

@@ -13,9 +13,9 @@ from verify.fuzz import over
 from verify.fuzz.__main__ import main, report
 from verify.fuzz.columns import COLUMNS
 from verify.fuzz.over_parts.inputs import random_trial
-from windowpane.engines.over.program import LATE, Emit, Inconsistent
+from windowpane.engines.over.program import Emit, Inconsistent
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.memory import MemoryBlobStore

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from verify.fuzz.comparison import Row, difference, with_one_zero
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock
-from windowpane.engines.rolling.program import AS_OF, LATE, RollingCounters, RollingProgram
+from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore

@@ -6,11 +6,10 @@ microseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,7 @@ from windowpane.aggregates.sums import (
     RunningDecimalSum,
     RunningFloatSum,
     RunningIntegerSum,
-    float_sums_by_frame,
-    is_exact,
+    define_total,
     of_numbers,
 )
 from windowpane.arrays import Integers, Mask
@@ -48,7 +46,7 @@ from windowpane.windowing.aggregates.decimals import (
     is_spark_decimal,
 )
 from windowpane.windowing.aggregates.decimals import mean as decimal_mean
-from windowpane.windowing.aggregates.definition import ColumnarCall, Definition, Returns, define
+from windowpane.windowing.aggregates.definition import ColumnarCall
 from windowpane.windowing.aggregates.durations import MICROSECOND, from_micros, is_duration
 from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
 from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
@@ -154,13 +152,8 @@ class ColumnarIntegerMean(_Counted, ColumnarIntegerSum):
     """Integers: the exact sum by the count, rounded once."""
 
     def finish(self, partials: pa.Table) -> pa.Array:
-        counts = partials[f"{self.prefix}n"]
-        high = pc.min_max(partials[f"{self.prefix}h"]).as_py()
-        if high["min"] is None or (high["min"] >= -(2**20) and high["max"] < 2**20):
-            total = pc.add(pc.shift_left(partials[f"{self.prefix}h"], 32), partials[f"{self.prefix}l"])
-            return pc.divide(total.cast(pa.float64()), counts.cast(pa.float64())).combine_chunks()
-        pairs = zip(self.totals(partials), counts.to_pylist(), strict=True)
-        return pa.array([None if total is None else total / count for total, count in pairs], pa.float64())
+        high, low, count = (pc.fill_null(partials[f"{self.prefix}{name}"], 0).to_numpy() for name in "hln")
+        return integer_means(high, low, count)
 
 
 class ColumnarDurationMean(_Counted, ColumnarDurationSum):
@@ -256,25 +249,13 @@ class RunningDecimalMean(RunningDecimalSum):
         return decimal_means(*self.summed(rows), counts, self.kind.scale, self.result_type, str(self.call))
 
 
-def _by_frame(call: Call, bound: BoundAggregate) -> Callable[..., pa.Array] | None:
-    return None if is_exact(call) else partial(float_sums_by_frame, is_mean=True)
-
-
-AVG = define(
-    Definition(
-        name="avg",
-        bind=_bound,
-        holistic=False,
-        ordered=False,
-        exact=is_exact,
-        idempotent=False,
-        returns=Returns.OWN,
-        compared_from=0,
-        columnar=_columnar,
-        frame=of_numbers(FramedIntegerMean, FramedFloatMean, FramedDecimalMean),
-        by_frame=_by_frame,
-        running=of_numbers(RunningIntegerMean, RunningFloatMean, RunningDecimalMean),
-    )
+define_total(
+    "avg",
+    _bound,
+    _columnar,
+    of_numbers(FramedIntegerMean, FramedFloatMean, FramedDecimalMean),
+    of_numbers(RunningIntegerMean, RunningFloatMean, RunningDecimalMean),
+    is_mean=True,
 )
 
 

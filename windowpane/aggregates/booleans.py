@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,45 +33,33 @@ class Decided:
         return accumulator
 
 
-def _bound(deciding: bool) -> Callable[[Call], BoundAggregate]:
+def _define(name: str, deciding: bool, kind: str, framed: type[FramedMin], running: type[RunningMin]) -> None:
+    """Define a decision, which is also an extreme of the ``kind``: false is less than true."""
+
     def bind(call: Call) -> BoundAggregate:
         if not pa.types.is_boolean(call.type):
             raise call.refusal("a boolean")
         return Decided(deciding)
 
-    return bind
+    define(
+        Definition(
+            name=name,
+            bind=bind,
+            holistic=False,
+            ordered=False,
+            exact=True,
+            idempotent=True,
+            returns=Returns.OWN,
+            compared_from=0,
+            columnar=columnar(kind),
+            frame=lambda call: framed,
+            running=lambda call: running,
+        )
+    )
 
 
-BOOL_AND = define(
-    Definition(
-        name="bool_and",
-        bind=_bound(False),
-        holistic=False,
-        ordered=False,
-        exact=True,
-        idempotent=True,
-        returns=Returns.OWN,
-        compared_from=0,
-        columnar=columnar("min"),  # false is less than true
-        frame=lambda call: FramedMin,
-        running=lambda call: RunningMin,
-    )
-)
-BOOL_OR = define(
-    Definition(
-        name="bool_or",
-        bind=_bound(True),
-        holistic=False,
-        ordered=False,
-        exact=True,
-        idempotent=True,
-        returns=Returns.OWN,
-        compared_from=0,
-        columnar=columnar("max"),
-        frame=lambda call: FramedMax,
-        running=lambda call: RunningMax,
-    )
-)
+_define("bool_and", False, "min", FramedMin, RunningMin)
+_define("bool_or", True, "max", FramedMax, RunningMax)
 
 
 def bool_and(column: Any) -> Aggregate:

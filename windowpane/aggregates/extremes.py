@@ -256,45 +256,29 @@ class RunningRankedMax(RunningRankedMin):
     is_max = True
 
 
-def framed(call: Call, form: type[FramedMin]) -> type[FramedMin] | None:
-    """Return the form over frames for types that sort."""
-    return form if is_sortable(call.type) else None
+def _define(name: str, precedes: Precedes, framed: type[FramedMin], coded: type[Running], ranked: type[Running]) -> None:
+    def running(call: Call) -> type[Running] | None:
+        return coded if has_codes(call.type) else ranked if has_ranks(call.type) else None
 
-
-def _running(call: Call, coded: type[Running], ranked: type[Running]) -> type[Running] | None:
-    return coded if has_codes(call.type) else ranked if has_ranks(call.type) else None
-
-
-MIN_OF = define(
-    Definition(
-        name="min",
-        bind=_bound(operator.lt),
-        holistic=False,
-        ordered=False,
-        exact=True,
-        idempotent=True,
-        returns=Returns.VALUE,
-        compared_from=0,
-        columnar=columnar("min"),
-        frame=lambda call: framed(call, FramedMin),
-        running=lambda call: _running(call, RunningMin, RunningRankedMin),
+    define(
+        Definition(
+            name=name,
+            bind=_bound(precedes),
+            holistic=False,
+            ordered=False,
+            exact=True,
+            idempotent=True,
+            returns=Returns.VALUE,
+            compared_from=0,
+            columnar=columnar(name),
+            frame=lambda call: framed if is_sortable(call.type) else None,
+            running=running,
+        )
     )
-)
-MAX_OF = define(
-    Definition(
-        name="max",
-        bind=_bound(operator.gt),
-        holistic=False,
-        ordered=False,
-        exact=True,
-        idempotent=True,
-        returns=Returns.VALUE,
-        compared_from=0,
-        columnar=columnar("max"),
-        frame=lambda call: framed(call, FramedMax),
-        running=lambda call: _running(call, RunningMax, RunningRankedMax),
-    )
-)
+
+
+_define("min", operator.lt, FramedMin, RunningMin, RunningRankedMin)
+_define("max", operator.gt, FramedMax, RunningMax, RunningRankedMax)
 
 
 def min(column: Any) -> Aggregate:

@@ -31,7 +31,7 @@ from windowpane.kernels.over.calls.by_frame import BY_STEP, doubles, steps
 from windowpane.kernels.over.calls.decimals import decimal_sums
 from windowpane.kernels.over.calls.framed import FramedAggregate
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.running.calls import RunningCount, column_name, frame_ends, running_total
+from windowpane.kernels.over.running.calls import Running, RunningCount, column_name, frame_ends, running_total
 from windowpane.kernels.over.running.scans import segment_scan
 from windowpane.kernels.over.sums import LOW_BITS, exact_sum, float_sums, halves, overflowing, running, sums
 from windowpane.kernels.segments import Segments
@@ -193,7 +193,7 @@ class ColumnarIntegerSum(KernelAggregate):
     def totals(self, partials: pa.Table) -> list[int | None]:
         """Return the exact sums as Python integers."""
         pairs = zip(partials[f"{self.prefix}h"].to_pylist(), partials[f"{self.prefix}l"].to_pylist(), strict=True)
-        return [None if high is None else (high << _LOW_BITS) + low for high, low in pairs]
+        return [None if high is None else exact_sum(high, low) for high, low in pairs]
 
 
 class ColumnarDurationSum(ColumnarIntegerSum):
@@ -407,25 +407,45 @@ def is_exact(call: Call) -> bool:
     return not pa.types.is_floating(call.type)
 
 
-def _by_frame(call: Call, bound: BoundAggregate) -> Callable[..., pa.Array] | None:
-    return None if is_exact(call) else partial(float_sums_by_frame, is_mean=False)
+def define_total(
+    name: str,
+    bind: Callable[[Call], BoundAggregate],
+    columnar: Callable[[ColumnarCall], ColumnarAggregate],
+    frame: Callable[[Call], type[FramedAggregate] | None],
+    running_form: Callable[[Call], type[Running] | None],
+    *,
+    is_mean: bool,
+) -> None:
+    """Define an aggregate of the total of numbers or intervals."""
 
+    def by_frame(call: Call, bound: BoundAggregate) -> Callable[..., pa.Array] | None:
+        return None if is_exact(call) else partial(float_sums_by_frame, is_mean=is_mean)
 
-SUM = define(
-    Definition(
-        name="sum",
-        bind=_bound,
-        holistic=False,
-        ordered=False,
-        exact=is_exact,
-        idempotent=False,
-        returns=Returns.OWN,
-        compared_from=0,
-        columnar=_columnar,
-        frame=of_numbers(FramedIntegerSum, FramedFloatSum, FramedDecimalSum),
-        by_frame=_by_frame,
-        running=of_numbers(RunningIntegerSum, RunningFloatSum, RunningDecimalSum),
+    define(
+        Definition(
+            name=name,
+            bind=bind,
+            holistic=False,
+            ordered=False,
+            exact=is_exact,
+            idempotent=False,
+            returns=Returns.OWN,
+            compared_from=0,
+            columnar=columnar,
+            frame=frame,
+            by_frame=by_frame,
+            running=running_form,
+        )
     )
+
+
+define_total(
+    "sum",
+    _bound,
+    _columnar,
+    of_numbers(FramedIntegerSum, FramedFloatSum, FramedDecimalSum),
+    of_numbers(RunningIntegerSum, RunningFloatSum, RunningDecimalSum),
+    is_mean=False,
 )
 
 

@@ -33,6 +33,8 @@ WINDOW_END = "window_end"
 
 MAIN = 0
 """Number of the main output; late data and side outputs follow, in the order of ``Program.side_outputs``."""
+LATE = MAIN + 1
+"""Number of the late output of programs that have no other side output."""
 
 
 class Upstream(Enum):

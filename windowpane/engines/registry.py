@@ -105,7 +105,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=panes.refusal,
         reason=lambda program: panes.Kind.of(program.spec).value,
         state="segment logs by window or shard of keys: what triggers know, and partial aggregates, or with an evictor elements",
-        combining=Combining(lambda program: PanesEngine(program).combiner, panes.combining_refusal),
+        combining=Combining(panes.combiner, panes.combining_refusal),
         explains=_is_no_session,
     ),
     EngineSpec(

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import python_values as columns
-from windowpane.errors import OutputSchemaError, UnrepresentableValueError
+from windowpane.errors import MissingEventTimeError, OutputSchemaError, UnrepresentableValueError
+from windowpane.hidden_columns import TIME
 from windowpane.state.codec import encode_key
 
 
@@ -40,6 +41,17 @@ def python_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Return a table as a list of dicts."""
     names = table.column_names
     return columns.python_rows(names, [python_values(name, table[name]) for name in names], table.num_rows)
+
+
+def refuse_missing_times(rows: pa.Table, keys: Sequence[str], who: str) -> None:
+    """Refuse a row without an event time, by its key, where ``who`` needs one.
+
+    Raises:
+        MissingEventTimeError: there is one.
+    """
+    if rows[TIME].null_count:
+        row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
+        raise MissingEventTimeError(python_keys(row, keys)[0], who)
 
 
 def python_keys(table: pa.Table, names: Sequence[str]) -> list[Any]:

@@ -15,12 +15,6 @@ _CODEC = pa.Codec("lz4")
 _LENGTH = 8
 
 
-def table_to_blob(kind: str, table: pa.Table) -> bytes:
-    """Return a table as a blob."""
-    batches = table.combine_chunks().to_batches()
-    return batch_to_blob(kind, batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema))
-
-
 def batch_to_blob(kind: str, batch: pa.RecordBatch) -> bytes:
     """Return a record batch as a blob."""
     return frame(kind, packed(batch))

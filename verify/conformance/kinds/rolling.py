@@ -12,10 +12,10 @@ from verify.conformance.reading.fields import require_known
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
 from windowpane.aggregates import count, max, sum
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine
-from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram, RollingProgram
+from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore

@@ -17,8 +17,8 @@ import pyarrow as pa
 from verify.fuzz.comparison import difference, identical
 from verify.fuzz.over_parts.inputs import Batch, Trial
 from verify.fuzz.over_parts.oracle import Oracle
-from windowpane.engines.over.program import LATE, Emit, OverProgram
-from windowpane.engines.program import MAIN
+from windowpane.engines.over.program import Emit, OverProgram
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine, coded_columns
 from windowpane.errors import WindowpaneError
 from windowpane.hidden_columns import FIRING_WATERMARK, PREFIX, TIME

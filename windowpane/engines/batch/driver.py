@@ -23,12 +23,9 @@ import pyarrow as pa
 
 from windowpane.arrays import Mask
 from windowpane.engines.batch.header import BucketHeader, Growing, Parts
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.state.blob_store import BlobStore
-
-LATE = MAIN + 1
-"""Number of the late output of programs that have no other side output."""
 
 
 class BucketProgram(Protocol):

@@ -10,8 +10,7 @@ import pyarrow as pa
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.deduplication.program import DeduplicationProgram
-from windowpane.engines.rows import python_keys
-from windowpane.errors import MissingEventTimeError
+from windowpane.engines.rows import refuse_missing_times
 from windowpane.hidden_columns import TIME
 from windowpane.state.blob_store import BlobStore
 
@@ -30,7 +29,7 @@ class DeduplicationBatch(BucketBatch[DeduplicationProgram]):
             if not program.is_event_time:
                 now = pa.array(np.full(rows.num_rows, self.now, np.int64))
                 rows = rows.set_column(rows.column_names.index(TIME), TIME, now)
-            refuse_null_times(program, rows)
+            refuse_missing_times(rows, program.keys, "deduplication goes")
             rows = self.punctual(rows, rows[TIME].to_numpy() <= limit, program.late_schema if program.has_late_output else None)
         self.deduplicate(rows, program.forgotten(limit))
 
@@ -41,14 +40,3 @@ class DeduplicationBatch(BucketBatch[DeduplicationProgram]):
     def left(self, rows: int, state_bytes: int) -> Left:
         """Return what the batch leaves: rows that are in state."""
         return Left(rows, state_bytes, None if self.program.is_event_time else self.is_source)
-
-
-def refuse_null_times(program: DeduplicationProgram, rows: pa.Table) -> None:
-    """Refuse a row without an event time, by name.
-
-    Raises:
-        MissingEventTimeError: there is one.
-    """
-    if rows[TIME].null_count:
-        row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
-        raise MissingEventTimeError(python_keys(row, program.keys)[0], "deduplication goes")

@@ -21,14 +21,11 @@ from enum import Enum
 import pyarrow as pa
 
 from windowpane.arrays.columns import columns_by_text
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import Upstream
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.times import MIN
-
-LATE = MAIN + 1
-"""Number of the late output."""
 
 
 class Keep(Enum):

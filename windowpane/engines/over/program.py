@@ -14,7 +14,7 @@ from enum import Enum
 import pyarrow as pa
 
 from windowpane.arrays.columns import columns_by_text
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.lateness import horizon
@@ -26,16 +26,12 @@ __all__ = [
     "CHANGE_TYPE",
     "DELETE",
     "INSERT",
-    "LATE",
     "UPDATE_POSTIMAGE",
     "UPDATE_PREIMAGE",
     "Emit",
     "Inconsistent",
     "OverProgram",
 ]
-
-LATE = MAIN + 1
-"""Number of the late output."""
 
 
 class Emit(Enum):

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.over.batch import OverBatch
-from windowpane.engines.over.program import CHANGE_TYPE, INSERT, LATE, Emit, OverProgram
-from windowpane.engines.program import Upstream
+from windowpane.engines.over.program import CHANGE_TYPE, INSERT, Emit, OverProgram
+from windowpane.engines.program import LATE, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_rows
 from windowpane.errors import MissingOrderError, present

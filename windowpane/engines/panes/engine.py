@@ -80,27 +80,37 @@ class PanesEngine:
 
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
-        self._program, self._fold = purging(program)
-        self._kind = Kind.of(self._program.spec)
+        self.folding = PaneFolding(program)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         return self._batch(store).run(rows, clock)
 
     def _batch(self, store: BlobStore) -> ColumnarBatch:
-        program, spec = self._program, self._program.spec
-        if self._kind is Kind.CLOCKS:
-            return timed.TimedPanes(program, self._fold, store)
-        if self._kind is Kind.BATCHES:
-            return FiredPanes(program, store, OncePerBatch(spec), MergedContents(program, self._fold))
-        if isinstance(spec.firing_trigger, CountTrigger) and self._kind is Kind.COUNTS:
+        program, fold, kind = self.folding.program, self.folding.fold, self.folding.kind
+        spec = program.spec
+        if kind is Kind.CLOCKS:
+            return timed.TimedPanes(program, fold, store)
+        if kind is Kind.BATCHES:
+            return FiredPanes(program, store, OncePerBatch(spec), MergedContents(program, fold))
+        if isinstance(spec.firing_trigger, CountTrigger) and kind is Kind.COUNTS:
             every = max(1, spec.firing_trigger.max_count)
-            return FiredPanes(program, store, Counting(spec, every), _counted(program, self._fold, every))
-        return FiredPanes(program, store, Called(program), FoldedContents(program, self._fold))
+            return FiredPanes(program, store, Counting(spec, every), _counted(program, fold, every))
+        return FiredPanes(program, store, Called(program), FoldedContents(program, fold))
 
-    @property
-    def combiner(self) -> Combiner:
-        """What folds rows before the shuffle."""
-        return folding_combiner(self._program, self._fold, self.fold_rows)
+
+def combiner(program: Program) -> Combiner:
+    """Return what folds the rows of a program before the shuffle."""
+    folding = PaneFolding(program)
+    return folding_combiner(folding.program, folding.fold, folding.fold_rows)
+
+
+class PaneFolding:
+    """What panes are made of, and how rows fold into it."""
+
+    def __init__(self, program: Program) -> None:
+        """Fold the rows of ``program``."""
+        self.program, self.fold = purging(program)
+        self.kind = Kind.of(self.program.spec)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key, and how many rows each is of: the combiner, before the shuffle.
@@ -113,14 +123,14 @@ class PanesEngine:
             MissingTimestampError: a row without an event time in event-time windows.
             TimestampOverflowError: a row whose windows do not fit into int64.
         """
-        program, slices = self._program, slices_of(self._program.spec.assigner)
+        program, slices = self.program, slices_of(self.program.spec.assigner)
         rows, starts = with_plain_keys(program, keyed(program, rows, coded_keys)), np.zeros(rows.num_rows, np.int64)
         if slices is not None and program.spec.assigner.is_event_time:
             refuse_null_times(program, rows)
             starts = slices.starts(rows[TIME].to_numpy())
         rows = rows.append_column(SLICE, pa.array(starts))
-        kept = [(TIME, "min")] if self._kind is Kind.CLOCKS else []
-        return self._fold.fold(rows, [SLICE, *key_names(program)], counted=ROWS, kept=kept)
+        kept = [(TIME, "min")] if self.kind is Kind.CLOCKS else []
+        return self.fold.fold(rows, [SLICE, *key_names(program)], counted=ROWS, kept=kept)
 
 
 def _counted(program: Program, fold: GroupedFold, every: int) -> Contents:

@@ -42,7 +42,7 @@ from windowpane.engines.rolling.held import (
 from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
 from windowpane.engines.rolling.moments import FAR, due_ticks, set_looks
 from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram
-from windowpane.engines.rolling.reference import refuse_null_times
+from windowpane.engines.rows import refuse_missing_times
 from windowpane.errors import MistakeError, TimestampOverflowError, present
 from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
 from windowpane.kernels.keys.codes import is_nested
@@ -193,7 +193,7 @@ class _Batch(BucketBatch[RollingProgram]):
             MissingEventTimeError: there is one without a time.
             TimestampOverflowError: there is one near the end of time.
         """
-        refuse_null_times(self.program, rows)
+        refuse_missing_times(rows, self.program.key_columns, "rolling features go")
         times, reach = rows[TIME].to_numpy(), self._spec.reach + self._spec.step
         for time in (int(times.min()), int(times.max())):
             if not (MIN + reach < time < FAR - reach):

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Counters
 from windowpane.hidden_columns import hidden
 from windowpane.windowing.aggregates import BoundAggregate
@@ -27,8 +27,6 @@ AS_OF = "as_of"
 """The column with the instant that features are of."""
 REVISION = "revision"
 """The column with how often a tick of a key has been emitted again, where ticks are corrected."""
-LATE = MAIN + 1
-"""Number of the output of late rows."""
 IS_LABEL = hidden("is_label")
 """Whether a row of a point-in-time program is a label."""
 

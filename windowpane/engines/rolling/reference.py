@@ -17,8 +17,7 @@ from windowpane.engines.common.arrival import ordered
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
 from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram, bound_calls
-from windowpane.engines.rows import key_values, python_keys, python_rows
-from windowpane.errors import MissingEventTimeError
+from windowpane.engines.rows import key_values, python_keys, python_rows, refuse_missing_times
 from windowpane.hidden_columns import TIME
 from windowpane.operators.rolling.features import Features, HeldRow
 from windowpane.operators.rolling.operator import RollingOperator, RollingRow
@@ -63,7 +62,7 @@ class _Batch(BucketBatch[RollingProgram]):
         self.before = self.watermark = watermark_of(cut)
         rows = ordered(tables)
         if rows is not None:
-            refuse_null_times(self.program, rows)
+            refuse_missing_times(rows, self.program.key_columns, "rolling features go")
             self._take(rows)
             self._operator.settle(self.watermark)
         self.write_header(self.close().open_windows)
@@ -76,7 +75,7 @@ class _Batch(BucketBatch[RollingProgram]):
         rows, late_under = ordered(tables), self.late_under
         results = list(self._operator.advance(late_under))
         if rows is not None:
-            refuse_null_times(self.program, rows)
+            refuse_missing_times(rows, self.program.key_columns, "rolling features go")
             rows, skipped = after_cut(rows, self.header)
             self.count("before_cut", skipped)
             self._take(rows)
@@ -126,14 +125,3 @@ def _main_table(program: RollingProgram, results: Sequence[RollingRow]) -> pa.Ta
 
 def _word(row: RollingRow) -> str:
     return DELETE if not row.has_rows else INSERT if row.is_first else UPDATE_POSTIMAGE
-
-
-def refuse_null_times(program: RollingProgram, rows: pa.Table) -> None:
-    """Refuse a row without an event time, by its key.
-
-    Raises:
-        MissingEventTimeError: there is one.
-    """
-    if rows[TIME].null_count:
-        row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
-        raise MissingEventTimeError(python_keys(row, program.key_columns)[0])

@@ -24,9 +24,10 @@ from windowpane.arrays.columns import columns_by_text, padded
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.nested_keys.writing import hashable_key
+from windowpane.engines.program import LATE
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine, check_label_times
-from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram
+from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram
 from windowpane.errors import TimestampOverflowError
 from windowpane.hidden_columns import HASH, PARTITION, POSITION, TIME
 from windowpane.kernels.keys.key_codes import key_hashes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from windowpane.engines.deduplication.program import LATE, DeduplicationProgram, Keep
-from windowpane.engines.program import MAIN
+from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
+from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import KEY_HASH, PARTITION, POSITION, TIME
 from windowpane.planning.deduplication import DeduplicationPlan

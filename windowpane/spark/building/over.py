@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.registry import AnyProgram
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PARTITION, POSITION, TIME

@@ -75,6 +75,11 @@ _APART = 1000
 """What the numbers of outputs of programs ``beside`` one are raised by, of the first once, of the second twice."""
 
 
+def _place_of(output: Output) -> tuple[int, int]:
+    """Return which of the programs ``beside`` one an output is of, from 1 on, 0 for its own, and its number there."""
+    return divmod(output.number, _APART) if output.number > _APART else (0, output.number)
+
+
 @dataclass(frozen=True, eq=False)
 class BuiltProgram:
     """A program on a DataFrame: built once, with one DataFrame an output.
@@ -300,7 +305,7 @@ class BuiltProgram:
         output = self.named(name)
         if self.is_streaming and self.waits_for_the_clock:
             end_available_now_runs(self._spark)
-        place, number = divmod(output.number, _APART) if output.number > _APART else (0, output.number)
+        place, number = _place_of(output)
         wired = self.beside[place - 1]._wired if place else self._wired
         rows = as_result(dataclasses.replace(output, number=number).of(*wired), self)
         return with_own_counters(rows, self.name) if self.is_streaming else rows
@@ -308,13 +313,13 @@ class BuiltProgram:
     def names_beside(self, outputs: Iterable[Output]) -> list[str]:
         """Return the full names of those outputs that are of programs ``beside`` it."""
         numbers = {output.number for output in outputs}
-        return [name for name, each in self._all_side_outputs.items() if each.number > _APART and each.number in numbers]
+        return [name for name, each in self._all_side_outputs.items() if each.number in numbers and _place_of(each)[0]]
 
     def with_outputs_beside(self, rows: Any, outputs: Iterable[Output]) -> Any:
         """Return (``output``, ``blob``) of this program with those of outputs of programs ``beside`` it, each computed anew."""
-        numbers = [output.number for output in outputs]
+        places = [_place_of(output) for output in outputs]
         for place, program in enumerate(self.beside, start=1):
-            wanted = [number - place * _APART for number in numbers if number // _APART == place]
+            wanted = [number for of, number in places if of == place]
             if wanted:
                 found = program._wired[0].filter(F.col("output").isin(wanted))
                 rows = rows.union(found.select((F.col("output") + place * _APART).alias("output"), "blob"))

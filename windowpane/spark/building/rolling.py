@@ -10,10 +10,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.rolling.program import (
     IS_LABEL,
-    LATE,
     ROLLING_COUNTERS,
     PointInTimeProgram,
     RollingProgram,
