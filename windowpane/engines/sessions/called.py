@@ -1,6 +1,6 @@
 """One batch of one bucket of sessions whose trigger is called: state opened, run, written back.
 
-A walk finds what happens to sessions and which pieces of rows each firing sees (``session_walk``); here pieces are folded, and
+A walk finds what happens to sessions and which pieces of rows each firing sees (``walk``); here pieces are folded, and
 those that a firing sees are merged, on Arrow tables.
 
 State, by name: ``header``; a pane store ``p`` of open sessions by shards of keys: bounds, standing, partials, with ``pane_info``

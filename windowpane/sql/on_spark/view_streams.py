@@ -55,9 +55,13 @@ class ViewStreams:
 
     def plan(self, node: Node) -> ViewPlan:
         """Return how the state of a new view is spread over Spark."""
-        if isinstance(self.program(node), StreamedPlan):
-            return ViewPlan(is_program=True, sources=tuple(self.read_by(node)))
-        return ViewPlan(sources=tuple(sorted(self.read_by(node))), has_groups_below=self.spread(node).groups is not None)
+        program = self.program(node)
+        if isinstance(program, StreamedPlan):
+            return ViewPlan(is_program=True, sources=(program.scan.relation,))
+        tables = self.tables
+        direct = read_directly(node, tables)
+        has_groups_below = groups_below(node, direct, tables).groups is not None
+        return ViewPlan(sources=tuple(sorted(direct)), has_groups_below=has_groups_below)
 
     # --- a view that exists ----------------------------------------------------------------------------
 
