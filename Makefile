@@ -13,7 +13,7 @@ SPEED ?= 20
 CONFORMANCE := $${WINDOWPANE_CONFORMANCE:-../shared/conformance}
 # Dozens of processes import the same modules, which are compiled once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
-LOWEST_ON_SPARK := tests/spark/test_api.py tests/spark/test_side_outputs.py -m "not slow"
+LOWEST_ON_SPARK := tests/spark/building/test_api.py tests/spark/queries/test_side_outputs.py -m "not slow"
 # A recipe line that starts a JVM, or may, begins with this.
 WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 

@@ -33,7 +33,7 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.stateStore.providerClass": ("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
     "spark.ui.enabled": "false",
-    # Most tests are of rows that Spark hands over; tests/spark/test_parquet_files.py is of those that Arrow reads.
+    # Most tests are of rows that Spark hands over; tests/spark/sources/test_parquet_files.py is of those that Arrow reads.
     "spark.windowpane.files.readInArrow": "false",
     "spark.ui.showConsoleProgress": "false",
 }

@@ -9,16 +9,16 @@ HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "windowpane"
 
 THROUGH_THEIR_ROOM = {
-    "aggregates": "test_aggregates.py",
-    "over/running": "test_over_running_forms.py",
-    "over/calls": "test_over_window.py",
+    "aggregates": "aggregates/test_aggregates.py",
+    "over/running": "over/test_over_running_forms.py",
+    "over/calls": "over/test_over_window.py",
 }
 """Folders whose modules are forms of one protocol, and the test that runs each form: a form is asked for by its call."""
 
 
 def imported_by_tests() -> set[str]:
     found: set[str] = set()
-    for path in HERE.glob("test_*.py"):
+    for path in HERE.rglob("test_*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module:
                 found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}

@@ -1,6 +1,6 @@
 """Random SQL from a grammar: after every flush each materialized view equals what DuckDB answers on the same tables.
 
-``python -m tests.sql.test_random_sql FIRST COUNT`` runs as many scripts by hand; each that fails is printed with its seed.
+``python -m tests.sql.embedded.test_random_sql FIRST COUNT`` runs as many scripts by hand; a failure is printed with its seed.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 from verify.slt.runner import Kind, run_file
 from windowpane.sql import Session
 
-FILES = sorted((Path(__file__).parent / "slt").glob("*.slt"))
+FILES = sorted((Path(__file__).parents[1] / "slt").glob("*.slt"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -17,7 +17,7 @@ import pytest
 from tests.sql.killed_program import main
 from windowpane.stores import open_store
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def killed_run(store: str, url: str, rng: random.Random, rows: int, *options: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.examples import seeds
 from tests.sql.in_process import Queries, run_in_process
-from tests.sql.test_streamed_views import SOURCE, forget_last_commits, held, minute, random_rows, write
+from tests.sql.on_spark.test_streamed_views import SOURCE, forget_last_commits, held, minute, random_rows, write
 from windowpane.engines.common.tagged import tagged
 from windowpane.engines.program import MAIN
 from windowpane.errors import ChangedPlanError

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import windowpane as wp
+from tests.spark.building.test_rolling import HEARTBEATS, just_before
 from tests.spark.helpers import Feed, instant, run, table
-from tests.spark.test_rolling import HEARTBEATS, just_before
 from windowpane.errors import HistoryAfterStartError, InvalidSpecError, UnknownColumnError
 
 pytestmark = pytest.mark.spark

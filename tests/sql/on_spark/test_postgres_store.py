@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.sql.test_random_sql import Script
+from tests.sql.embedded.test_random_sql import Script
 from windowpane.cli import app
 from windowpane.errors import (
     ChangedViewSchemaError,
@@ -29,7 +29,7 @@ from windowpane.sql import Session
 from windowpane.sql.embedded.outbox import Outbox
 from windowpane.stores import PostgresStore, PostgresViews
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SUMS = "CREATE TABLE t (k int, v int); CREATE MATERIALIZED VIEW sums AS SELECT k, sum(v) AS s FROM t GROUP BY k;"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.spark import rolling_restart_program
 from tests.spark.helpers import instant
-from tests.spark.test_restart import Killable
+from tests.spark.queries.test_restart import Killable
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from windowpane.stores import open_store
 
 pytestmark = pytest.mark.spark
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 FILES, LATER = 4, 2
 CLUSTER = "local-cluster[2,1,1024]"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.spark.helpers import SPARK
-from tests.sql.test_killed_streams import ENVIRONMENT, FILES, LATER, PATIENCE, ROOT, Run, check_stores, write
+from tests.sql.on_spark.test_killed_streams import ENVIRONMENT, FILES, LATER, PATIENCE, ROOT, Run, check_stores, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(SPARK < (4, 1), reason="transformWithState on Connect came with Spark 4.1")]
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.sql.in_process import Queries, run_in_process
-from tests.sql.test_streamed_views import forget_last_commits, held
+from tests.sql.on_spark.test_streamed_views import forget_last_commits, held
 from windowpane.errors import StaleViewError, UnexpectedError, WindowpaneError
 from windowpane.sql import Session
 from windowpane.sql.on_spark.pending_changes import PendingChanges

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.killed_processes import workers_of
-from tests.sql.test_killed_streams import write
+from tests.sql.on_spark.test_killed_streams import write
 from windowpane.stores import open_store
 from windowpane.windowing.changes import APPEARING
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 KILLS = int(os.environ.get("WINDOWPANE_KILLS", "5"))
 PATIENCE = 600.0
 

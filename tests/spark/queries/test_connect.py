@@ -15,7 +15,7 @@ from tests.spark.helpers import SPARK
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(SPARK < (4, 1), reason="transformWithState on Connect came with Spark 4.1")]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def said_by(part: str, folder: Path) -> dict[str, Any]:
