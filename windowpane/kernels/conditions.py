@@ -23,16 +23,7 @@ Column = Callable[[Expression], Values]
 
 
 def holds(condition: Expression, column: Column, rows: int) -> pa.Array:
-    """Return for each row whether a condition is true there; neither false nor NULL is.
-
-    Args:
-        condition: the condition, of operators, constants and columns.
-        column: returns the values of a column of the condition.
-        rows: how many rows there are.
-
-    Raises:
-        ConditionError: it is no boolean, has a part that Arrow does not compute, or a value is out of range.
-    """
+    """Return for each row whether a condition is true there; neither false nor NULL is."""
     try:
         found = _values(condition, column)
     except pa.ArrowException as error:
@@ -46,7 +37,6 @@ def holds(condition: Expression, column: Column, rows: int) -> pa.Array:
 
 
 def _values(expression: Expression, column: Column) -> Values:
-    """Return the values of an expression, from the leaves up."""
     if isinstance(expression, Constant):
         return _constant(expression)
     if not isinstance(expression, Operation):

@@ -98,15 +98,10 @@ class LastSurvive(Survivors):
 
 @dataclass(frozen=True)
 class YoungSurvive(Survivors):
-    """Elements later than the newest less ``span`` survive, ``span > 0``; all do where the first has no time.
+    """Elements later than the newest less ``span`` survive, ``span > 0``; all do where the first has no time."""
 
-    Args:
-        span: microseconds.
-        no_time: the value that means no time.
-    """
-
-    span: int
-    no_time: int
+    span: int  # microseconds
+    no_time: int  # the value that means no time
 
     def fold(self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings) -> pa.Table:
         return _folded(fold, rows, self._survivors(times, firings, firings.lasts))
@@ -160,7 +155,6 @@ class YoungSurvive(Survivors):
 
 
 def _folded(fold: GroupedFold, rows: pa.Table, blocks: Iterator[tuple[Integers, Integers]]) -> pa.Table:
-    """Return the partials of the elements of each firing; each firing has one."""
     parts = [fold_groups(fold, rows.slice(0, 0), np.zeros(0, np.int64))]
     parts += [fold_groups(fold, rows.take(pa.array(elements)), owners) for elements, owners in blocks]
     return pa.concat_tables(parts)
@@ -196,7 +190,6 @@ def _first_above(newest: Integers, firings: Firings, cutoffs: Integers) -> Integ
 
 
 def _blocks(ranges: Ranges) -> Iterator[slice]:
-    """Yield firings in blocks that hold few enough elements together, or one firing."""
     held = np.cumsum(ranges.lasts - ranges.firsts + 1)
     at = 0
     while at < len(held):

@@ -71,17 +71,14 @@ class Segments:
 
     @property
     def count(self) -> int:
-        """The number of groups."""
         return len(self.offsets) - 1
 
     @property
     def sizes(self) -> Integers:
-        """The number of rows of each group."""
         return np.diff(self.offsets)
 
     @property
     def members(self) -> Integers:
-        """The first row of each group."""
         return self.order[self.offsets[:-1]]
 
     @cached_property
@@ -90,15 +87,12 @@ class Segments:
         return np.repeat(np.arange(self.count), self.sizes)
 
     def rows_of(self, group: int) -> Integers:
-        """Return the rows of one group."""
         return self.order[self.offsets[group] : self.offsets[group + 1]]
 
     def gather(self, column: Any) -> pa.Array:
-        """Return a column with the rows of each group together."""
         return flat(column).take(pa.array(self.order))
 
     def picked(self, values: Values) -> Values:
-        """Return values, one a row, with those of each group together."""
         return values[self.order]
 
     def rows_at(self, places: Integers) -> Integers:
@@ -106,15 +100,12 @@ class Segments:
         return np.where(places == NOWHERE, NOWHERE, self.order[places])
 
     def least(self, values: Values) -> Values:
-        """Return the smallest of the gathered values of each group."""
         return np.minimum.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
 
     def greatest(self, values: Values) -> Values:
-        """Return the largest of the gathered values of each group."""
         return np.maximum.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
 
     def total(self, values: Values) -> Values:
-        """Return the sum of the gathered values of each group."""
         return np.add.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
 
     def last_where(self, chosen: Mask) -> Integers:
@@ -131,11 +122,9 @@ class Runs(Segments):
         return cls(np.arange(offsets[-1]), offsets)
 
     def gather(self, column: Any) -> pa.Array:
-        """Return the column as it is."""
         return flat(column)
 
     def picked(self, values: Values) -> Values:
-        """Return the values as they are."""
         return values
 
 
@@ -153,5 +142,4 @@ def whole_numbers(column: Any) -> Integers | None:
 
 
 def take_or_null(column: Any, rows: Integers) -> pa.Array:
-    """Return the values at the given rows, null for ``NOWHERE``."""
     return flat(column).take(pa.array(rows, mask=rows == NOWHERE))

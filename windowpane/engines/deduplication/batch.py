@@ -16,10 +16,7 @@ from windowpane.state.blob_store import BlobStore
 
 
 class DeduplicationBatch(BucketBatch[DeduplicationProgram]):
-    """One batch of one bucket."""
-
     def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
-        """Read the header."""
         super().__init__(program, store, program.growing)
 
     def work(self, tables: list[pa.Table]) -> None:
@@ -38,5 +35,4 @@ class DeduplicationBatch(BucketBatch[DeduplicationProgram]):
         """Take rows, in order of arrival, none of them late; rows at or below ``forgotten`` are near to none of these."""
 
     def left(self, rows: int, state_bytes: int) -> Left:
-        """Return what the batch leaves: rows that are in state."""
         return Left(rows, state_bytes, None if self.program.is_event_time else self.is_source)

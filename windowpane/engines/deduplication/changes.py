@@ -17,31 +17,15 @@ from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POS
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs that rows of a batch are in, by the numbers of their spans: held ones first, then rows in order of arrival.
+    """The runs that rows of a batch are in, by the numbers of their spans: held ones first, then rows in order of arrival."""
 
-    Args:
-        newest: for each run the span that holds its newest row.
-        starts: where each run starts.
-        shown: for each run the newest held span, -1 if it has none.
-        held: the held spans that are in a run.
-    """
-
-    newest: Integers
-    starts: Integers
-    shown: Integers
-    held: Integers
+    newest: Integers  # for each run the span that holds its newest row
+    starts: Integers  # where each run starts
+    shown: Integers  # for each run the newest held span, -1 if it has none
+    held: Integers  # the held spans that are in a run
 
     @classmethod
     def of(cls, codes: Integers, starts: Integers, ends: Integers, held: int, within: int) -> Runs:
-        """Return the runs.
-
-        Args:
-            codes: the key of each span.
-            starts: its first instant.
-            ends: its last instant.
-            held: how many spans are held ones.
-            within: spans less apart are near.
-        """
         numbers = run_numbers(codes, starts, ends, within)
         count = int(numbers.max()) + 1
         has_rows = np.zeros(count, np.bool_)
@@ -70,7 +54,6 @@ def changelog(runs: Runs, spans: pa.Table, program: DeduplicationProgram) -> pa.
 
 
 def _changed(rows: pa.Table, before: Integers, after: Integers) -> Mask:
-    """Return which of the rows ``after`` are other than those ``before`` as they are written."""
     changed = np.zeros(len(before), np.bool_)
     one, other = rows.take(pa.array(before)).combine_chunks(), rows.take(pa.array(after)).combine_chunks()
     for name in rows.column_names:

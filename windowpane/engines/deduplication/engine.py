@@ -18,15 +18,11 @@ from windowpane.state.blob_store import BlobStore
 
 
 class DeduplicationEngine:
-    """Runs every program."""
-
     name = "deduplication"
 
     def __init__(self, program: DeduplicationProgram) -> None:
-        """Run ``program``."""
         self.program = program
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         batch = FirstRows if self.program.keep is Keep.FIRST else LastRows
         return batch(self.program, store).run(rows, clock)

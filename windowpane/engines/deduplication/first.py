@@ -22,15 +22,11 @@ from windowpane.state.blob_store import BlobStore
 
 
 class FirstRows(DeduplicationBatch):
-    """One batch of a program that keeps the first row."""
-
     def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
-        """Open the state."""
         super().__init__(program, store)
         self._kept = KeptKeys(store)
 
     def deduplicate(self, rows: pa.Table | None, forgotten: int) -> None:
-        """Emit the first ones of rows."""
         self._kept.forget(forgotten)
         if rows is not None:
             first = rows.select(self.program.passed).filter(pa.array(self._first(rows)))
@@ -42,7 +38,6 @@ class FirstRows(DeduplicationBatch):
         return self.left(self._kept.rows, self._kept.byte_size)
 
     def _first(self, rows: pa.Table) -> Mask:
-        """Return which rows are first ones, and keep their keys."""
         keys = pa.table(key_columns(self.program, rows))
         hashes, times = hashes_of(keys), rows[TIME].to_numpy()
         order = np.argsort(hashes)

@@ -50,10 +50,7 @@ class _Run:
 
 
 class KeptKeys:
-    """The keys of rows that were emitted, and when these rows were."""
-
     def __init__(self, store: BlobStore) -> None:
-        """Read the index."""
         self._store = store
         self._times, self._keys = SegmentLog(store, "h"), SegmentLog(store, "k")
         self._runs = self._read_index()
@@ -66,7 +63,6 @@ class KeptKeys:
 
     @property
     def byte_size(self) -> int:
-        """The size of all runs in bytes."""
         return self._times.byte_size + self._keys.byte_size
 
     def forget(self, time: int) -> None:
@@ -101,12 +97,10 @@ class KeptKeys:
             yield found, held[TIME].to_numpy()[places], keys.take(pa.array(places))
 
     def add(self, hashes: Unsigned, times: Integers, keys: pa.Table) -> None:
-        """Add rows in order of hash as a run."""
         if len(hashes):
             self._runs.append(self._written(hashes, times, keys))
 
     def commit(self, forgotten: int) -> None:
-        """Merge runs of one size, without forgotten rows, and write the indexes."""
         while len(newest := self._newest_of_one_size()) >= RUNS.value:
             merged = self._merged(newest, forgotten)
             for run in newest:
@@ -129,7 +123,6 @@ class KeptKeys:
         return newest[::-1]
 
     def _merged(self, runs: list[_Run], forgotten: int) -> _Run:
-        """Return one run of the rows of several that are not forgotten."""
         times = pa.concat_tables([table for run in runs for table in self._times.read(run.number)])
         keys = pa.concat_tables([table for run in runs for table in self._keys.read(run.number)])
         hashes, at = stored_hashes(times), times[TIME].to_numpy()

@@ -18,10 +18,8 @@ def key_columns(program: DeduplicationProgram, rows: pa.Table) -> dict[str, pa.C
 
 
 def key_names(program: DeduplicationProgram) -> list[str]:
-    """Return the hidden names of the keys."""
     return [hidden(f"key_of_run_{number}") for number in range(len(program.keys))]
 
 
 def hashes_of(keys: pa.Table) -> Unsigned:
-    """Return the hash of each key."""
     return key_hashes(keys.columns, keys.num_rows)

@@ -27,10 +27,7 @@ from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPa
 
 
 class LastRows(DeduplicationBatch):
-    """One batch of a program that keeps the last row."""
-
     def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
-        """Open the state."""
         super().__init__(program, store)
         self._names = [HASH, *key_names(program), START, END, *program.passed]
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
@@ -60,7 +57,6 @@ class LastRows(DeduplicationBatch):
         return pa.table(columns, names=self._names)
 
     def _met(self, held: pa.Table | None, spans: pa.Table) -> pa.Table:
-        """Return what some pages hold after rows have met what they held before."""
         if held is None:
             return self._meet(None, spans)[0]
         asked = _of_same_hash(held, spans)
@@ -90,7 +86,6 @@ def _summary(held: pa.Table) -> PageSummary:
 
 
 def _of_same_hash(held: pa.Table, rows: pa.Table) -> Integers:
-    """Return the numbers of the held runs whose hash some row has."""
     hashes = stored_hashes(held)
     order = np.argsort(hashes, kind="stable")
     asked, in_order = np.unique(stored_hashes(rows)), hashes[order]

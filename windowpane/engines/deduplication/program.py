@@ -29,60 +29,39 @@ from windowpane.windowing.times import MIN
 
 
 class Keep(Enum):
-    """Which row of duplicates stays."""
-
     FIRST = "first"
     LAST = "last"
 
 
 @dataclass(frozen=True)
 class DeduplicationProgram:
-    """One deduplication, resolved against the types of its input.
+    """One deduplication, resolved against the types of its input."""
 
-    Args:
-        keys: names of the key columns.
-        columns: names and types of the columns of rows.
-        passed: names of those that are emitted.
-        within: microseconds; rows of a key that are this far apart are no duplicates.
-        keep: which row stays.
-        is_event_time: whether times are those of the rows; else that of their batch.
-        allowed_lateness: how long in microseconds rows behind the watermark are waited for.
-        order_by: columns that order the rows of a batch, before arrival order.
-        has_late_output: whether late rows are emitted as output ``LATE``.
-        upstream: where rows come from.
-        engine: name of the engine that runs it.
-        engine_reason: why it is this one.
-        description: the parts a restart compares, by name.
-    """
-
-    keys: tuple[str, ...]
-    columns: pa.Schema
-    passed: tuple[str, ...]
-    within: int
-    keep: Keep = Keep.FIRST
-    is_event_time: bool = True
-    allowed_lateness: int = 0
-    order_by: tuple[OrderColumn, ...] = ()
-    has_late_output: bool = False
-    upstream: Upstream = Upstream.SOURCE
+    keys: tuple[str, ...]  # names of the key columns
+    columns: pa.Schema  # names and types of the columns of rows
+    passed: tuple[str, ...]  # names of those that are emitted
+    within: int  # microseconds; rows of a key that are this far apart are no duplicates
+    keep: Keep = Keep.FIRST  # which row stays
+    is_event_time: bool = True  # whether times are those of the rows; else that of their batch
+    allowed_lateness: int = 0  # how long in microseconds rows behind the watermark are waited for
+    order_by: tuple[OrderColumn, ...] = ()  # columns that order the rows of a batch, before arrival order
+    has_late_output: bool = False  # whether late rows are emitted as output ``LATE``
+    upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "deduplication reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()
+    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
 
     @property
     def growing(self) -> Mapping[str, Mapping[str, str]]:
-        """The columns that may become more from one run to the next."""
         return {"columns": columns_by_text(self.columns)}
 
     @property
     def main_schema(self) -> pa.Schema:
-        """The main output."""
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.keep is Keep.LAST else []
         return pa.schema([*self.late_schema, *changes])
 
     @property
     def late_schema(self) -> pa.Schema:
-        """The late output: rows as they arrived."""
         return pa.schema([self.columns.field(name) for name in self.passed])
 
     def horizon(self, watermark: int, now: int) -> int:

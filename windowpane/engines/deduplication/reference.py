@@ -27,16 +27,12 @@ from windowpane.windowing.changes import CHANGE_TYPE
 
 
 class DeduplicationReferenceEngine:
-    """Runs any deduplication, one row at a time."""
-
     name = "deduplication reference"
 
     def __init__(self, program: DeduplicationProgram) -> None:
-        """Run ``program``."""
         self._program = program
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _Batch(self._program, store).run(rows, clock)
 
 
@@ -54,7 +50,6 @@ class _Batch(DeduplicationBatch):
         self._operator.forget(self.program.forgotten(self.program.horizon(self.watermark, self.now)))
 
     def _take(self, rows: pa.Table) -> None:
-        """Take rows one by one, and emit what comes of each."""
         program, operator = self.program, self._operator
         keys, values = python_keys(rows, program.keys), python_rows(rows.select(program.passed))
         out = []

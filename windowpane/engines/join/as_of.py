@@ -48,21 +48,16 @@ _ANY_TIME = MAX - 1
 
 
 def refusal(program: JoinProgram) -> str | None:
-    """Return why this engine cannot run a program, ``None`` if it can."""
     return None if isinstance(program.match, AsOfMatch) else "it joins as of an instant"
 
 
 class JoinAsOfEngine:
-    """Runs joins as of an instant."""
-
     name = "join_asof"
 
     def __init__(self, program: JoinProgram) -> None:
-        """Run ``program``."""
         self._program = program
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _AsOfBatch(self._program, store).run(rows, clock)
 
 
@@ -98,7 +93,6 @@ class _AsOfBatch(JoinBatch):
         self._shown = self._shown_before() if self.program.updates else None
 
     def _shown_before(self) -> Shown:
-        """Return what the batches before have shown of the left rows that wait."""
         versions, of = self.rows["right"].table, self.program.right
         every = np.arange(self.rows["left"].table.num_rows)
         return Shown(versions, self._matched(every, self._best()[1]), of.passed, self.program.pads_left)
@@ -123,7 +117,6 @@ class _AsOfBatch(JoinBatch):
         return anchors.set_column(at, BESIDE.field(PLACE), pa.array(-2 - integers(anchors[PLACE])))
 
     def write_held(self) -> Held:
-        """Write the pages that changed, versions that have become anchors among the anchors."""
         if self._shown is not None:
             self._correct(np.arange(self.rows["left"].table.num_rows), self._best()[1])
         right = self.rows["right"].table
@@ -175,7 +168,6 @@ class _AsOfBatch(JoinBatch):
             of.new = of.table.num_rows
 
     def arriving(self, side: Side, table: pa.Table) -> pa.Table:
-        """Leave out what an update replaces."""
         return super().arriving(side, versions_among(table))
 
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
@@ -278,7 +270,6 @@ class _AsOfBatch(JoinBatch):
         return reached
 
     def _chosen(self, times: Integers, found: _Candidates, versions: Integers) -> Integers:
-        """Return the version that each left row matches, -1 for none."""
         if self._match.direction == "backward":
             return found.before
         if self._match.direction == "forward":
@@ -312,7 +303,6 @@ class _AsOfBatch(JoinBatch):
         return matched
 
     def _correct(self, rows: Integers, chosen: Integers) -> None:
-        """Emit the left rows whose version differs from the one they were last emitted with."""
         if self._shown is None:
             raise MistakeError("left rows are emitted at once")
         left, right = self.rows["left"], self.rows["right"].table
@@ -330,7 +320,6 @@ class _AsOfBatch(JoinBatch):
     # What is held of the right side.
 
     def _needed(self, late: int) -> Mask:
-        """Return which versions a left row to come, or one that waits, can match."""
         right, since = self.rows["right"], self._since(self.watermark)
         if late == MAX or not right.table.num_rows:
             return np.zeros(right.table.num_rows, np.bool_)
@@ -349,7 +338,6 @@ class _AsOfBatch(JoinBatch):
         return needed
 
     def _is_live(self, table: pa.Table) -> Mask:
-        """Return which versions are rows, and no tombstones."""
         if CHANGE_TYPE not in table.column_names:
             return np.ones(table.num_rows, np.bool_)
         live = pc.is_in(table[CHANGE_TYPE], pa.array(sorted(APPEARING)))

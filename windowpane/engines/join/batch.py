@@ -42,30 +42,21 @@ _MOST_BITS = 24
 
 @dataclass
 class Rows:
-    """Rows of one side: those held, then those of the batch.
+    """Rows of one side: those held, then those of the batch."""
 
-    Attributes:
-        table: the columns of the side, TIME, and what the kind of join keeps beside a row.
-        new: from which row on they are those of the batch.
-    """
-
-    table: pa.Table
-    new: int
+    table: pa.Table  # the columns of the side, TIME, and what the kind of join keeps beside a row
+    new: int  # from which row on they are those of the batch
 
     @property
     def times(self) -> Integers:
-        """The event time of each row."""
         return integers(self.table[TIME])
 
     def kept(self, mask: Mask) -> Rows:
-        """Return the rows of a mask, none of them new."""
         table = self.table if mask.all() else self.table.filter(pa.array(mask))
         return Rows(table, table.num_rows)
 
 
 class Held(NamedTuple):
-    """What a bucket holds: rows of each side, and bytes."""
-
     left: int
     right: int
     size: int
@@ -87,7 +78,6 @@ class JoinBatch(BucketBatch[JoinProgram]):
     side_pages: dict[Side, SidePages]
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        """Read the header."""
         super().__init__(program, store, program.growing)
         self.horizon = MIN
         self.rows: dict[Side, Rows] = {}
@@ -127,14 +117,12 @@ class JoinBatch(BucketBatch[JoinProgram]):
         """Write the held rows, as far as they changed."""
 
     def columns(self, side: Side) -> pa.Schema:
-        """Return the columns of a side as they are held."""
         beside = [pa.field(TIME, pa.int64()), *self.kept_beside]
         return pa.schema([*self.program.sides[side].columns, *beside])
 
     # Rows in.
 
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> pa.Table:
-        """Return the rows of the batch in order of arrival."""
         filled = [table.replace_schema_metadata(None) for table in tables]
         wanted = pa.schema([field for field in self.columns(side) if field.name not in self.kept_beside.names])
         if not filled:
@@ -150,7 +138,6 @@ class JoinBatch(BucketBatch[JoinProgram]):
         return table.append_column(ORDER, pa.array(self.side_pages[side].orders(hashes, integers(table[TIME]))))
 
     def landing(self, side: Side, arrived: pa.Table) -> Integers:
-        """Return the pages that rows of the batch go into, if they are held."""
         return self.side_pages[side].landing(integers(arrived[ORDER])) if arrived.num_rows else np.zeros(0, np.int64)
 
     def _take(self, arrived: dict[Side, pa.Table]) -> None:
@@ -175,12 +162,10 @@ class JoinBatch(BucketBatch[JoinProgram]):
         return pa.repeat(pa.scalar(-1 if kind.name == PLACE else 0).cast(kind.type), table.num_rows)
 
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
-        """Report late rows, and return those that are taken."""
         self.report_late(side, table.filter(pa.array(is_late)))
         return table.filter(pa.array(~is_late))
 
     def report_late(self, side: Side, table: pa.Table, **columns: pa.Array) -> None:
-        """Emit late rows, with their outcome, if they are asked for."""
         of = self.program.sides[side]
         if of.has_late_output and table.num_rows:
             schema = self.program.late_schema(side)
@@ -207,18 +192,10 @@ class JoinBatch(BucketBatch[JoinProgram]):
     # Rows out.
 
     def fulfilling(self, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
-        """Return which pairs of rows fulfil the condition."""
         return fulfilling(self.program, lefts, rights, left, right)
 
     def emit_joined(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
-        """Emit results: pairs, or rows of one side, padded.
-
-        Args:
-            left: the left rows, ``None`` to pad them.
-            right: the right rows, one beside each left one.
-            times: the event time of each result.
-            columns: window bounds and the word of the change, where results have them.
-        """
+        """Emit results: pairs, or rows of one side, padded."""
         count = len(times)
         if not count:
             return
@@ -231,7 +208,6 @@ class JoinBatch(BucketBatch[JoinProgram]):
             self.pieces.append((MAIN, self.made(left, right, times, **columns)))
 
     def made(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> pa.Table:
-        """Return the table of results, as it is emitted."""
         program, count = self.program, len(times)
         delay = program.held_back
         fired_under = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
@@ -239,5 +215,4 @@ class JoinBatch(BucketBatch[JoinProgram]):
         return results(program, left, right, found, count)
 
     def parts(self) -> Iterator[tuple[Side, Rows]]:
-        """Yield the rows of each side."""
         yield from self.rows.items()

@@ -37,21 +37,16 @@ from windowpane.windowing.times import MAX, MIN
 
 
 def refusal(program: JoinProgram) -> str | None:
-    """Return why this engine cannot run a program, ``None`` if it can."""
     return None if isinstance(program.match, ArrivalMatch) else "it joins by arrival"
 
 
 class JoinByArrivalEngine:
-    """Runs joins by arrival."""
-
     name = "join_arrival"
 
     def __init__(self, program: JoinProgram) -> None:
-        """Run ``program``."""
         self._program = program
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _Batch(self._program, store).run(rows, clock)
 
 
@@ -78,7 +73,6 @@ class _Batch(BucketBatch[JoinProgram]):
         return Left(held, self._pages.byte_size, is_idle=True, gauges={"held_right": held})
 
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> pa.Table:
-        """Return the rows of a side in order of arrival, the hash of the key before them."""
         of = self.program.sides[side]
         beside = pa.schema([pa.field(TIME, pa.int64())] if side == "left" else [])
         wanted = pa.schema([*of.columns, *beside])
@@ -110,7 +104,6 @@ class _Batch(BucketBatch[JoinProgram]):
         return versions.take(pa.array(np.sort(last[last >= 0]))) if right.num_rows else None
 
     def _codes(self, left: pa.Table, right: pa.Table) -> Integers:
-        """Return the codes 0, 1, ... of the keys of left rows, then of right rows."""
         names = zip(self.program.left.keys, self.program.right.keys, strict=True)
         columns = [
             comparable(pa.chunked_array([*left[one].chunks, *right[other].chunks], left[one].type)) for one, other in names
@@ -119,7 +112,6 @@ class _Batch(BucketBatch[JoinProgram]):
         return codes
 
     def _match(self, left: pa.Table, versions: pa.Table, chosen: Integers) -> None:
-        """Emit left rows, each with the version that was chosen for it, -1 for none."""
         lefts = np.flatnonzero(chosen >= 0)
         lefts = lefts[fulfilling(self.program, lefts, chosen[lefts], left, versions)]
         self._emit("pairs", left.take(pa.array(lefts)), versions.take(pa.array(chosen[lefts])))
@@ -136,7 +128,6 @@ class _Batch(BucketBatch[JoinProgram]):
 
 
 def _is_live(versions: pa.Table) -> Mask:
-    """Return which versions are rows, and no deletes."""
     if CHANGE_TYPE not in versions.column_names:
         return np.ones(versions.num_rows, np.bool_)
     live: Mask = pc.not_equal(versions[CHANGE_TYPE], DELETE).to_numpy()

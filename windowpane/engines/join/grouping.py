@@ -21,27 +21,18 @@ Names = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class CoGroup:
-    """What a window gives to a function.
+    """What a window gives to a function."""
 
-    Args:
-        function: ``function(key, window, left_rows, right_rows)``; in Arrow ``function(left, right)``, both tables.
-        results: the columns that it returns, without keys and bounds of windows.
-        in_arrow: whether it is one on Arrow tables of many keys and windows.
-        trigger: when windows fire, ``None`` for the assigner's default.
-        evictor: which rows leave a firing window.
-        refine: whether late rows of a batch fire a window once or one by one.
-    """
-
+    # ``function(key, window, left_rows, right_rows)``; in Arrow ``function(left, right)``, both tables
     function: Callable[..., Any]
-    results: pa.Schema
-    in_arrow: bool = False
-    trigger: Trigger | None = None
-    evictor: Evictor | None = None
-    refine: Refine = "last"
+    results: pa.Schema  # the columns that it returns, without keys and bounds of windows
+    in_arrow: bool = False  # whether it is one on Arrow tables of many keys and windows
+    trigger: Trigger | None = None  # when windows fire, ``None`` for the assigner's default
+    evictor: Evictor | None = None  # which rows leave a firing window
+    refine: Refine = "last"  # whether late rows of a batch fire a window once or one by one
 
     @property
     def kind(self) -> str:
-        """The name of the method that the user called."""
         return "co_group_in_arrow" if self.in_arrow else "co_group"
 
 
@@ -54,7 +45,6 @@ class GroupedRows:
     sides: Mapping[int, Names]
 
     def __call__(self, key: Any, window: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
-        """Call the function."""
         parts = [[row for row in rows if row[self.side] == code] for code in self.sides]
         columns = self.sides.values()
         both = [[{n: row[given] for n, given in names} for row in part] for part, names in zip(parts, columns, strict=True)]
@@ -63,24 +53,15 @@ class GroupedRows:
 
 @dataclass(frozen=True)
 class GroupedTables:
-    """A function of ``co_group_in_arrow`` as one that ``apply_in_arrow`` takes.
+    """A function of ``co_group_in_arrow`` as one that ``apply_in_arrow`` takes."""
 
-    Args:
-        function: the function.
-        results: the columns that it returns.
-        side: the column of the side.
-        sides: the columns of each side; those of its keys come first.
-        keys: the keys of rows of both sides, by the names of the left side.
-    """
-
-    function: Callable[[pa.Table, pa.Table], pa.Table]
-    results: pa.Schema
-    side: str
-    sides: Mapping[int, Names]
-    keys: Names
+    function: Callable[[pa.Table, pa.Table], pa.Table]  # the function
+    results: pa.Schema  # the columns that it returns
+    side: str  # the column of the side
+    sides: Mapping[int, Names]  # the columns of each side; those of its keys come first
+    keys: Names  # the keys of rows of both sides, by the names of the left side
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """Call the function."""
         parts = {code: rows.filter(pc.equal(rows[self.side], code)) for code in self.sides}
         given = self.function(*(self._table(parts[code], names) for code, names in self.sides.items()))
         if not isinstance(given, pa.Table):

@@ -29,10 +29,7 @@ Sides = Counter[int]
 
 
 class HeldCounts:
-    """Rows of each side, by the place they go with."""
-
     def __init__(self, store: BlobStore) -> None:
-        """Read the stored counts."""
         self._store = store
         blob = store.get(_KEY)
         held = {} if blob is None else json.loads(unframe(_KIND, blob))
@@ -43,12 +40,10 @@ class HeldCounts:
         self._rows.setdefault(place, Sides()).update(rows)
 
     def keep(self, places: Iterable[int]) -> None:
-        """Forget all places but these."""
         kept = set(places)
         self._rows = {place: rows for place, rows in self._rows.items() if place in kept}
 
     def written(self) -> Sides:
-        """Write the counts, and return those of all places together."""
         total = sum((+rows for rows in self._rows.values()), Sides())
         if total:
             held = {str(place): dict(+rows) for place, rows in self._rows.items()}
@@ -66,19 +61,16 @@ class CountingState(KeyedState):
     """
 
     def __init__(self, entries: Any, side: str) -> None:
-        """Keep state in ``entries``; ``side`` is the column."""
         super().__init__(entries)
         self._side = side
         self.rows = Sides()
 
     def append(self, window: Window | None, name: str, element: Any) -> None:
-        """Append to the list, and count."""
         super().append(window, name, element)
         if name == CONTENTS:
             self.rows.update(self._sides([element]))
 
     def put_list(self, window: Window | None, name: str, elements: list[Any]) -> None:
-        """Set the list, and count what that changes."""
         if name == CONTENTS:
             self.rows.subtract(self._sides(self.get_list(window, name)))
             self.rows.update(self._sides(elements))

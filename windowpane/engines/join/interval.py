@@ -40,21 +40,16 @@ MATCHED = hidden("matched")
 
 
 def refusal(program: JoinProgram) -> str | None:
-    """Return why this engine cannot run a program, ``None`` if it can."""
     return None if isinstance(program.match, IntervalMatch) else "it joins by intervals of event time"
 
 
 class JoinIntervalEngine:
-    """Runs interval joins."""
-
     name = "join_interval"
 
     def __init__(self, program: JoinProgram) -> None:
-        """Run ``program``."""
         self._program = program
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _IntervalBatch(self._program, store).run(rows, clock)
 
 
@@ -68,7 +63,6 @@ class _Met(NamedTuple):
     right: pa.Table
 
     def pairs(self) -> Iterator[tuple[Integers, Integers]]:
-        """Yield the pairs, some at once."""
         for lefts, rights in self.ranges.pairs():
             yield lefts + self.first_left, rights + self.first_right
 
@@ -93,7 +87,6 @@ class _IntervalBatch(JoinBatch):
         return PageSummary(due_of(finals, ~flags(page[MATCHED]) if self._pads[side] else None), page.num_rows)
 
     def read_held(self, arrived: dict[Side, pa.Table]) -> None:
-        """Read the pages that rows of the batch reach or go into, and those with a row to pad."""
         late = horizon(self.watermark, self.program.allowed_lateness)
         self._expired: dict[Side, list[int]] = {}
         for side in SIDES:
@@ -106,7 +99,6 @@ class _IntervalBatch(JoinBatch):
             self.rows[side] = Rows(table, table.num_rows)
 
     def _reached(self, side: Side, others: pa.Table) -> Integers:
-        """Return the pages of a side in which matches of rows of the other side may be."""
         if not others.num_rows:
             return np.zeros(0, np.int64)
         pages, match, times = self.side_pages[side], self._match, integers(others[TIME])
@@ -118,7 +110,6 @@ class _IntervalBatch(JoinBatch):
         return pages.reached(hashes, moved(times, match.lower), moved(times, match.upper))
 
     def write_held(self) -> Held:
-        """Write the pages that changed."""
         for side, pages in self.side_pages.items():
             pages.drop(self._expired[side])
             pages.write(self.rows[side].table)
@@ -176,13 +167,11 @@ class _IntervalBatch(JoinBatch):
         self.pieces.append(lambda: self._pairs(met))
 
     def _fulfilling(self, met: _Met) -> Iterator[tuple[Integers, Integers]]:
-        """Yield the pairs that fulfil the condition."""
         for lefts, rights in met.pairs():
             fulfilling = self.fulfilling(lefts, rights, met.left, met.right)
             yield (lefts, rights) if fulfilling.all() else (lefts[fulfilling], rights[fulfilling])
 
     def _pairs(self, met: _Met) -> Tables:
-        """Yield pairs as they are emitted, some at once."""
         left_times, right_times = integers(met.left[TIME]), integers(met.right[TIME])
         for lefts, rights in self._fulfilling(met):
             if len(lefts):

@@ -44,7 +44,6 @@ _HASH_BITS, _MIDDLE = 23, 1 << 39
 
 
 def integers(column: pa.ChunkedArray) -> Integers:
-    """Return a column without NULLs as numbers."""
     found: Integers = column.to_numpy()
     return found
 
@@ -62,7 +61,6 @@ def hashed(table: pa.Table, keys: Sequence[str]) -> Integers:
 
 
 def hashes_of(orders: Integers) -> Integers:
-    """Return the hashes that ORDER holds."""
     return orders & ((1 << _HASH_BITS) - 1)
 
 
@@ -95,7 +93,6 @@ class SidePages:
         self._weights: Integers = np.zeros((0, 2), np.int64)
 
     def orders(self, hashes: Integers, times: Integers) -> Integers:
-        """Return the ORDER of rows."""
         return self._spans(times) << _HASH_BITS | hashes
 
     def _spans(self, times: Integers) -> Integers:
@@ -106,11 +103,9 @@ class SidePages:
     # Which pages.
 
     def places(self, orders: Integers) -> Integers:
-        """Return the page that each row is in, or would be in."""
         return self.pages.locate(orders.view(np.uint64))
 
     def landing(self, orders: Integers) -> Integers:
-        """Return the pages that rows are in, or would be in."""
         return np.flatnonzero(np.bincount(self.places(orders), minlength=1))
 
     def reached(self, hashes: Integers, lowers: Integers, uppers: Integers) -> Integers:
@@ -131,7 +126,6 @@ class SidePages:
         return np.flatnonzero(np.cumsum(edges[:-1]) > 0)
 
     def until(self, time: int) -> Integers:
-        """Return the pages in which rows up to a time may be."""
         if not len(self.pages):
             return np.zeros(0, np.int64)
         last = self._spans(np.array([time])) << _HASH_BITS | ((1 << _HASH_BITS) - 1)
@@ -140,7 +134,6 @@ class SidePages:
     # Reading and writing.
 
     def read(self, places: Integers) -> pa.Table:
-        """Return the rows of some pages, which may then be written."""
         self._read = np.unique(places) if len(self.pages) else np.zeros(0, np.int64)
         self.pages.prefetch(self._read.tolist())
         tables = [self._page(place) for place in self._read.tolist()]
@@ -160,7 +153,6 @@ class SidePages:
         return np.stack([np.bincount(each, minlength=count) for each in (places, marked)], axis=1)
 
     def drop(self, places: Sequence[int]) -> None:
-        """Drop pages that were not read."""
         for place in places:
             self.pages.write(place, self._schema.empty_table().drop_columns([PLACE]))
 
@@ -200,7 +192,6 @@ def due_of(finals: Integers, is_padded: Mask | None) -> int:
 
 
 def _runs(places: Integers) -> list[Integers]:
-    """Return neighbours together."""
     return [run for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(run)]
 
 

@@ -15,15 +15,7 @@ from windowpane.windowing.expressions import Expression, Side, SideName
 
 
 def fulfilling(program: JoinProgram, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
-    """Return which pairs fulfil the condition of a join.
-
-    Args:
-        program: the join.
-        lefts: the left row of each pair, a number in ``left``.
-        rights: the right row of each pair, a number in ``right``.
-        left: rows of the left side.
-        right: rows of the right side.
-    """
+    """Return which pairs fulfil the condition of a join."""
     if program.condition is None:
         return np.ones(len(lefts), np.bool_)
     taken: dict[Side, Integers] = {"left": lefts, "right": rights}

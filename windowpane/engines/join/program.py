@@ -30,42 +30,26 @@ LATE: Final[dict[Side, int]] = {"left": LATE_LEFT, "right": LATE_RIGHT}
 
 @dataclass(frozen=True)
 class JoinSide:
-    """One side of a join.
+    """One side of a join."""
 
-    Args:
-        keys: names of its key columns, in the order of those of the other side.
-        columns: names and types of all columns that its rows carry.
-        passed: names of those that are emitted with the results; the others are read by the match only.
-        has_late_output: whether its late rows are emitted.
-    """
-
-    keys: tuple[str, ...]
-    columns: pa.Schema
-    passed: tuple[str, ...]
-    has_late_output: bool = False
+    keys: tuple[str, ...]  # names of its key columns, in the order of those of the other side
+    columns: pa.Schema  # names and types of all columns that its rows carry
+    passed: tuple[str, ...]  # names of those that are emitted with the results; the others are read by the match only
+    has_late_output: bool = False  # whether its late rows are emitted
 
 
 @dataclass(frozen=True)
 class JoinCounters(Counters):
-    """What a bucket of a join did in one batch.
-
-    Attributes:
-        left_late: left rows that were late.
-        right_late: the same of the right side.
-        pairs: pairs that were emitted.
-        padded: rows that were emitted without a match.
-        held_left: left rows in state at the end of the batch.
-        held_right: the same of the right side.
-    """
+    """What a bucket of a join did in one batch."""
 
     gauges: ClassVar[tuple[str, ...]] = (*Counters.gauges, "held_left", "held_right")
 
-    left_late: int = 0
-    right_late: int = 0
-    pairs: int = 0
-    padded: int = 0
-    held_left: int = 0
-    held_right: int = 0
+    left_late: int = 0  # left rows that were late
+    right_late: int = 0  # the same of the right side
+    pairs: int = 0  # pairs that were emitted
+    padded: int = 0  # rows that were emitted without a match
+    held_left: int = 0  # left rows in state at the end of the batch
+    held_right: int = 0  # the same of the right side
 
 
 JOIN_COUNTERS: Final = ("left_late", "right_late", "pairs", "padded", "held_left", "held_right", "state_bytes")
@@ -74,41 +58,26 @@ JOIN_COUNTERS: Final = ("left_late", "right_late", "pairs", "padded", "held_left
 
 @dataclass(frozen=True)
 class JoinProgram:
-    """One join, resolved against the types of its inputs.
+    """One join, resolved against the types of its inputs."""
 
-    Args:
-        match: when a left and a right row of equal keys are a pair.
-        how: which rows are emitted beside pairs.
-        left: the left side.
-        right: the right side.
-        condition: a further condition on pairs, ``None`` for none.
-        null_safe: whether NULL in a key equals NULL; else it matches nothing.
-        allowed_lateness: how long in microseconds rows behind the watermark are waited for.
-        time_of: which event time a pair has.
-        window_bound: type of the bounds of windows.
-        upstream: where rows come from; ``WINDOW`` if one side comes from an operator.
-        co_group: what windows are given to in place of the join of their rows; results have the left keys then.
-        updates: whether left rows of a join as of an instant are emitted at once, and are corrected until they are final.
-        engine: name of the engine that runs it.
-        engine_reason: why it is this one.
-        description: the parts a restart compares, by name.
-    """
-
-    match: Match
-    how: How
-    left: JoinSide
-    right: JoinSide
-    condition: Expression | None = None
-    null_safe: bool = False
-    allowed_lateness: int = 0
-    time_of: TimeOf = "max"
+    match: Match  # when a left and a right row of equal keys are a pair
+    how: How  # which rows are emitted beside pairs
+    left: JoinSide  # the left side
+    right: JoinSide  # the right side
+    condition: Expression | None = None  # a further condition on pairs, ``None`` for none
+    null_safe: bool = False  # whether NULL in a key equals NULL; else it matches nothing
+    allowed_lateness: int = 0  # how long in microseconds rows behind the watermark are waited for
+    time_of: TimeOf = "max"  # which event time a pair has
+    # type of the bounds of windows
     window_bound: pa.DataType = pa.timestamp("us", "UTC")  # noqa: RUF009 (types of Arrow are values)
-    upstream: Upstream = Upstream.SOURCE
+    upstream: Upstream = Upstream.SOURCE  # where rows come from; ``WINDOW`` if one side comes from an operator
+    # what windows are given to in place of the join of their rows; results have the left keys then
     co_group: CoGroup | None = None
+    # whether left rows of a join as of an instant are emitted at once, and are corrected until they are final
     updates: bool = False
     engine: str = ""
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()
+    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
 
     @property
     def retracts(self) -> bool:
@@ -117,22 +86,18 @@ class JoinProgram:
 
     @property
     def corrects(self) -> bool:
-        """Whether late rows correct what windows have emitted."""
         return isinstance(self.match, WindowMatch) and self.allowed_lateness > 0 and self.co_group is None
 
     @property
     def pads_left(self) -> bool:
-        """Whether left rows without a match are emitted."""
         return self.how in PADS_LEFT or self.how == "anti"
 
     @property
     def pads_right(self) -> bool:
-        """Whether right rows without a match are emitted."""
         return self.how in PADS_RIGHT
 
     @property
     def sides(self) -> dict[Side, JoinSide]:
-        """Both sides, by name."""
         return {"left": self.left, "right": self.right}
 
     @property
@@ -152,11 +117,9 @@ class JoinProgram:
 
     @property
     def growing(self) -> Mapping[str, Mapping[str, str]]:
-        """The columns of each side that may become more from one run to the next."""
         return {f"{side} columns": columns_by_text(of.columns) for side, of in self.sides.items()}
 
     def late_schema(self, side: Side) -> pa.Schema:
-        """The late rows of a side: as they arrived, and their outcome."""
         missed = pa.list_(pa.struct([pa.field("start", self.window_bound), pa.field("end", self.window_bound)]))
         windows = [pa.field(WINDOWS_MISSED, missed)] if isinstance(self.match, WindowMatch) else []
         has_outcome = windows or isinstance(self.match, AsOfMatch)
@@ -184,10 +147,8 @@ class JoinProgram:
 
 
 def passed_name(side: Side, name: str) -> str:
-    """Return the name of a side's column in the main output of an engine."""
     return f"{side}.{name}"
 
 
 def passed_field(side: Side, of: JoinSide, name: str) -> pa.Field:
-    """Return a side's column in the main output of an engine."""
     return of.columns.field(name).with_name(passed_name(side, name))

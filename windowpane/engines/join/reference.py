@@ -46,12 +46,10 @@ class JoinReferenceEngine:
     name = "join reference"
 
     def __init__(self, program: JoinProgram) -> None:
-        """Run ``program``."""
         self._program = program
         self._windows = JoinWindowEngine(program, row_by_row=True) if isinstance(program.match, WindowMatch) else None
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         if self._windows is not None:
             return self._windows.run(store, rows, clock)
         return _Batch(self._program, store).run(rows, clock)
@@ -92,7 +90,6 @@ class _Batch(OrderedBatch[JoinProgram]):
     # Rows in.
 
     def _punctual(self, tables: Sequence[pa.Table], late: int) -> Iterator[Arrival]:
-        """Yield the rows that are taken, each under its key."""
         is_by_arrival = isinstance(self.program.match, ArrivalMatch)
         for side in reversed(SIDES) if is_by_arrival else SIDES:
             for arrival in self._arrived(side, [table for table in tables if side_of(table) == side]):

@@ -22,17 +22,11 @@ _UNSEEN = -2
 
 
 class Changes(NamedTuple):
-    """Rows of a changelog, both halves of an update beside each other.
+    """Rows of a changelog, both halves of an update beside each other."""
 
-    Attributes:
-        lefts: the left row of each.
-        versions: its version, of ``tables`` one after the other; ``NOTHING`` where it has none.
-        words: what kind of change it is.
-    """
-
-    lefts: Integers
-    versions: Integers
-    words: list[str]
+    lefts: Integers  # the left row of each
+    versions: Integers  # its version, of ``tables`` one after the other; ``NOTHING`` where it has none
+    words: list[str]  # what kind of change it is
 
 
 class Shown:
@@ -52,21 +46,13 @@ class Shown:
         self._pads = pads
 
     def take(self, count: int) -> None:
-        """Take so many left rows, which have not been emitted yet."""
         self._matched = np.concatenate([self._matched, np.full(count, _UNSEEN)])
 
     def keep(self, mask: Mask) -> None:
-        """Forget the left rows that are not in a mask."""
         self._matched = self._matched[mask]
 
     def changes(self, rows: Integers, versions: pa.Table, matched: Integers) -> Changes:
-        """Return the changes that show left rows with other versions.
-
-        Args:
-            rows: the left rows.
-            versions: the versions as they are now.
-            matched: the version of each of ``rows`` there, ``NOTHING`` for none.
-        """
+        """Return the changes that show left rows with other versions."""
         before = self._matched[rows]
         was = (before >= 0) | (before == NOTHING) if self._pads else before >= 0
         now = np.full(len(rows), True) if self._pads else matched >= 0
@@ -83,7 +69,6 @@ class Shown:
         return Changes(rows[places[order]], found, [named[word] for word in words.tolist()])
 
     def _same(self, before: Integers, versions: pa.Table, matched: Integers) -> Mask:
-        """Return which left rows have the same to show as before, as it is written."""
         same: Mask = (before == NOTHING) & (matched == NOTHING)
         both = np.flatnonzero((before >= 0) & (matched >= 0))
         differs = np.zeros(len(both), np.bool_)

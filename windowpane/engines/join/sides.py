@@ -8,10 +8,8 @@ _SIDE = b"windowpane.side"
 
 
 def tagged(table: pa.Table, side: str) -> pa.Table:
-    """Return a table of input with its side in the metadata."""
     return table.replace_schema_metadata({_SIDE: side.encode()})
 
 
 def side_of(table: pa.Table) -> str:
-    """Return of which side a table of input is."""
     return str((table.schema.metadata or {})[_SIDE].decode())

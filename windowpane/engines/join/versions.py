@@ -10,11 +10,7 @@ from windowpane.windowing.changes import CHANGE_TYPE, CHANGE_TYPES, UPDATE_PREIM
 
 
 def versions_among(rows: pa.Table) -> pa.Table:
-    """Return rows without those that an update replaces: the version that replaces one comes beside it.
-
-    Raises:
-        UnknownChangeError: a row has another word than those of a changelog.
-    """
+    """Return rows without those that an update replaces: the version that replaces one comes beside it."""
     if CHANGE_TYPE not in rows.column_names:
         return rows
     words = rows[CHANGE_TYPE]

@@ -63,17 +63,13 @@ _KIND = "join"
 
 
 def refusal(program: JoinProgram) -> str | None:
-    """Return why this engine cannot run a program, ``None`` if it can."""
     return None if isinstance(program.match, WindowMatch) else "it joins by windows"
 
 
 class JoinWindowEngine:
-    """Runs window joins."""
-
     name = "join_window"
 
     def __init__(self, program: JoinProgram, row_by_row: bool = False) -> None:
-        """Run ``program``; ``row_by_row`` on the reference operator of windows."""
         self._program = program
         self._fired = Sides()
         self._counting: list[CountingState] = []
@@ -86,7 +82,6 @@ class JoinWindowEngine:
 
     @property
     def windows_on(self) -> str:
-        """The name of the engine that runs the windows."""
         return self._engine.name
 
     def _fast_engine(self) -> Engine | None:
@@ -102,7 +97,6 @@ class JoinWindowEngine:
         return self._counting[0]
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         self._fired.clear()
         header = BucketHeader.read(store, self._program.description, growing=self._program.growing)
         self._now.number = header.arrivals
@@ -177,7 +171,6 @@ class JoinWindowEngine:
                 yield LATE[side], pa.table(columns, schema=schema)
 
     def _held(self, store: BlobStore, rows: Sequence[pa.Table], late: Sequence[pa.Table], clock: Clock) -> Sides:
-        """Return how many rows of each side are held after a batch of these rows."""
         counts = HeldCounts(store)
         if isinstance(self._engine, SlicesEngine):
             folding = self._engine.folding
@@ -333,7 +326,6 @@ def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
 def _joining(
     program: JoinProgram, names: Mapping[Side, Names], keys: pa.Schema, values: pa.Schema, fired: Sides, now: Batch | None
 ) -> _Function:
-    """Return the function that makes pairs, and with ``now`` their corrections."""
     sides: tuple[Side, ...] = ("left",) if program.how in LEFT_ONLY else ("left", "right")
     passed = tuple(passed_name(side, name) for side in sides for name in program.sides[side].passed)
     function = JoinedWindows(
@@ -356,7 +348,6 @@ def _joining(
 
 
 def _co_grouping(program: JoinProgram, group: CoGroup, names: Mapping[Side, Names], keys: pa.Schema, fired: Sides) -> _Function:
-    """Return the user's function of the rows of both sides."""
     named = {_CODES[side]: _keys_first(names[side], program.sides[side].keys) for side in _CODES}
     if not group.in_arrow:
         return _Function(group.results, WindowFunctionSpec.apply(GroupedRows(group.function, _SIDE, named)))
@@ -383,6 +374,5 @@ def _spec(
 
 
 def _keys_first(columns: Names, keys: tuple[str, ...]) -> Names:
-    """Return the columns of a side, those of its keys before the others."""
     named = dict(columns)
     return tuple({key: named[key] for key in keys}.items()) + tuple((name, as_) for name, as_ in columns if name not in keys)

@@ -20,20 +20,15 @@ _SYSTEM = (PARTITION, POSITION, CHANGE_TYPE, FIRING_WATERMARK)
 
 
 class OverBatch(OrderedBatch[OverProgram]):
-    """One batch of one bucket."""
-
     def __init__(self, program: OverProgram, store: BlobStore) -> None:
-        """Read the header."""
         super().__init__(program, store, program.growing)
 
     def report(self, error: InconsistentChangeError) -> None:
-        """Take an impossible change: raise it, or count it and return."""
         if self.program.on_inconsistent is Inconsistent.ERROR:
             raise error
         self.count("inconsistent", 1)
 
     def emit(self, results: pa.Table) -> None:
-        """Emit results, with the watermark under which they are."""
         under = np.full(results.num_rows, self.program.fired_under(self.before))
         schema = self.program.main_schema
         super().emit(results.append_column(FIRING_WATERMARK, pa.array(under)).select(schema.names).cast(schema))

@@ -30,18 +30,12 @@ _AT = hidden("at")
 
 @dataclass(frozen=True)
 class NetChanges:
-    """The rows that are deleted, and those that are inserted."""
-
     deleted: pa.Table
     inserted: pa.Table
 
 
 def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChanges:
-    """Return what the changes of a batch amount to; ``report`` takes those that cannot be.
-
-    Raises:
-        InconsistentChangeError: a change type that is none, whatever ``report`` does.
-    """
+    """Return what the changes of a batch amount to; ``report`` takes those that cannot be."""
     appears = _appearing(program, rows)
     repeated = _repeated([flat(rows[name]) for name in program.spec.key], rows.num_rows)
     inserted, deleted = np.flatnonzero(appears & ~repeated), np.flatnonzero(~appears & ~repeated)
@@ -56,7 +50,6 @@ def _some(rows: pa.Table, places: Integers) -> pa.Table:
 
 
 def _repeated(key: list[pa.Array], rows: int) -> Mask:
-    """Return which rows share their key with another."""
     if any(has_codes(column.type) and not column.null_count and _is_distinct(ordered_codes(column)) for column in key):
         return np.zeros(rows, np.bool_)
     numbers = partition_numbers(key, rows)
@@ -69,7 +62,6 @@ def _is_distinct(codes: Integers) -> bool:
 
 
 def _appearing(program: OverProgram, rows: pa.Table) -> Mask:
-    """Return which rows exist after their change."""
     if CHANGE_TYPE not in rows.column_names:
         return np.ones(rows.num_rows, np.bool_)
     refuse_other_words(program, rows)
@@ -77,11 +69,6 @@ def _appearing(program: OverProgram, rows: pa.Table) -> Mask:
 
 
 def refuse_other_words(program: OverProgram, rows: pa.Table) -> None:
-    """Refuse the first row whose change type is none.
-
-    Raises:
-        InconsistentChangeError: there is one.
-    """
     is_known = pc.is_in(rows[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES)))
     if not pc.all(is_known).as_py():
         row = python_rows(rows.filter(pc.invert(is_known)).slice(0, 1))[0]
@@ -90,7 +77,6 @@ def refuse_other_words(program: OverProgram, rows: pa.Table) -> None:
 
 
 def _merged(program: OverProgram, rows: pa.Table, repeated: Integers, report: Report) -> tuple[Integers, Integers]:
-    """Return the deleted and the inserted rows of keys with several changes."""
     some = rows.take(pa.array(repeated)).append_column(_AT, pa.array(repeated))
     if PARTITION in some.column_names:
         some = some.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
@@ -124,7 +110,6 @@ def _can_hold(column: pa.ChunkedArray) -> bool:
 
 
 def _with_numbers(kind: pa.DataType) -> pa.DataType:
-    """Return a type with numbers in the place of dates and times."""
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         return pa.int64()
     if pa.types.is_list(kind):

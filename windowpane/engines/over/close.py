@@ -45,12 +45,9 @@ from windowpane.windowing.times import MAX, MIN
 
 
 class OverCloseEngine:
-    """Runs what ``refusal`` does not refuse."""
-
     name = "over close"
 
     def __init__(self, program: OverProgram) -> None:
-        """Run ``program``."""
         self.program = program
         self.window = OverWindow(program.spec, program.columns)
         self.arriving = pa.schema([*program.columns, pa.field(TIME, pa.int64())])
@@ -61,7 +58,6 @@ class OverCloseEngine:
         self.coded = self._coded()
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _Batch(self, store).run(rows, clock)
 
     def _coded(self) -> tuple[str, ...]:
@@ -74,7 +70,6 @@ class OverCloseEngine:
 
 
 def refusal(program: OverProgram) -> str | None:
-    """Return why the engine cannot run a program, ``None`` if it can."""
     kind = program.columns.field(program.spec.order_names[0]).type if program.spec.order_by else None
     if len(program.spec.order_by) != 1 or program.spec.order_by[0].descending or kind is None:
         return "it is not ordered by one column, ascending"
@@ -85,43 +80,28 @@ def refusal(program: OverProgram) -> str | None:
 
 @dataclass(frozen=True)
 class HeldRows:
-    """The tails that rows join.
+    """The tails that rows join."""
 
-    Args:
-        shards: the shards that they are all rows of.
-        table: the rows.
-    """
-
-    shards: list[int]
-    table: pa.Table
+    shards: list[int]  # the shards that they are all rows of
+    table: pa.Table  # the rows
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Released rows together with tails.
+    """Released rows together with tails."""
 
-    Args:
-        shards: the shards that the tails are all rows of.
-        table: the rows of the tails, then those released.
-        order: sorts them by partition and, within each, into the order of the window.
-        starts_segment: where in this order a partition begins.
-        held: how many rows are of the tails.
-        has_repeats: whether two of the released rows have one place in one partition; known where they were sorted.
-    """
-
-    shards: list[int]
-    table: pa.Table
-    order: Integers
-    starts_segment: Mask
-    held: int
-    has_repeats: bool
+    shards: list[int]  # the shards that the tails are all rows of
+    table: pa.Table  # the rows of the tails, then those released
+    order: Integers  # sorts them by partition and, within each, into the order of the window
+    starts_segment: Mask  # where in this order a partition begins
+    held: int  # how many rows are of the tails
+    has_repeats: bool  # whether two of the released rows have one place in one partition; known where they were sorted
 
 
 class OverCloser:
     """The tails and the calls, without the sort buffer: released rows in, complete rows out."""
 
     def __init__(self, engine: OverCloseEngine, store: BlobStore) -> None:
-        """Open the tails in ``store``."""
         self._engine = engine
         self._window = engine.window
         self.tails = Tails(store, "t", engine.kept, engine.program.spec.partition_by)
@@ -166,7 +146,6 @@ class OverCloser:
         return Joined(held.shards, table, order, _starts(numbers), before, bool((order[ties] >= before).any()))
 
     def completed(self, joined: Joined, closed: int) -> pa.Table | None:
-        """Return the rows that are complete now, with the columns of the calls, and keep what later ones need."""
         if not len(joined.order):
             return None
         table = joined.table.take(pa.array(joined.order)).combine_chunks()
@@ -205,7 +184,6 @@ def _behind(held: int, words: Sequence[Integers]) -> list[Integers]:
 
 
 def _starts(partitions: Integers) -> Mask:
-    """Return where partitions start when rows are sorted by them, given the partition of each row."""
     counts = np.bincount(partitions)
     starts = np.zeros(len(partitions), np.bool_)
     starts[np.cumsum(counts)[counts > 0] - counts[counts > 0]] = True
@@ -213,7 +191,6 @@ def _starts(partitions: Integers) -> Mask:
 
 
 def _pending(rows: SortedRows, emitted: Mask, done: Mask) -> Integers:
-    """Return the first row of each segment that is not emitted: all before it are, or were."""
     blocked = np.where(emitted | done, rows.layout.size, rows.layout.numbers)
     first: Integers = np.minimum.reduceat(blocked, rows.layout.segment_firsts)
     return np.minimum(first, rows.layout.segment_ends)
@@ -240,7 +217,6 @@ class _Batch(OverBatch):
         self._buffer.add(in_arrival_order(self.program, rows).select(self._engine.waiting.names))
 
     def _with_codes(self, table: pa.Table) -> pa.Table:
-        """Return a table with codes for texts that repeat."""
         for name in self._engine.coded:
             if not are_coded(table.schema.field(name).type) and texts_repeat(texts := flat(table[name])):
                 table = table.set_column(table.schema.get_field_index(name), name, texts.dictionary_encode())
@@ -271,7 +247,6 @@ class _Batch(OverBatch):
         return self._closer.joined(held, rows, ())
 
     def _point(self, closed: int) -> int:
-        """Return a time as a point of the ORDER BY column."""
         kind = self.program.columns.field(self.program.spec.order_names[0]).type
         return closed // MICROS_PER_DAY if pa.types.is_date32(kind) and MIN < closed < MAX else closed
 

@@ -39,19 +39,12 @@ _SLACK_DAYS = 4
 
 @dataclass(frozen=True)
 class Eviction:
-    """How far the calls of a program reach.
+    """How far the calls of a program reach."""
 
-    Args:
-        framed: the frames of calls that do not run.
-        running: those of calls that run; ``None`` for numbering.
-        descending: whether rows to come are before final ones.
-        null_is_final: whether rows without event time are final, once there is a watermark.
-    """
-
-    framed: tuple[Frame, ...]
-    running: tuple[Frame | None, ...]
-    descending: bool
-    null_is_final: bool
+    framed: tuple[Frame, ...]  # the frames of calls that do not run
+    running: tuple[Frame | None, ...]  # those of calls that run; ``None`` for numbering
+    descending: bool  # whether rows to come are before final ones
+    null_is_final: bool  # whether rows without event time are final, once there is a watermark
 
     @classmethod
     def of(cls, program: OverProgram, calls: Sequence[CallKernel]) -> Self | None:
@@ -221,7 +214,6 @@ class _Partings:
         return np.where(axis.valid, axis.shift(offset, True), MIN)
 
     def _reaches_edge(self, offset: Offset) -> Mask:
-        """Whether a row to come that looks back by an offset may see the row."""
         slack = 0 if getattr(offset, "is_fixed", True) else self._slack
         reaches: Mask = self._moved(offset) >= max(self._least, MIN + slack) - slack
         return reaches
@@ -242,5 +234,4 @@ class _Partings:
 
 
 def _looking(side: Side, bound: Bound) -> Offset | None:
-    """Return the offset of a bound that looks to a side, ``None`` if it does not."""
     return bound.offset if bound.side is side else None

@@ -58,13 +58,10 @@ def changelog(program: OverProgram, spans: Spans, live: InSpans, current: Column
 
 
 class _Rows:
-    """Rows of the spans' table with outputs, to be picked from."""
-
     def __init__(self, source: Integers, outputs: Columns, program: OverProgram, spans: Spans, stored: bool = False) -> None:
         self._source, self._outputs, self._program, self._spans, self._stored = source, outputs, program, spans, stored
 
     def table(self, rows: Integers, word: str) -> pa.Table:
-        """Return some of the rows as entries of the changelog."""
         program, source = self._program, self._source[rows]
         schema = program.result_schema
         read = [name for name in program.columns.names if name in schema.names]
@@ -83,7 +80,6 @@ def _picked(table: pa.Table, rows: Integers) -> pa.Table:
 
 
 def _differ(program: OverProgram, spans: Spans, source: Integers, before: Integers, current: Columns, was: Columns) -> Mask:
-    """Return which rows that existed before differ from what was emitted for them."""
     found = np.zeros(len(source), np.bool_)
     for name in program.outputs.names:
         found |= written_differently_among(was[name], current[name], before >= 0)

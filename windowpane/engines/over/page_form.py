@@ -43,45 +43,26 @@ FEW_ROWS = Size("rows of a page that is not worth being compact", 1000, (1, 4))
 
 @dataclass(frozen=True)
 class PageRows:
-    """The rows of a page that was read.
+    """The rows of a page that was read."""
 
-    Args:
-        columns: those that each row has.
-        counts: how many rows each run has; empty where no columns repeat.
-        repeated: the columns that repeat, a value a run.
-        num_rows: how many rows there are.
-    """
-
-    columns: list[pa.Array]
-    counts: Integers
-    repeated: list[pa.Array]
-    num_rows: int
+    columns: list[pa.Array]  # those that each row has
+    counts: Integers  # how many rows each run has; empty where no columns repeat
+    repeated: list[pa.Array]  # the columns that repeat, a value a run
+    num_rows: int  # how many rows there are
 
 
 @dataclass(frozen=True)
 class PageForm:
-    """The form of the pages of one program.
+    """The form of the pages of one program."""
 
-    Args:
-        schema: of the rows.
-        runs: of how many first columns of it each run of rows has one value.
-    """
-
-    schema: pa.Schema
-    runs: int = 0
+    schema: pa.Schema  # of the rows
+    runs: int = 0  # of how many first columns of it each run of rows has one value
 
     @property
     def repeated(self) -> pa.Schema:
-        """The columns that repeat."""
         return pa.schema(list(self.schema)[: self.runs])
 
     def from_blob(self, blob: bytes) -> PageRows:
-        """Return the rows of a page.
-
-        Raises:
-            UnreadableStateError: the blob is damaged.
-            UnknownStateFormatError: it is of another kind or version.
-        """
         if not blob.startswith(_HEAD):
             unframe(_KIND, blob)
         try:
@@ -98,7 +79,6 @@ class PageForm:
         return PageRows(every, page.counts, page.repeated, page.num_rows)
 
     def table(self, pages: Sequence[PageRows]) -> pa.Table:
-        """Return the rows of pages together, without chunks."""
         if not pages:
             return self.schema.empty_table()
         columns = [pa.concat_arrays(parts) for parts in zip(*(page.columns for page in pages), strict=True)]
@@ -134,13 +114,7 @@ def _spread(columns: Sequence[pa.Array], counts: Integers) -> list[pa.Array]:
 
 
 def run_firsts(starts: Mask, repeated: pa.Schema, column: Callable[[str], pa.Array]) -> Integers:
-    """Return the first row of each run: where a partition starts, and where its value is written otherwise, as -0.0 is and 0.0.
-
-    Args:
-        starts: which rows start a partition.
-        repeated: the columns that repeat.
-        column: returns the values of one of them, a value a row.
-    """
+    """Return the first row of each run: where a partition starts, and where a value is written otherwise, as -0.0 is and 0.0."""
     for field in repeated:
         if pa.types.is_floating(field.type):
             values = column(field.name)
@@ -167,13 +141,11 @@ class PageWriter:
 
     @cached_property
     def _whole(self) -> pa.RecordBatch:
-        """The rows with all columns."""
         counts = np.diff(self._firsts, append=len(self._columns[0]))
         repeated = _spread(self._repeated, counts) if self._repeated else []
         return pa.RecordBatch.from_arrays([*repeated, *self._columns], schema=self._form.schema)
 
     def blob(self, low: int, high: int) -> bytes:
-        """Return the rows at [low, high) as a page."""
         if high - low < FEW_ROWS.value:
             return b"".join([_HEAD, bytes([_FLAT]), packed(self._whole.slice(low, high - low))])
         parts = [_HEAD, bytes([_COMPACT])]
@@ -209,7 +181,6 @@ class _Narrowed:
         )
 
     def packed(self, low: int, high: int) -> list[bytes]:
-        """Return some of the rows as bytes."""
         names = [""] * len(self.columns)
         body = pa.RecordBatch.from_arrays([column.slice(low, high - low) for column in self.columns], names).serialize()
         compressed = _CODEC.compress(body, asbytes=True)
@@ -217,7 +188,6 @@ class _Narrowed:
 
 
 def _unpacked(body: memoryview, fields: Sequence[pa.Field], start: int = 0) -> tuple[list[pa.Array], int]:
-    """Return the columns that ``packed`` wrote, and where their bytes end."""
     at = start + len(fields)
     widths = list(body[start:at])
     least = np.frombuffer(body, np.int64, sum(map(bool, widths)), at).tolist()

@@ -25,20 +25,13 @@ KeyAt = Callable[[int], bytes]
 
 @dataclass(frozen=True)
 class PageSizes:
-    """How large pages are.
+    """How large pages are."""
 
-    Args:
-        few: most rows of a page whose rows change a few at a time.
-        loaded: most rows of one whose rows arrived in long stretches; pages up to this size stay as they are where changes are
-            few.
-        dense: most rows of one among pages with changes all over.
-        gap: changes are all over where so many rows, on average, lie between one stretch of them and the next.
-    """
-
-    few: Size[int]
+    few: Size[int]  # most rows of a page whose rows change a few at a time
+    # most rows of one whose rows arrived in long stretches; pages up to this size stay as they are where changes are few
     loaded: Size[int]
-    dense: Size[int]
-    gap: Size[int]
+    dense: Size[int]  # most rows of one among pages with changes all over
+    gap: Size[int]  # changes are all over where so many rows, on average, lie between one stretch of them and the next
 
 
 FAR = PageSizes(
@@ -72,38 +65,26 @@ class Altered:
 
     @classmethod
     def of(cls, page: Integers, altered: Mask, starts_partition: Mask) -> Self:
-        """Return it for rows in order, from the page of each, whether it is altered, and whether it starts a partition."""
         starts = altered.copy()
         starts[1:] &= ~altered[:-1] | starts_partition[1:]
         return cls(page[altered], page[starts])
 
     @classmethod
     def none(cls) -> Self:
-        """Return that nothing was altered."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64))
 
     def __or__(self, other: Altered) -> Altered:
-        """Return both together."""
         stretches = np.sort(np.concatenate([self.stretches, other.stretches]))
         return Altered(np.concatenate([self.rows, other.rows]), stretches)
 
     def among(self, page: Integers) -> Mask:
-        """Return which rows, given their pages, are in altered ones."""
         marks = np.zeros(max(int(page.max(initial=0)), int(self.rows.max(initial=0))) + 1, np.bool_)
         marks[self.rows] = True
         return marks[page]
 
 
 def write_pages(pages: RowPages, altered: Altered, writer: PageWriter, key_at: KeyAt, page_of: Integers) -> None:
-    """Put rows in place of all rows of the pages that are altered.
-
-    Args:
-        pages: the tree.
-        altered: which pages.
-        writer: makes pages of the rows of those pages from now on.
-        key_at: returns the sort key of one of the rows.
-        page_of: the page of each row.
-    """
+    """Put rows in place of all rows of the pages that are altered."""
     counts = np.bincount(altered.rows)
     dirty = np.flatnonzero(counts)
     counts = counts[dirty]
@@ -124,7 +105,6 @@ def write_pages(pages: RowPages, altered: Altered, writer: PageWriter, key_at: K
 
 
 def _most_rows(limits: PageSizes, rows: int, altered: int, stretches: int) -> int:
-    """Return how many rows pages that are cut now should have, at most."""
     if altered >= _LONG.value * stretches:
         return limits.loaded.value
     return limits.dense.value if stretches * limits.gap.value >= rows else limits.few.value

@@ -35,8 +35,6 @@ __all__ = [
 
 
 class Emit(Enum):
-    """When results are emitted."""
-
     UPDATE = "update"
     """With every batch, as a changelog."""
     CLOSE = "close"
@@ -53,51 +51,34 @@ class Inconsistent(Enum):
 
 @dataclass(frozen=True)
 class OverProgram:
-    """One OVER window, resolved against the types of its input.
+    """One OVER window, resolved against the types of its input."""
 
-    Args:
-        spec: the window itself.
-        columns: names and types of the input columns.
-        outputs: names and types of the columns of the calls, in call order.
-        mode: when results are emitted.
-        time_column: the column with the event time, ``None`` if there is none. In mode close it is the ORDER BY column.
-        allowed_lateness: in mode close, how long in microseconds a row is waited for after the watermark has passed it.
-        append_only: whether the input has inserts only.
-        retain: in mode update, how long in microseconds of event time rows are kept behind the watermark. ``None``: as long as
-            a row that is not late can reach them, if the input is append-only and has an event time; else for ever.
-        on_inconsistent: what happens to changes that cannot be.
-        has_late_output: whether late rows are emitted as output ``LATE``.
-        upstream: where rows come from.
-        read: the input columns and outputs that are emitted, ``None`` for all: no other is read behind the operator.
-        engine: name of the engine that runs it.
-        engine_reason: why it is this one.
-        description: the parts a restart compares, by name.
-    """
-
-    spec: OverSpec
-    columns: pa.Schema
-    outputs: pa.Schema
-    mode: Emit = Emit.UPDATE
+    spec: OverSpec  # the window itself
+    columns: pa.Schema  # names and types of the input columns
+    outputs: pa.Schema  # names and types of the columns of the calls, in call order
+    mode: Emit = Emit.UPDATE  # when results are emitted
+    # the column with the event time, ``None`` if there is none. In mode close it is the ORDER BY column.
     time_column: str | None = None
-    allowed_lateness: int = 0
-    append_only: bool = False
+    allowed_lateness: int = 0  # in mode close, how long in microseconds a row is waited for after the watermark has passed it
+    append_only: bool = False  # whether the input has inserts only
+    # in mode update, how long in microseconds of event time rows are kept behind the watermark. ``None``: as long as a row that
+    # is not late can reach them, if the input is append-only and has an event time; else for ever.
     retain: int | None = None
-    on_inconsistent: Inconsistent = Inconsistent.ERROR
-    has_late_output: bool = False
-    upstream: Upstream = Upstream.SOURCE
+    on_inconsistent: Inconsistent = Inconsistent.ERROR  # what happens to changes that cannot be
+    has_late_output: bool = False  # whether late rows are emitted as output ``LATE``
+    upstream: Upstream = Upstream.SOURCE  # where rows come from
+    # the input columns and outputs that are emitted, ``None`` for all: no other is read behind the operator
     read: frozenset[str] | None = None
     engine: str = "over reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()
+    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
 
     @property
     def growing(self) -> Mapping[str, Mapping[str, str]]:
-        """The columns that may become more from one run to the next."""
         return {"columns": columns_by_text(self.columns)}
 
     @property
     def main_schema(self) -> pa.Schema:
-        """The main output as an engine emits it."""
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.mode is Emit.UPDATE else []
         system = [pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())]
         rows = [field for field in (*self.columns, *self.outputs) if self.read is None or field.name in self.read]
@@ -105,12 +86,10 @@ class OverProgram:
 
     @property
     def result_schema(self) -> pa.Schema:
-        """The main output before the watermark is added under which it was emitted."""
         return pa.schema([field for field in self.main_schema if field.name != FIRING_WATERMARK])
 
     @property
     def late_schema(self) -> pa.Schema:
-        """The late output: rows as they arrived."""
         return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())])
 
     def horizon(self, watermark: int) -> int | None:

@@ -39,22 +39,17 @@ Entry = tuple[str, Row]
 
 
 class OverReferenceEngine:
-    """Runs any OVER program, one row at a time."""
-
     name = "over reference"
 
     def __init__(self, program: OverProgram) -> None:
-        """Run ``program``."""
         self._program = program
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         batch = _CloseBatch if self._program.mode is Emit.CLOSE else _UpdateBatch
         return batch(self._program, store).run(rows, clock)
 
 
 def _entries(program: OverProgram, rows: Sequence[pa.Table]) -> list[Entry]:
-    """The rows of a batch in order of arrival."""
     tables = [table for table in rows if table.num_rows]
     if not tables:
         return []
@@ -80,11 +75,9 @@ class _Batch(OverBatch):
         """Take rows that are not late."""
 
     def waiting(self) -> int:
-        """Return how many rows have not been emitted yet."""
         return 0
 
     def emit_entries(self, entries: Iterable[Entry]) -> None:
-        """Emit changes of rows."""
         rows = [row | {CHANGE_TYPE: word} for word, row in entries]
         if rows:
             self.emit(_table(rows, self.program.result_schema))

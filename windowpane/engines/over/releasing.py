@@ -33,28 +33,19 @@ def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
 
 
 def sorting_words(program: OverProgram, rows: pa.Table) -> list[Integers]:
-    """Return columns of words that sort rows by ORDER BY and key, the most significant first."""
     spec = program.spec
     ordered = sorting_codes(flat(rows[spec.order_names[0]]), spec.order_by[0])
     return [*ordered, *(codes for name in spec.key for codes in key_sorting_codes(flat(rows[name])))]
 
 
 def in_window_order(program: OverProgram, rows: pa.Table, words: list[Integers], report: Report) -> pa.Table:
-    """Return released rows, which are in order of arrival, with their changes applied, sorted by ORDER BY and key.
-
-    Args:
-        program: names the columns.
-        rows: the rows.
-        words: their ``sorting_words``.
-        report: takes impossible changes.
-    """
+    """Return released rows, which are in order of arrival, with their changes applied, sorted by ORDER BY and key."""
     identity = [*words, partition_numbers([flat(rows[name]) for name in program.spec.partition_by], rows.num_rows)]
     order = _settled(program, rows, lexical_order(identity), identity, report)
     return rows.take(pa.array(order))
 
 
 def _settled(program: OverProgram, rows: pa.Table, order: Integers, identity: list[Integers], report: Report) -> Integers:
-    """Return the rows that exist when all changes are applied, still in order."""
     group = np.append(0, np.cumsum(~equal_neighbours(identity, order)))[: len(order)]
     words = rows[CHANGE_TYPE].take(pa.array(order)).to_pylist() if CHANGE_TYPE in rows.column_names else [INSERT] * len(order)
     appears = np.array([word in APPEARING for word in words], np.bool_)

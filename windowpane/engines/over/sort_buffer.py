@@ -32,10 +32,7 @@ _MOST_SEGMENTS = Size("segments of the sort buffer", 64, (1, 3))
 
 
 class SortBuffer:
-    """Rows by event time, those of column ``TIME``."""
-
     def __init__(self, store: BlobStore, name: str, order_by: str, coded: Collection[str], columns: pa.Schema) -> None:
-        """Open the buffer of rows with some columns, ordered by ``order_by``; texts of the columns ``coded`` may be codes."""
         names = [name for name in columns.names if name != TIME]
         self._columns = pa.schema([columns.field(name) for name in names])
         self._store = store
@@ -48,16 +45,13 @@ class SortBuffer:
 
     @property
     def byte_size(self) -> int:
-        """The size of the rows in bytes."""
         return self._log.byte_size
 
     @property
     def rows(self) -> int:
-        """How many rows wait."""
         return self._log.row_count
 
     def add(self, rows: pa.Table) -> None:
-        """Put rows into the buffer."""
         if not rows.num_rows:
             return
         times = rows[TIME].to_numpy()
@@ -88,7 +82,6 @@ class SortBuffer:
         return released
 
     def flush(self) -> None:
-        """Write the index."""
         self._log.flush()
 
     def _append(self, rows: pa.Table, times: Integers) -> None:
@@ -102,7 +95,6 @@ class SortBuffer:
             self._log.append(int(numbers[first]), rows.slice(first, end - first))
 
     def _lean(self, rows: pa.Table) -> pa.Table:
-        """Return rows as they are kept."""
         times = self._times(rows)
         return rows.drop_columns([TIME]) if times is not None and times.equals(rows[TIME]) else rows
 
@@ -110,7 +102,6 @@ class SortBuffer:
         return pa.concat_tables(coded_alike([self._whole(table) for table in self._log.read(segment)], self._coded))
 
     def _whole(self, kept: pa.Table) -> pa.Table:
-        """Return rows as they arrived, ``TIME`` last."""
         times = kept[TIME] if TIME in kept.column_names else self._times(kept)
         return padded(kept, self._columns).append_column(TIME, times)
 

@@ -36,39 +36,26 @@ Segments: TypeAlias = Integers
 
 @dataclass(frozen=True)
 class MorePages:
-    """On which sides of which segments more pages must be read; noted as it is found out.
+    """On which sides of which segments more pages must be read; noted as it is found out."""
 
-    Args:
-        left: for each segment, whether rows before its first are needed.
-        right: whether rows behind its last are.
-    """
-
-    left: Mask
-    right: Mask
+    left: Mask  # for each segment, whether rows before its first are needed
+    right: Mask  # whether rows behind its last are
 
 
 @dataclass(frozen=True)
 class Delta:
-    """The changes of a batch, each side sorted by sort key.
+    """The changes of a batch, each side sorted by sort key."""
 
-    Args:
-        deleted_keys: the sort keys of the rows that are deleted.
-        inserted_keys: those of the rows that are inserted.
-        inserted: the rows that are inserted.
-    """
-
-    deleted_keys: Bytes
-    inserted_keys: Bytes
-    inserted: pa.Table
+    deleted_keys: Bytes  # the sort keys of the rows that are deleted
+    inserted_keys: Bytes  # those of the rows that are inserted
+    inserted: pa.Table  # the rows that are inserted
 
     @classmethod
     def none(cls, schema: pa.Schema) -> Self:
-        """Return the changes of a batch without any, to rows of ``schema``."""
         return cls(np.empty(0, np.bytes_), np.empty(0, np.bytes_), schema.empty_table())
 
     @cached_property
     def keys(self) -> Bytes:
-        """All changed sort keys, ascending."""
         return np.sort(np.concatenate([self.deleted_keys, self.inserted_keys])) if len(self.deleted_keys) else self.inserted_keys
 
 
@@ -93,13 +80,11 @@ class PageCache:
         self._located: tuple[Bytes, Integers] | None = None
 
     def pages_of(self, keys: Bytes) -> Integers:
-        """Return the ordinal of the page of each key; the last answer is remembered."""
         if self._located is None or self._located[0] is not keys:
             self._located = (keys, self.pages.locate(keys))
         return self._located[1]
 
     def rows(self, ordinals: Integers) -> tuple[pa.Table, Bytes]:
-        """Return the rows of some pages together, and their sort keys."""
         what = ordinals.tobytes()
         if self._joined is None or self._joined[0] != what:
             missing = [ordinal for ordinal in ordinals.tolist() if ordinal not in self._read]
@@ -111,7 +96,6 @@ class PageCache:
         return self._joined[1], self._joined[2]
 
     def sizes(self, ordinals: Integers) -> Integers:
-        """Return how many rows each of some pages has, which were read."""
         return np.array([self._read[ordinal][0].num_rows for ordinal in ordinals.tolist()], np.int64)
 
     def drop(self, ordinals: Integers, dropped: Mask, starts: Mask) -> None:
@@ -169,7 +153,6 @@ class Spans:
     is_double: Mask
 
     def __init__(self, cache: PageCache, ordinals: Integers, delta: Delta) -> None:
-        """Merge ``delta`` into the pages at ``ordinals``, which ascend."""
         self.ordinals = ordinals
         self.count = len(cache.pages)
         self._pages = cache.pages
@@ -191,19 +174,16 @@ class Spans:
         self._segment(np.repeat(ordinals, cache.sizes(ordinals)), cache.pages_of(delta.inserted_keys))
 
     def taken(self, names: Sequence[str], rows: InSpans | None = None) -> pa.Table:
-        """Return some columns of rows, of all if none are given, without chunks."""
         table = self.table.select(names)
         if rows is None and not self.inserted.any():
             return table
         return table.take(pa.array(self.source if rows is None else self.source[rows])).combine_chunks()
 
     def key_at(self, row: int) -> bytes:
-        """Return the sort key of a row."""
         source = int(self.source[row])
         return bytes(self._held_keys[source] if source < self.held else self._inserted_keys[source - self.held])
 
     def keys_at(self, rows: InSpans) -> Bytes:
-        """Return the sort keys of rows."""
         source = self.source[rows]
         fresh = source >= self.held
         keys: Bytes = np.empty(len(source), max(self._held_keys.dtype, self._inserted_keys.dtype))
@@ -227,7 +207,6 @@ class Spans:
             self.before[self.inserted] = doubles[merged[self.inserted] - self.held]
 
     def _segment(self, page_of_held: Integers, inserted_pages: Integers) -> None:
-        """Find where segments start and end, and where they are cut."""
         self.page = np.append(page_of_held, inserted_pages)[self.source]
         gaps = np.diff(self.ordinals) > 1
         self._run_firsts = self.ordinals[np.append(True, gaps)[: len(self.ordinals)]]
@@ -247,7 +226,6 @@ class Spans:
         self.firsts, self.lasts = firsts, lasts
 
     def _run(self, row: int) -> int:
-        """Return the number of a row's run."""
         return int(np.searchsorted(self._run_firsts, self.page[row], side="right")) - 1
 
     def _continue(self, lasts: InSpans) -> Mask:

@@ -19,6 +19,5 @@ _SPREAD = 0x9E3779B97F4A7C15
 
 
 def swept(pages: int, horizon: int) -> Integers:
-    """Return the ordinals of the pages to sweep, neighbours, of so many ``pages`` as there are."""
     first = (horizon * _SPREAD % (1 << 64)) * pages >> 64
     return np.arange(first, min(first + PAGES.value, pages))

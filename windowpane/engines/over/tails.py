@@ -27,44 +27,35 @@ PAGE_ROWS = Size("rows of a page of tails", 1 << 15, (2, 8))
 
 
 class Tails:
-    """Rows by partition."""
-
     def __init__(self, store: BlobStore, name: str, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-        """Open the tails, tables of ``schema`` with the column ``EMITTED``."""
         self._schema = schema
         self._partition_by = partition_by
         self._pages = HashPages(store, name, self._hashes, _summary, PAGE_ROWS.value, PAGE_ROWS.value)
 
     @property
     def waiting(self) -> list[int]:
-        """The pages with rows that wait to be emitted."""
         return self._pages.due(MIN)
 
     @property
     def waiting_rows(self) -> int:
-        """How many rows wait to be emitted."""
         return self._pages.live
 
     @property
     def byte_size(self) -> int:
-        """The size of all pages in bytes."""
         return self._pages.byte_size
 
     def touched(self, rows: pa.Table) -> list[int]:
-        """Return the pages that some rows are of."""
         if len(self._pages) < 2:
             return [0] if rows.num_rows else []
         pages: list[int] = np.unique(self._pages.locate(self._hashes(rows))).tolist()
         return pages
 
     def read(self, pages: Sequence[int]) -> pa.Table:
-        """Return the rows of some pages."""
         self._pages.prefetch(pages)
         tables = [table for page in pages if (table := self._pages.read(page)) is not None]
         return pa.concat_tables(tables) if tables else self._schema.empty_table()
 
     def write(self, pages: Sequence[int], rows: pa.Table) -> None:
-        """Put ``rows`` in place of all rows of ``pages``."""
         if len(self._pages) < 2:
             self._pages.write(0, rows)
         else:
@@ -72,7 +63,6 @@ class Tails:
         self._pages.commit()
 
     def widen(self) -> None:
-        """Write all rows anew, with NULL in columns that they do not have."""
         self._pages.rewrite(lambda page: padded(page, self._schema))
 
     def _hashes(self, rows: pa.Table) -> Unsigned:

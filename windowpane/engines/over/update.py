@@ -50,12 +50,9 @@ from windowpane.windowing.over.frames import Units, merge_rows_frames
 
 
 class OverUpdateEngine:
-    """Runs what ``refusal`` does not refuse."""
-
     name = "over update"
 
     def __init__(self, program: OverProgram) -> None:
-        """Run ``program``."""
         self.program = program
         self.window = OverWindow(program.spec, program.columns)
         self.sort_keys = SortKeys(program.spec, program.columns)
@@ -76,12 +73,10 @@ class OverUpdateEngine:
         return PageForm(pa.schema([*runs, *(field for field in self.stored if field not in runs)]), len(runs))
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _Batch(self, store).run(rows, clock)
 
 
 def refusal(program: OverProgram) -> str | None:
-    """Return why the engine cannot run a program, ``None`` if it can."""
     return over_window.refusal(program.spec, program.columns)
 
 
@@ -93,19 +88,12 @@ def _rows_reach(calls: Sequence[CallKernel]) -> int:
 
 @dataclass
 class _Computed:
-    """The rows that stay after the changes, computed.
+    """The rows that stay after the changes, computed."""
 
-    Args:
-        live: which of the spans' rows they are.
-        by_frames: where the values of calls that do not run are new; of other rows they may be anything.
-        by_running: where those of running calls are.
-        values: the values.
-    """
-
-    live: InSpans
-    by_frames: Mask
-    by_running: Mask
-    values: Values
+    live: InSpans  # which of the spans' rows they are
+    by_frames: Mask  # where the values of calls that do not run are new; of other rows they may be anything
+    by_running: Mask  # where those of running calls are
+    values: Values  # the values
 
 
 class _Batch(OverBatch):
@@ -181,7 +169,6 @@ class _Batch(OverBatch):
         return horizon
 
     def _sweep(self) -> None:
-        """Drop from some pages the rows that no row to come can reach, whether the batch touched them or not."""
         if self._horizon is None or not len(self._pages):
             return
         cache = self._cache()
@@ -217,7 +204,6 @@ class _Batch(OverBatch):
         return ordinals
 
     def _check(self, spans: Spans, deleted: pa.Table, inserted: pa.Table) -> None:
-        """Report deletes of absent rows and second inserts."""
         for word, rows, wrong, reason in (
             (DELETE, deleted, ~spans.is_known, "there is no such row in its partition"),
             (INSERT, inserted, spans.is_double, "its partition already has such a row"),
@@ -253,7 +239,6 @@ class _Batch(OverBatch):
         return _Computed(live, by_frames, by_running, values)
 
     def _sorted(self, spans: Spans, positions: InSpans | None, starts: Mask) -> SortedRows:
-        """Return rows of the spans, ready to be computed, given where segments begin; all if no positions are given."""
         names = dict.fromkeys([*self._engine.window.read, *self._engine.window.carries.names])
         seeded = self._seeded(spans)
         if positions is not None:
@@ -327,7 +312,6 @@ class _Batch(OverBatch):
         return reach
 
     def _carry_changes(self, spans: Spans, source: InTable, values: Values, at: Live) -> Mask:
-        """Return where the carry columns of rows differ from the stored ones."""
         found = np.zeros(len(at), np.bool_)
         for name, new in zip(self._engine.window.carries.names, values.carries, strict=True):
             old = flat(spans.table[name].take(pa.array(source)))
@@ -337,7 +321,6 @@ class _Batch(OverBatch):
     # --- emitting ---------------------------------------------------------------------------------------------------------
 
     def _settle(self, cache: PageCache, spans: Spans, computed: _Computed) -> pa.Table:
-        """Write what changed and return the changelog."""
         source = spans.source[computed.live]
         names = [*self.program.outputs.names, *self._engine.window.carries.names]
         stored = {name: flat(spans.table[name].take(pa.array(source))) for name in names}
@@ -381,7 +364,6 @@ class _Batch(OverBatch):
         write_pages(self._pages, altered, writer, lambda row: spans.key_at(places[row]), page[rows])
 
     def _columns(self, spans: Spans, places: InSpans, names: Sequence[str]) -> dict[str, pa.Array]:
-        """Return stored columns of some rows, but for those of calls."""
         keys, inputs = self._engine.sort_keys, [name for name in names if name != SORT_KEY]
         made = {SORT_KEY: keys.kept(spans.keys_at(places))} if SORT_KEY in names else {}
         return made | {name: flat(column) for name, column in zip(inputs, spans.taken(inputs, places).columns, strict=True)}
@@ -397,7 +379,6 @@ class _Sides:
     more: MorePages
 
     def need(self, affected: Mask, calls: Sequence[CallKernel]) -> None:
-        """Note the rows that frames of affected rows need, and the edges they reach."""
         if not calls or not len(self.segment):
             return
         layout = self.rows.layout

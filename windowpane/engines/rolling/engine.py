@@ -69,26 +69,20 @@ _OWNER = hidden("owner")
 
 
 class RollingEngine:
-    """Runs what ``refusal`` does not refuse."""
-
     name = "rolling"
 
     def __init__(self, program: RollingProgram) -> None:
-        """Run ``program``."""
         self.program = program
         self.features = PieceFeatures(program.spec, program.columns)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _Batch(self, store).run(rows, clock)
 
     def begin(self, store: BlobStore, rows: Sequence[pa.Table], cut: int) -> None:
-        """Put the rows of a history, all below ``cut``, into the empty state of a bucket."""
         _Batch(self, store).begin(rows, cut)
 
 
 def refusal(program: RollingProgram) -> str | None:
-    """Return why the rolling engine cannot run a program, ``None`` if it can."""
     for key in program.keys:
         if is_nested(key.type):
             return f"key {key.name!r} is of type {key.type}"
@@ -119,7 +113,6 @@ class _Batch(BucketBatch[RollingProgram]):
             self._grow(present(growth_of(program, dict(self.header.description)), "the header was accepted"))
 
     def _grow(self, growth: Growth) -> None:
-        """Write all pages as the program of now holds them, page by page."""
 
         def grown(page: pa.Table) -> pa.Table:
             keys, pieces = growth.of(*of_held_table(page.combine_chunks()))
@@ -141,7 +134,6 @@ class _Batch(BucketBatch[RollingProgram]):
         self.write_header(self._pages.rows)
 
     def _history(self, arrived: _Arrived, numbers: Integers) -> pa.Table:
-        """Return keys of a history, none of which has been emitted."""
         keys, pieces = _chosen(arrived, numbers)
         if pieces.waiting is not None:
             pieces.waiting[:] = 0
@@ -174,7 +166,6 @@ class _Batch(BucketBatch[RollingProgram]):
         return Left(keys, self._pages.byte_size, gauges={"keys": keys, "tiles": tiles, "raw_rows": self.raw_rows})
 
     def _in_order(self) -> list[pa.Table]:
-        """Return what all steps emitted; ticks are in order."""
         if self._spec.emit is not RollingEmit.TICK or len(self._out) < 2:
             return self._out
         every = pa.concat_tables(self._out)
@@ -187,12 +178,7 @@ class _Batch(BucketBatch[RollingProgram]):
         return late
 
     def _check_times(self, rows: pa.Table) -> None:
-        """Refuse rows without an event time, and those whose windows end beyond all time.
-
-        Raises:
-            MissingEventTimeError: there is one without a time.
-            TimestampOverflowError: there is one near the end of time.
-        """
+        """Refuse rows without an event time, and those whose windows end beyond all time."""
         refuse_missing_times(rows, self.program.key_columns, "rolling features go")
         times, reach = rows[TIME].to_numpy(), self._spec.reach + self._spec.step
         for time in (int(times.min()), int(times.max())):
@@ -219,7 +205,6 @@ class _Batch(BucketBatch[RollingProgram]):
     # Keys and their pieces.
 
     def _step(self, page: pa.Table | None, arrived: _Arrived | None, numbers: Integers) -> pa.Table | None:
-        """Run the batch for the keys of some pages and some keys that arrived, and return their state after it."""
         held = None if page is None else of_held_table(page)
         if held is not None:
             self.raw_rows -= single_pieces(self._spec, *held)
@@ -257,7 +242,6 @@ class _Batch(BucketBatch[RollingProgram]):
         return Pieces(pieces.owners, times, pieces.partials, pieces.waiting).together(self._features.fold)
 
     def _advanced(self, keys: Keys, pieces: Pieces) -> tuple[Keys, Pieces]:
-        """Emit the features that the watermark makes due, and forget rows."""
         watermark = self.watermark
         due = keys.look <= watermark
         if watermark == MIN or not due.any():
@@ -282,7 +266,6 @@ class _Batch(BucketBatch[RollingProgram]):
         return keys, pieces
 
     def _joined(self, held: tuple[Keys, Pieces] | None, arrived: _Arrived, numbers: Integers) -> tuple[Keys, Pieces]:
-        """Add keys that arrived, with their pieces, and emit what these change."""
         keys, pieces = _chosen(arrived, numbers)
         new = Pieces(pieces.owners, pieces.times, pieces.partials, pieces.waiting)
         asked = np.arange(len(keys))
@@ -341,7 +324,6 @@ class _Batch(BucketBatch[RollingProgram]):
         return differ
 
     def _emit_due(self, keys: Keys, pieces: Pieces, watermark: int) -> None:
-        """Emit each row that waits and that the watermark has passed."""
         if pieces.waiting is None:
             raise MistakeError("each row is emitted")
         due = np.flatnonzero((pieces.waiting > 0) & (pieces.times <= watermark))
@@ -381,7 +363,6 @@ class _Batch(BucketBatch[RollingProgram]):
 
 
 def _chosen(arrived: _Arrived, numbers: Integers) -> tuple[Keys, Pieces]:
-    """Return some of the keys that arrived, with their pieces."""
     keys, pieces = arrived.keys, arrived.pieces
     if len(numbers) == len(keys):
         return keys, pieces
@@ -393,7 +374,6 @@ def _chosen(arrived: _Arrived, numbers: Integers) -> tuple[Keys, Pieces]:
 
 
 def _put(column: pa.Array, places: Integers, values: pa.Array) -> pa.Array:
-    """Return a column with values at some places."""
     numbers = np.arange(len(column))
     numbers[places] = len(column) + np.arange(len(places))
     return pa.concat_arrays([column, values]).take(pa.array(numbers))

@@ -28,17 +28,11 @@ from windowpane.windowing.times import MIN
 
 @dataclass(frozen=True)
 class Growth:
-    """How a larger plan reads the state of a smaller one.
+    """How a larger plan reads the state of a smaller one."""
 
-    Args:
-        places: for each feature of the larger plan its number in the smaller one, ``None`` if it is new.
-        renamed: the partial columns of the smaller plan, each with its name in the larger one.
-        types: the types of the features of the larger plan.
-    """
-
-    places: tuple[int | None, ...]
-    renamed: tuple[tuple[str, str], ...]
-    types: tuple[pa.DataType, ...]
+    places: tuple[int | None, ...]  # for each feature of the larger plan its number in the smaller one, ``None`` if it is new
+    renamed: tuple[tuple[str, str], ...]  # the partial columns of the smaller plan, each with its name in the larger one
+    types: tuple[pa.DataType, ...]  # the types of the features of the larger plan
 
     def of(self, keys: Keys, pieces: Pieces) -> tuple[Keys, Pieces]:
         """Return keys and pieces as the larger plan holds them; each key is to be looked at again."""
@@ -108,5 +102,4 @@ def _is_of_tiles(window: RollingWindow, width: int) -> bool:
 
 
 def _is_within(window: RollingWindow, other: RollingWindow) -> bool:
-    """Whether a window never begins before another one."""
     return window.length + window.overhang <= other.length

@@ -34,22 +34,14 @@ _PIECES = hidden("pieces")
 
 @dataclass
 class Pieces:
-    """Pieces, sorted by key and time, no two of one key and time.
+    """Pieces, sorted by key and time, no two of one key and time."""
 
-    Args:
-        owners: the number of the key of each.
-        times: where each begins.
-        partials: the partial aggregates.
-        waiting: how many of its rows have not been emitted, ``None`` unless each does.
-    """
-
-    owners: Integers
-    times: Integers
-    partials: pa.Table
-    waiting: Integers | None = None
+    owners: Integers  # the number of the key of each
+    times: Integers  # where each begins
+    partials: pa.Table  # the partial aggregates
+    waiting: Integers | None = None  # how many of its rows have not been emitted, ``None`` unless each does
 
     def take(self, numbers: Integers | Mask) -> Pieces:
-        """Return some pieces, by number or mask, in their order."""
         numbers = np.flatnonzero(numbers) if numbers.dtype == np.bool_ else numbers
         waiting = None if self.waiting is None else self.waiting[numbers]
         return Pieces(self.owners[numbers], self.times[numbers], self.partials.take(pa.array(numbers)), waiting)
@@ -96,27 +88,16 @@ def _merged_order(owners: Integers, times: Integers, held: int) -> Integers:
 
 @dataclass
 class Keys:
-    """Keys and the state of each.
+    """Keys and the state of each."""
 
-    Args:
-        hashes: a hash of each.
-        columns: their values.
-        as_of: when the last row was of.
-        is_out: whether there is one.
-        seen: as of when features were last computed, ``MIN`` if that was never, or does not hold any more.
-        newest: the time of the newest row.
-        look: when to look at each again.
-        features: the features of the last row.
-    """
-
-    hashes: Unsigned
-    columns: list[pa.Array]
-    as_of: Integers
-    is_out: Mask
-    seen: Integers
-    newest: Integers
-    look: Integers
-    features: list[pa.Array]
+    hashes: Unsigned  # a hash of each
+    columns: list[pa.Array]  # their values
+    as_of: Integers  # when the last row was of
+    is_out: Mask  # whether there is one
+    seen: Integers  # as of when features were last computed, ``MIN`` if that was never, or does not hold any more
+    newest: Integers  # the time of the newest row
+    look: Integers  # when to look at each again
+    features: list[pa.Array]  # the features of the last row
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -133,13 +114,11 @@ class Keys:
         return joined, found
 
     def forget(self, which: Mask) -> None:
-        """Forget what was emitted of some keys."""
         self.is_out[which] = False
         for instants in (self.as_of, self.seen, self.newest):
             instants[which] = MIN
 
     def to_table(self) -> pa.Table:
-        """Return the keys as a table."""
         columns = [pa.array(self.hashes), *self.columns, pa.array(self.as_of), pa.array(self.is_out), pa.array(self.seen)]
         columns += [pa.array(self.newest), pa.array(self.look), *self.features]
         keys = [hidden(f"key_{number}") for number in range(len(self.columns))]
@@ -148,7 +127,6 @@ class Keys:
 
     @classmethod
     def of_table(cls, table: pa.Table) -> Keys:
-        """Return the keys of a table."""
         named = {name: flat(table[name]) for name in table.column_names if name != _PIECES}
         numbers = [
             np.array(named.pop(name).to_numpy(zero_copy_only=False)) for name in (HASH, _AS_OF, _IS_OUT, _SEEN, _NEWEST, LOOK)
@@ -173,7 +151,6 @@ def held_table(keys: Keys, pieces: Pieces) -> pa.Table:
 
 
 def of_held_table(table: pa.Table) -> tuple[Keys, Pieces]:
-    """Return the keys of a table and their pieces."""
     lists = flat(table[_PIECES])
     structs = lists.flatten()
     columns = dict(zip([field.name for field in structs.type], structs.flatten(), strict=True))
@@ -184,7 +161,6 @@ def of_held_table(table: pa.Table) -> tuple[Keys, Pieces]:
 
 
 def pieces_held(table: pa.Table) -> int:
-    """Return how many pieces the keys of a table have."""
     return sum(int(lists.offsets[-1].as_py() - lists.offsets[0].as_py()) for lists in table[_PIECES].chunks)
 
 
@@ -208,13 +184,11 @@ def first_of_each(codes: Integers) -> tuple[Integers, Integers]:
 
 
 def _dense(codes: Integers) -> Integers:
-    """Return numbers for codes, from 0 on in order of first appearance."""
     numbers: Integers = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)
     return numbers
 
 
 def new_keys(hashes: Unsigned, columns: Sequence[pa.Array], newest: Integers, features: Sequence[pa.DataType]) -> Keys:
-    """Return keys of which nothing has been emitted; ``features`` are the types of their features."""
     count = len(hashes)
     none = np.full(count, MIN)
     values = [pa.nulls(count, kind) for kind in features]

@@ -20,23 +20,15 @@ from windowpane.windowing.times import MIN
 
 
 class BeginsWithHistory(Protocol):
-    """An engine whose state can begin with rows."""
-
     def begin(self, store: BlobStore, rows: list[pa.Table], cut: int) -> None:
         """Put rows below ``cut`` into the empty state of a bucket; nothing is emitted."""
 
 
 def watermark_of(cut: int) -> int:
-    """Return the watermark of a state that has all rows below ``cut``."""
     return max(cut - 1, MIN)
 
 
 def check_history(program: RollingProgram, header: BucketHeader) -> None:
-    """Refuse a history where the state of a bucket began without one.
-
-    Raises:
-        HistoryAfterStartError: it did.
-    """
     if program.cut is not None and header.cut is None:
         raise HistoryAfterStartError()
 

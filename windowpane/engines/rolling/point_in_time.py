@@ -30,17 +30,13 @@ from windowpane.state.codec import encode_key
 
 
 class PointInTimeEngine:
-    """Gives all labels of a bucket their features at once."""
-
     name = "point in time"
 
     def __init__(self, program: PointInTimeProgram) -> None:
-        """Run ``program``."""
         self._program = program
         self._kernel = FeatureKernel(program.spec, program.columns)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Return the labels among ``rows``, in order, with their features."""
         table = ordered(rows)
         if table is None:
             return BucketOutput()
@@ -65,7 +61,6 @@ class PointInTimeEngine:
 
 
 def refusal(program: PointInTimeProgram) -> str | None:
-    """Return why labels cannot be given their features at once, ``None`` if they can."""
     if program.known_at is not None:
         return "which rows were known differs from label to label"
     for field in feature_schema(program.spec, program.columns):
@@ -78,17 +73,13 @@ def refusal(program: PointInTimeProgram) -> str | None:
 
 
 class PointInTimeReferenceEngine:
-    """Gives labels their features, one by one."""
-
     name = "point in time reference"
 
     def __init__(self, program: PointInTimeProgram) -> None:
-        """Run ``program``."""
         self._program = program
         self._features = Features(program.spec, bound_calls(program.spec, program.columns))
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Return the labels among ``rows``, in order, with their features."""
         table = ordered(rows)
         if table is None:
             return BucketOutput()
@@ -106,7 +97,6 @@ class PointInTimeReferenceEngine:
         return _labelled(program, table, labels, computed)
 
     def _held(self, table: pa.Table, keys: list[bytes], are_labels: list[bool], times: list[int]) -> dict[bytes, list[HeldRow]]:
-        """Return the rows of each key, in order."""
         held: dict[bytes, list[HeldRow]] = {}
         values = python_rows(table.select(self._program.columns.names))
         for number, is_label in enumerate(are_labels):
@@ -128,11 +118,6 @@ class PointInTimeReferenceEngine:
 
 
 def check_label_times(program: PointInTimeProgram, table: pa.Table) -> None:
-    """Refuse rows and labels without a time.
-
-    Raises:
-        MissingEventTimeError: naming the key of one.
-    """
     if table[TIME].null_count:
         absent = table.filter(pc.is_null(table[TIME])).slice(0, 1)
         raise MissingEventTimeError(python_keys(absent, program.keys.names)[0])

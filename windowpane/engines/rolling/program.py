@@ -33,25 +33,16 @@ IS_LABEL = hidden("is_label")
 
 @dataclass(frozen=True)
 class RollingCounters(Counters):
-    """What a bucket of rolling features did in one batch; the last three are its state at the end of it.
-
-    Attributes:
-        before_cut: rows that were skipped, since the history has the rows of their time.
-        emitted_by_row: rows of features that were emitted because rows arrived.
-        emitted_by_tick: rows of features that were emitted because a tick has passed.
-        keys: keys that have rows, or had until a tick to come.
-        tiles: partial aggregates of the rows of a length of time.
-        raw_rows: rows, or partial aggregates of the rows of an instant, which exact edges need.
-    """
+    """What a bucket of rolling features did in one batch; the last three are its state at the end of it."""
 
     gauges: ClassVar[tuple[str, ...]] = (*Counters.gauges, "keys", "tiles", "raw_rows")
 
-    before_cut: int = 0
-    emitted_by_row: int = 0
-    emitted_by_tick: int = 0
-    keys: int = 0
-    tiles: int = 0
-    raw_rows: int = 0
+    before_cut: int = 0  # rows that were skipped, since the history has the rows of their time
+    emitted_by_row: int = 0  # rows of features that were emitted because rows arrived
+    emitted_by_tick: int = 0  # rows of features that were emitted because a tick has passed
+    keys: int = 0  # keys that have rows, or had until a tick to come
+    tiles: int = 0  # partial aggregates of the rows of a length of time
+    raw_rows: int = 0  # rows, or partial aggregates of the rows of an instant, which exact edges need
 
 
 ROLLING_COUNTERS: Final = (
@@ -69,41 +60,24 @@ ROLLING_COUNTERS: Final = (
 
 @dataclass(frozen=True)
 class RollingProgram:
-    """Rolling features, resolved against the types of their input.
+    """Rolling features, resolved against the types of their input."""
 
-    Args:
-        spec: the features.
-        keys: names and types of the key columns in the output.
-        key_columns: names of the key columns in the input.
-        columns: names and types of the columns that calls read.
-        instant: type of ``as_of``, that of the event time.
-        late_columns: names and types of the columns of late rows; ``None`` if they are not emitted.
-        until: where the watermark ends on a static input, ``None`` on a stream.
-        cut: the time below which rows are in the history that this start brings, ``None`` where it brings none.
-        upstream: where rows come from.
-        engine: name of the engine that runs it.
-        engine_reason: why it is this one.
-        description: the parts a restart compares, by name.
-        call_texts: each call as the description has it.
-    """
-
-    spec: RollingSpec
-    keys: pa.Schema
-    key_columns: tuple[str, ...]
-    columns: pa.Schema
-    instant: pa.DataType
-    late_columns: pa.Schema | None = None
-    until: int | None = None
-    cut: int | None = None
-    upstream: Upstream = Upstream.SOURCE
+    spec: RollingSpec  # the features
+    keys: pa.Schema  # names and types of the key columns in the output
+    key_columns: tuple[str, ...]  # names of the key columns in the input
+    columns: pa.Schema  # names and types of the columns that calls read
+    instant: pa.DataType  # type of ``as_of``, that of the event time
+    late_columns: pa.Schema | None = None  # names and types of the columns of late rows; ``None`` if they are not emitted
+    until: int | None = None  # where the watermark ends on a static input, ``None`` on a stream
+    cut: int | None = None  # the time below which rows are in the history that this start brings, ``None`` where it brings none
+    upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "rolling reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()
-    call_texts: tuple[str, ...] = ()
+    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
+    call_texts: tuple[str, ...] = ()  # each call as the description has it
 
     @property
     def main_schema(self) -> pa.Schema:
-        """The main output."""
         rest = [pa.field(CHANGE_TYPE, pa.string())] if self.spec.deletes_empty else []
         rest += [pa.field(REVISION, pa.int32())] if self.spec.corrects else []
         return pa.schema([*self.keys, pa.field(AS_OF, self.instant), *feature_schema(self.spec, self.columns), *rest])
@@ -119,54 +93,33 @@ class PointInTimeProgram:
 
     A table holds rows and labels: the key columns, IS_LABEL, the columns of ``columns`` (of a label
     NULL) and of ``labels`` (of a row NULL), TIME, PARTITION and POSITION.
-
-    Args:
-        spec: the features.
-        keys: names and types of the key columns.
-        columns: names and types of the columns that calls read.
-        labels: names and types of the label columns as they travel.
-        label_names: their names in the output.
-        is_inclusive: whether rows at the time of a label count.
-        known_at: the column of rows with the microsecond from which on a row was known, ``None`` for its event time.
-        is_streaming: whether labels wait for the watermark.
-        late_names: the names of the columns of late labels, ``None`` if they are not emitted.
-        upstream: where rows come from.
-        engine: name of the engine that runs it.
-        engine_reason: why it is this one.
-        description: the parts a restart compares, by name.
     """
 
-    spec: RollingSpec
-    keys: pa.Schema
-    columns: pa.Schema
-    labels: pa.Schema
-    label_names: tuple[str, ...]
-    is_inclusive: bool = False
+    spec: RollingSpec  # the features
+    keys: pa.Schema  # names and types of the key columns
+    columns: pa.Schema  # names and types of the columns that calls read
+    labels: pa.Schema  # names and types of the label columns as they travel
+    label_names: tuple[str, ...]  # their names in the output
+    is_inclusive: bool = False  # whether rows at the time of a label count
+    # the column of rows with the microsecond from which on a row was known, ``None`` for its event time
     known_at: str | None = None
-    is_streaming: bool = False
-    late_names: tuple[str, ...] | None = None
-    upstream: Upstream = Upstream.SOURCE
+    is_streaming: bool = False  # whether labels wait for the watermark
+    late_names: tuple[str, ...] | None = None  # the names of the columns of late labels, ``None`` if they are not emitted
+    upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "point in time reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()
+    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
 
     @property
     def main_schema(self) -> pa.Schema:
-        """The main output."""
         named = [pa.field(name, field.type) for name, field in zip(self.label_names, self.labels, strict=True)]
         return pa.schema([*named, *feature_schema(self.spec, self.columns)])
 
 
 def bound_calls(spec: RollingSpec, columns: pa.Schema) -> Sequence[BoundAggregate]:
-    """Return the aggregates of the calls, bound to the types of their arguments.
-
-    Raises:
-        AggregateTypeError: an aggregate has no meaning for them.
-    """
     return [call.aggregate.bind([columns.field(name).type for name in call.aggregate.arguments]) for call in spec.calls]
 
 
 def feature_schema(spec: RollingSpec, columns: pa.Schema) -> pa.Schema:
-    """Return the columns of the features."""
     bound = zip(spec.calls, bound_calls(spec, columns), strict=True)
     return pa.schema([pa.field(call.name, aggregate.result_type) for call, aggregate in bound])

@@ -30,21 +30,16 @@ from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE
 
 
 class RollingReferenceEngine:
-    """Runs any rolling features, one row at a time."""
-
     name = "rolling reference"
 
     def __init__(self, program: RollingProgram) -> None:
-        """Run ``program``."""
         self._program = program
         self._features = Features(program.spec, bound_calls(program.spec, program.columns))
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _Batch(self._program, self._features, store).run(rows, clock)
 
     def begin(self, store: BlobStore, rows: Sequence[pa.Table], cut: int) -> None:
-        """Put the rows of a history, all below ``cut``, into the empty state of a bucket."""
         _Batch(self._program, self._features, store).begin(rows, cut)
 
 
@@ -88,7 +83,6 @@ class _Batch(BucketBatch[RollingProgram]):
             self.emit(_main_table(self.program, results))
 
     def _take(self, rows: pa.Table) -> None:
-        """Take the rows that are not late."""
         program = self.program
         is_late = rows[TIME].to_numpy() <= program.spec.horizon(self.late_under)
         punctual = self.punctual(rows, is_late, program.late_columns)

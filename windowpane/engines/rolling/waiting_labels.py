@@ -42,27 +42,20 @@ STEP_ROWS = Size("rows and labels in a step", 1 << 20, (4, 16))
 
 
 class WaitingLabelsEngine:
-    """Gives all labels that are due their features at once."""
-
     name = "waiting labels"
 
     def __init__(self, program: PointInTimeProgram) -> None:
-        """Run ``program``."""
         self.program = program
         self.answering: Engine = PointInTimeEngine(program)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _Batch(self.program, self.answering, store).run(rows, clock)
 
 
 class WaitingLabelsReferenceEngine(WaitingLabelsEngine):
-    """Gives labels that are due their features one by one."""
-
     name = "waiting labels reference"
 
     def __init__(self, program: PointInTimeProgram) -> None:
-        """Run ``program``."""
         self.program = program
         self.answering = PointInTimeReferenceEngine(program)
 
@@ -92,7 +85,6 @@ class _Batch(BucketBatch[PointInTimeProgram]):
         return Left(held, self._pages.byte_size, is_idle=not held)
 
     def _taken(self, tables: list[pa.Table]) -> pa.Table | None:
-        """Return the rows and labels of a batch that are not late, as pages keep them."""
         rows = ordered(tables)
         if rows is None:
             return None
@@ -126,7 +118,6 @@ class _Batch(BucketBatch[PointInTimeProgram]):
         return key_hashes(keys, rows.num_rows)
 
     def _answered(self, held: pa.Table) -> pa.Table:
-        """Answer the labels that are due, and return what waits then."""
         is_label, moments = _labels(held), self._moments(held)
         is_due = moments <= self.watermark
         if (is_due & is_label).any():

@@ -45,18 +45,7 @@ def _is_known(kind: pa.DataType) -> bool:
 def columnar_form(
     aggregate: Aggregate, prefix: str, slots: tuple[str, ...], types: Sequence[pa.DataType]
 ) -> ColumnarAggregate | None:
-    """Return the columnar form of an aggregate, ``None`` if it has none for arguments of these types.
-
-    Args:
-        aggregate: the aggregate.
-        prefix: what the names of its partial columns begin with.
-        slots: the columns that hold its arguments.
-        types: their types, in order.
-
-    Raises:
-        AggregateTypeError: the aggregate has no meaning for these types.
-        InvalidSpecError: its definition gives something else.
-    """
+    """Return the columnar form of an aggregate, ``None`` if it has none for arguments of these types."""
     definition = aggregate.definition
     if definition.columnar is None or not all(map(_is_known, types)):
         return None

@@ -28,7 +28,6 @@ class Lists:
 
     @classmethod
     def of(cls, column: Any) -> Lists:
-        """Return a list column apart."""
         lists = flat(column)
         offsets = lists.offsets.to_numpy().astype(np.int64)
         first, last = int(offsets[0]), int(offsets[-1])
@@ -43,16 +42,13 @@ class Lists:
 
     @property
     def numbers(self) -> Integers:
-        """The list of each value."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
 
     @property
     def lengths(self) -> Integers:
-        """The number of values in each list."""
         return np.diff(self.offsets)
 
     def within(self, segments: Segments) -> Lists:
-        """Return the lists of gathered rows joined by group."""
         return Lists(self.values, self.offsets[segments.offsets])
 
     def gathered(self, segments: Segments) -> tuple[Integers, Integers]:
@@ -66,7 +62,6 @@ class Lists:
         return Lists(self.values.take(pa.array(at)), offsets_of(self.numbers[at], len(self.offsets) - 1))
 
     def to_arrow(self) -> pa.ListArray:
-        """Return the list column."""
         return list_array(self.offsets, self.values)
 
 
@@ -76,12 +71,10 @@ def offsets_of(numbers: Integers, count: int) -> Integers:
 
 
 def list_array(offsets: Integers, values: Any) -> pa.ListArray:
-    """Return the lists of values that begin at ``offsets``."""
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
 
 
 def gathered_lists(column: Any, segments: Segments) -> Lists:
-    """Return the lists of each group, joined in the order of its rows."""
     lists = Lists.of(column)
     if (lists.lengths == 1).all():
         return Lists(segments.gather(lists.values), segments.offsets)
@@ -89,7 +82,6 @@ def gathered_lists(column: Any, segments: Segments) -> Lists:
 
 
 def by_arrival(values: Lists, arrivals: Lists) -> tuple[Lists, Lists]:
-    """Return both with each list in order of arrival."""
     times, numbers = arrivals.values.to_numpy(), arrivals.numbers
     if np.all((np.diff(times) > 0) | (np.diff(numbers) > 0)):
         return values, arrivals

@@ -41,7 +41,6 @@ class ColumnarAggregate(ABC):
     """Whether texts may be coded as in ``kernels.keys.coded_texts``, in all ``slots``; see ``coded_slots`` for some of them."""
 
     def __init__(self, prefix: str, slots: tuple[str, ...]) -> None:
-        """Aggregate the columns ``slots``."""
         self.prefix = prefix
         self.slots = slots
 

@@ -8,5 +8,4 @@ import pyarrow as pa
 
 
 def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
-    """Return the table with another column under a name it has."""
     return table.set_column(table.column_names.index(name), name, column)

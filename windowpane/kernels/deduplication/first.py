@@ -52,7 +52,6 @@ def first_rows(codes: Integers, times: Integers, held_codes: Integers, held_time
 
 
 def _near(codes: Integers, times: Integers, held_codes: Integers, held_times: Integers, within: int) -> Mask:
-    """Return which rows are near to a held one of their key."""
     near = np.zeros(len(codes), np.bool_)
     asked = np.flatnonzero(np.isin(codes, held_codes))
     both = np.concatenate([held_codes, codes[asked]])

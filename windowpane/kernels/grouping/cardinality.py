@@ -27,5 +27,4 @@ def expected_groups(sampled: int, groups: int, rows: int) -> float:
 
 
 def _met(groups: float, rows: int) -> float:
-    """Return how many of ``groups`` groups ``rows`` rows meet."""
     return -groups * math.expm1(-rows / groups)

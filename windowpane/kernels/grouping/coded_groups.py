@@ -38,32 +38,25 @@ _MOST_DISTANT = (1 << 63) - 1
 class CodedGroups:
     """The rows of each group, by the code of the group.
 
-    Args:
-        codes: the code of each row's group.
-        most: how many codes there are, those that no row has included.
-
     Example:
         >>> groups = CodedGroups(np.array([2, 0, 2]), 4)
         >>> groups.count, groups.sizes.tolist(), groups.total(np.array([1, 5, 3])).tolist()
         (2, [1, 2], [5, 4])
     """
 
-    codes: Integers
-    most: int
+    codes: Integers  # the code of each row's group
+    most: int  # how many codes there are, those that no row has included
 
     @property
     def count(self) -> int:
-        """The number of groups."""
         return len(self._present)
 
     @property
     def sizes(self) -> Integers:
-        """The number of rows of each group."""
         return self._sizes[self._present]
 
     @property
     def members(self) -> Integers:
-        """One row of each group."""
         rows = np.empty(self.most, np.int64)
         rows[self.codes] = np.arange(len(self.codes))
         return rows[self._present]
@@ -73,15 +66,12 @@ class CodedGroups:
         return values
 
     def least(self, values: Values) -> Values:
-        """Return the smallest of the values of each group."""
         return self._reduced(np.minimum, values, neutral(values.dtype, "min"))
 
     def greatest(self, values: Values) -> Values:
-        """Return the largest of the values of each group."""
         return self._reduced(np.maximum, values, neutral(values.dtype, "max"))
 
     def total(self, values: Values) -> Values:
-        """Return the sum of the values of each group."""
         return self._reduced(np.add, values, neutral(values.dtype, "sum"))
 
     def segments(self) -> Segments | None:
@@ -143,7 +133,6 @@ def _makes_many(codes: Integers) -> bool:
 
 
 def _numbered(codes: Integers) -> CodedGroups:
-    """Return groups with the codes 0, 1, ... in place of the ones that rows have."""
     encoded = pa.array(codes).dictionary_encode()
     return CodedGroups(encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary))
 
@@ -156,7 +145,6 @@ class _Digits(NamedTuple):
 
 
 def _digits(column: pa.ChunkedArray, most: int) -> _Digits | None:
-    """Return the digits of a column, ``None`` if it needs a radix of more than ``most``."""
     numbers = whole_numbers(column)
     if numbers is None:
         return None

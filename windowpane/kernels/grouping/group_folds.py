@@ -28,23 +28,7 @@ _SUMMED = (pa.int64(), pa.float64())
 
 
 def folded(column: Any, kernel: str, groups: Groups) -> pa.Array | None:
-    """Return a column's value for each group, ``None`` if there is no such form.
-
-    Args:
-        column: the column, not gathered.
-        kernel: ``sum``, ``count``, ``min`` or ``max``, as in Arrow: nulls do not count, and nothing but nulls is null.
-        groups: the rows of each group.
-
-    Example:
-        >>> from windowpane.kernels.segments import Segments
-        >>> groups = Segments.of(pa.array([[0, 2], [1]]))
-        >>> folded(pa.array([1, 5, 2]), "sum", groups)
-        <pyarrow.lib.Int64Array object at ...>
-        [
-          3,
-          5
-        ]
-    """
+    """Return a column's value for each group, ``None`` if there is no such form."""
     values = flat(column)
     if not is_folded(values.type, kernel):
         return None
@@ -58,14 +42,12 @@ def folded(column: Any, kernel: str, groups: Groups) -> pa.Array | None:
 
 
 def is_folded(kind: pa.DataType, kernel: str) -> bool:
-    """Whether ``folded`` has a form for a kernel on columns of a type."""
     if kernel == "count":
         return True
     return kind in _SUMMED if kernel == "sum" else kernel in ("min", "max") and _view_of(kind) is not None
 
 
 def counted(groups: Groups) -> pa.Array:
-    """Return the number of rows of each group."""
     return pa.array(groups.sizes)
 
 
@@ -91,7 +73,6 @@ def _parts(values: pa.Array, view: pa.DataType, kernel: str) -> tuple[Values, Va
 
 
 def neutral(kind: np.dtype[Any], kernel: str) -> Any:
-    """Return the value of a type that changes no sum, least or greatest."""
     if kernel == "sum":
         return kind.type(0)
     if kind.kind == "f":

@@ -41,8 +41,6 @@ FEW_WITH_NULLS = Size("places that a hash table finds as fast where there are nu
 
 @dataclass(frozen=True)
 class GroupedFold:
-    """Several aggregates over the same groups."""
-
     aggregates: tuple[ColumnarAggregate, ...]
 
     @classmethod
@@ -79,7 +77,6 @@ class GroupedFold:
 
     @cached_property
     def _read(self) -> frozenset[str]:
-        """The columns of rows that are read."""
         return frozenset(chain([ARRIVAL], *(aggregate.slots for aggregate in self.aggregates)))
 
     @property
@@ -138,7 +135,6 @@ class GroupedFold:
         return partials
 
     def _lifted(self, rows: pa.Table) -> dict[str, Any]:
-        """Return the columns that partials are folded from."""
         columns: dict[str, Any] = {}
         for aggregate in self._kernels:
             columns |= aggregate.prepare(rows)
@@ -147,7 +143,6 @@ class GroupedFold:
         return columns
 
     def _reduced(self, steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dict[str, Any]:
-        """Return the partials of the kernel aggregates, given (partial, column, kernel)."""
         found = {name: counted(segments) if column is None else folded(column, how, segments) for name, column, how in steps}
         others = [(name, column, how) for name, column, how in steps if found[name] is None]
         if others:
@@ -231,7 +226,6 @@ class GroupedFold:
         return pa.table(columns | {name: _applied(table, step, known) for name, step in extra})
 
     def finish(self, partials: pa.Table) -> list[pa.Array]:
-        """Return the output columns of the aggregates, in order."""
         return list(chain.from_iterable(aggregate.results(partials) for aggregate in self.aggregates))
 
 
@@ -253,7 +247,6 @@ def _by_code(table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> t
 
 
 def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dict[str, pa.Array]:
-    """Return (partial, column, kernel) by segment as Arrow's group_by computes it."""
     table = pa.table({_ROW: segments.numbers, **{name: segments.gather(column) for name, column, _ in steps}})
     grouped = table.group_by([_ROW], use_threads=False).aggregate([(name, how) for name, _, how in steps])
     grouped = grouped.rename_columns([_ROW, *(name for name, _, _ in steps)]).combine_chunks()
@@ -262,7 +255,6 @@ def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dic
 
 
 def _applied(table: pa.Table, step: Step, groups: Groups) -> pa.Array | None:
-    """Return what a step gives for each group, by numpy."""
     name, how = step
     return counted(groups) if how == "count_all" else folded(table[name], how, groups)
 

@@ -29,15 +29,7 @@ BITS = Size("bits of a word of hash and place", 63, (12, 20))
 
 
 def hashed_groups(columns: Sequence[pa.ChunkedArray]) -> Segments | None:
-    """Return the rows of each group; ``None`` where a hash table is faster, or columns hold nulls or are of other types.
-
-    Args:
-        columns: the group columns, at least one: texts, bytes, integers and instants.
-
-    Example:
-        >>> hashed_groups([pa.chunked_array([["a", "b"]])]) is None  # two rows are too few
-        True
-    """
+    """Return the rows of each group; ``None`` where a hash table is faster, or columns hold nulls or are of other types."""
     rows = len(columns[0])
     if rows < MANY_ROWS.value or not all(map(_is_hashed, columns)) or not _makes_many(columns, rows):
         return None

@@ -66,7 +66,6 @@ def merge_ranges(fold: GroupedFold, partials: pa.Table, ranges: Ranges) -> pa.Ta
 
 
 def exploded(ranges: Ranges) -> Integers:
-    """Return the elements of all ranges, one range after the other."""
     lengths = ranges.lasts - ranges.firsts + 1
     ends = np.cumsum(lengths)
     elements: Integers = np.arange(int(lengths.sum())) + np.repeat(ranges.firsts - (ends - lengths), lengths)

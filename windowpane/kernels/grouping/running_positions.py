@@ -11,17 +11,11 @@ from windowpane.kernels.sorting.packed_order import stable_order
 
 
 class Grouped(NamedTuple):
-    """Elements put together by group.
+    """Elements put together by group."""
 
-    Args:
-        order: the elements, by group and within it in the order they arrived.
-        groups: the group of each, ascending.
-        positions: its place in the group, from 0.
-    """
-
-    order: Integers
-    groups: Integers
-    positions: Integers
+    order: Integers  # the elements, by group and within it in the order they arrived
+    groups: Integers  # the group of each, ascending
+    positions: Integers  # its place in the group, from 0
 
 
 def grouped(codes: Integers) -> Grouped:
@@ -53,10 +47,5 @@ def run_starts(values: Integers, ends: Mask | None = None) -> Integers:
 
 
 def run_ends(values: Integers) -> Integers:
-    """Return where runs of equal neighbours end.
-
-    Example:
-        >>> run_ends(np.array([5, 5, 7])).tolist()
-        [1, 2]
-    """
+    """Return where runs of equal neighbours end."""
     return np.flatnonzero(np.append(values[1:] != values[:-1], True)[: len(values)])

@@ -20,27 +20,19 @@ _MOST_BITS = Size("bits of a key and a time as one number", 62, (2, 5))
 
 
 class Places(NamedTuple):
-    """Rows sorted by key and time; equal ones stay in the order they arrived in.
+    """Rows sorted by key and time; equal ones stay in the order they arrived in."""
 
-    Attributes:
-        order: the rows, sorted.
-        numbers: the place of each sorted row: its code times ``width``, then its time, counted from the first one or, where times
-            are too far apart for that, its rank.
-        first_time: the first time, and ``last_time`` the last one.
-        width: more than any time counts.
-        different: the different times, ascending, ``None`` where times are counted from the first one.
-    """
-
-    order: Integers
+    order: Integers  # the rows, sorted
+    # the place of each sorted row: its code times ``width``, then its time, counted from the first one or, where times are too
+    # far apart for that, its rank
     numbers: Integers
-    first_time: int
+    first_time: int  # the first time, and ``last_time`` the last one
     last_time: int
-    width: int
-    different: Integers | None
+    width: int  # more than any time counts
+    different: Integers | None  # the different times, ascending, ``None`` where times are counted from the first one
 
     @classmethod
     def of(cls, codes: Integers, times: Integers) -> Places:
-        """Sort rows."""
         if not len(codes):
             return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), 0, 0, 2, None)
         first_time, last_time = int(times.min()), int(times.max())
@@ -64,35 +56,19 @@ class Places(NamedTuple):
         return np.searchsorted(self.numbers, codes * self.width + ranks, "left")
 
     def first(self, codes: Integers) -> Integers:
-        """Return how many sorted rows are before the first one of each code."""
         return np.searchsorted(self.numbers, codes * self.width, "left")
 
 
 class Ranges(NamedTuple):
-    """For each left row the sorted right rows that match it.
+    """For each left row the sorted right rows that match it."""
 
-    Attributes:
-        order: the left rows, by key and lower bound: neighbours look for neighbours, which are at hand then.
-        starts: where the range of each of them begins.
-        counts: how long it is.
-        places: the right rows.
-    """
-
-    order: Integers
-    starts: Integers
-    counts: Integers
-    places: Places
+    order: Integers  # the left rows, by key and lower bound: neighbours look for neighbours, which are at hand then
+    starts: Integers  # where the range of each of them begins
+    counts: Integers  # how long it is
+    places: Places  # the right rows
 
     @classmethod
     def of(cls, codes: Integers, lowers: Integers, uppers: Integers, places: Places) -> Ranges:
-        """Find ranges.
-
-        Args:
-            codes: the code of each left row.
-            lowers: from which time on its right rows are.
-            uppers: until which, inclusive.
-            places: the right rows.
-        """
         if not len(places.order) or not len(codes):
             nothing = np.zeros(0, np.int64)
             return cls(nothing, nothing, nothing, places)
@@ -104,17 +80,14 @@ class Ranges(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many pairs there are."""
         return int(self.counts.sum())
 
     @property
     def lefts(self) -> Integers:
-        """The left rows that are in a pair."""
         return self.order[self.counts > 0]
 
     @property
     def rights(self) -> Integers:
-        """The right rows that are in a pair."""
         count = len(self.places.order)
         some = self.counts > 0
         begins = np.bincount(self.starts[some], minlength=count + 1)
@@ -137,7 +110,6 @@ def range_pairs(codes: Integers, lowers: Integers, uppers: Integers, places: Pla
 
 
 def _parts(rows: Integers, counts: Integers) -> Iterator[Integers]:
-    """Yield rows in parts of so many pairs as are made at once; one row may have more."""
     groups = np.cumsum(counts) // _MOST_PAIRS.value
     cuts = np.flatnonzero(np.diff(groups)) + 1
     yield from (part for part in np.split(rows, cuts) if len(part))

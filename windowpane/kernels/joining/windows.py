@@ -29,30 +29,19 @@ class JoinedWindows:
 
     Takes a table of ``window`` columns, ``side``, and those of ``left`` and ``right``, which are NULL in rows of the other side;
     returns one of the ``window`` columns, ``side``, and those of both sides that are passed on.
-
-    Args:
-        how: which rows are emitted.
-        keys: the key columns, which are among ``window``.
-        window: the columns that identify a window: keys and bounds.
-        side: the column of the side.
-        left: the columns of left rows, by their names there; ``right`` likewise.
-        passed: the columns of the result, of both sides.
-        null_safe: whether NULL in a key equals NULL; else it matches nothing.
-        condition: a further condition on pairs, ``None`` for none.
     """
 
-    how: How
-    keys: tuple[str, ...]
-    window: tuple[str, ...]
-    side: str
-    left: tuple[tuple[str, str], ...]
+    how: How  # which rows are emitted
+    keys: tuple[str, ...]  # the key columns, which are among ``window``
+    window: tuple[str, ...]  # the columns that identify a window: keys and bounds
+    side: str  # the column of the side
+    left: tuple[tuple[str, str], ...]  # the columns of left rows, by their names there; ``right`` likewise
     right: tuple[tuple[str, str], ...]
-    passed: tuple[str, ...]
-    null_safe: bool = False
-    condition: Expression | None = None
+    passed: tuple[str, ...]  # the columns of the result, of both sides
+    null_safe: bool = False  # whether NULL in a key equals NULL; else it matches nothing
+    condition: Expression | None = None  # a further condition on pairs, ``None`` for none
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """Return the rows of the join."""
         sides = rows[self.side].to_numpy()
         left, right = np.flatnonzero(sides == LEFT), np.flatnonzero(sides == RIGHT)
         has_match = np.zeros(rows.num_rows, np.bool_)
@@ -104,7 +93,6 @@ class JoinedWindows:
         return mask
 
     def _table(self, rows: pa.Table, lefts: Integers | None, rights: Integers | None) -> pa.Table:
-        """Return the table of pairs, or of rows of one side."""
         some = present(lefts if lefts is not None else rights, "a result has a row of some side")
         made_of = BOTH if lefts is not None and rights is not None else LEFT if lefts is not None else RIGHT
         columns: dict[str, Any] = {name: rows[name].take(pa.array(some)) for name in self.window}
@@ -119,15 +107,10 @@ class JoinedWindows:
 
 @dataclass
 class Batch:
-    """The batch under way, as a function of windows has to know it.
+    """The batch under way, as a function of windows has to know it."""
 
-    Attributes:
-        number: what rows of it have in the column of the batch; rows of earlier ones have less.
-        refired: the last instant of windows that have fired before its rows arrived.
-    """
-
-    number: int = 0
-    refired: int = 0
+    number: int = 0  # what rows of it have in the column of the batch; rows of earlier ones have less
+    refired: int = 0  # the last instant of windows that have fired before its rows arrived
 
 
 @dataclass(frozen=True)
@@ -136,23 +119,15 @@ class CorrectedWindows:
 
     Takes tables as ``JoinedWindows`` does, with ``batch``, the number of the batch that a row arrived in; returns the same
     columns and ``change``, ``insert`` or ``delete``. A row that is deleted and inserted again is in it twice.
-
-    Args:
-        joined: the results of a window.
-        batch: the column of the batch.
-        end: the column of the end of windows.
-        change: the column of the change.
-        now: the batch under way.
     """
 
-    joined: JoinedWindows
-    batch: str
-    end: str
-    change: str
-    now: Batch
+    joined: JoinedWindows  # the results of a window
+    batch: str  # the column of the batch
+    end: str  # the column of the end of windows
+    change: str  # the column of the change
+    now: Batch  # the batch under way
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """Return the changes."""
         ends = rows[self.end].cast(pa.int64()).to_numpy()
         is_new = (rows[self.batch].to_numpy() == self.now.number) & (ends - 1 <= self.now.refired)
         codes = key_codes([comparable(rows[name]) for name in self.joined.window], rows.num_rows)

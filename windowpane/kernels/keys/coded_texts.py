@@ -57,12 +57,10 @@ class CodedTexts:
         return cls(values.dictionary.take(order), pa.array(ranks).take(values.indices))
 
     def spelled(self, codes: Any) -> pa.Array:
-        """Return the texts of some codes."""
         return self.texts.take(flat(codes))
 
 
 def are_coded(kind: pa.DataType) -> bool:
-    """Whether a column of a type holds coded texts."""
     return bool(pa.types.is_dictionary(kind))
 
 
@@ -75,7 +73,6 @@ def is_coded(column: pa.ChunkedArray) -> bool:
 
 
 def spelled(table: pa.Table) -> pa.Table:
-    """Return a table with texts where it has coded ones."""
     for place, field in enumerate(table.schema):
         if are_coded(field.type):
             table = table.set_column(place, field.name, table[field.name].cast(field.type.value_type))

@@ -23,7 +23,6 @@ _NEGATIVE_ZERO = -2
 
 
 def is_nested(kind: pa.DataType) -> bool:
-    """Whether values of a type hold other values."""
     return bool(is_array(kind) or pa.types.is_struct(kind) or pa.types.is_map(kind))
 
 

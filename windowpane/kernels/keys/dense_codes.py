@@ -62,13 +62,11 @@ def struct_leaves(column: pa.ChunkedArray) -> list[pa.ChunkedArray] | None:
 
 
 def combined(left: Integers, right: Integers) -> Integers:
-    """Return codes that are equal where both ``left`` and ``right`` are."""
     width = int(right.max(initial=0)) + 1
     return _encoded(pa.chunked_array([pa.array(left * width + right)]))
 
 
 def first_rows(codes: Integers) -> Integers:
-    """Return, for each of the codes 0, 1, ..., the first row that has it."""
     firsts = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
     firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return firsts
@@ -102,7 +100,6 @@ def places_in(keys: pa.Table, others: pa.Table) -> Integers:
 
 
 def distinct(values: Integers) -> list[int]:
-    """Return the different values, ascending."""
     return sorted(pc.unique(pa.array(values)).to_pylist())
 
 

@@ -65,7 +65,6 @@ def _codes(column: pa.ChunkedArray) -> Integers:
 
 
 def key_hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Unsigned:
-    """Return a hash for each of ``rows`` rows."""
     hashes = np.zeros(rows, np.uint64)
     for column in columns:
         hashes = stepped(hashes * np.uint64(31) + _hashes(column))

@@ -24,7 +24,6 @@ def murmur_of_texts(values: pa.Array, seed: int, prefix: bytes = b"") -> tuple[U
 
 
 def murmur_of_words(words: Unsigned, seed: int) -> tuple[Unsigned, Unsigned]:
-    """Return both halves of the hash of each value of eight bytes."""
     return _hashed(words.reshape(1, -1), 8, seed)
 
 
@@ -60,7 +59,6 @@ def _hashed(words: Unsigned, length: int, seed: int) -> tuple[Unsigned, Unsigned
 
 
 def _mixed(words: Unsigned, before: np.uint64, bits: int, after: np.uint64, spare: Unsigned) -> Unsigned:
-    """Return words multiplied, turned and multiplied again; ``spare`` is overwritten."""
     mixed: Unsigned = words * before
     _turn(mixed, bits, spare)
     mixed *= after
@@ -68,14 +66,12 @@ def _mixed(words: Unsigned, before: np.uint64, bits: int, after: np.uint64, spar
 
 
 def _turn(values: Unsigned, bits: int, spare: Unsigned) -> None:
-    """Turn values to the left, where they are."""
     np.right_shift(values, np.uint64(64 - bits), out=spare)
     values <<= np.uint64(bits)
     values |= spare
 
 
 def _finalize(values: Unsigned, spare: Unsigned) -> None:
-    """Mix all bits of values, where they are."""
     for factor in (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)):
         values ^= np.right_shift(values, np.uint64(33), out=spare)
         values *= factor

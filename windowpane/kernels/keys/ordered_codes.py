@@ -33,7 +33,6 @@ def are_negative_zeros(column: pa.Array) -> Mask:
 
 
 def validity(column: pa.Array) -> Mask:
-    """Return where a column has a value."""
     if column.null_count == 0:
         return np.ones(len(column), np.bool_)
     valid: Mask = pc.is_valid(column).to_numpy(zero_copy_only=False)
@@ -41,12 +40,10 @@ def validity(column: pa.Array) -> Mask:
 
 
 def has_codes(kind: pa.DataType) -> bool:
-    """Whether single values of a type have codes."""
     return _coder(kind) is not None
 
 
 def ordered_codes(column: pa.Array) -> Integers:
-    """Return the codes of a column whose type ``has_codes``."""
     coder = present(_coder(column.type), "callers check has_codes first")
     codes = coder(column)
     return codes if column.null_count == 0 else np.where(validity(column), codes, 0)
@@ -85,7 +82,6 @@ def has_ranks(kind: pa.DataType) -> bool:
 
 
 def is_sortable(kind: pa.DataType) -> bool:
-    """Whether columns of a type can be sorted by codes."""
     return has_codes(kind) or has_ranks(kind)
 
 

@@ -17,7 +17,6 @@ _COMPARED = (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal)
 
 
 def differing(left: pa.Array, right: pa.Array) -> Mask:
-    """Return where two columns of one type differ."""
     valid = validity(left)
     uneven: Mask = valid != validity(right)
     if has_codes(left.type):

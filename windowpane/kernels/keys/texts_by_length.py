@@ -18,17 +18,11 @@ _GATHERED = 1 << 20
 
 
 class TextsOfOneLength(NamedTuple):
-    """Some texts of a column, all of one length in bytes.
+    """Some texts of a column, all of one length in bytes."""
 
-    Args:
-        rows: which rows of the column they are.
-        words: a row of the array for each eight bytes, in little-endian order; the last is filled up with zeros.
-        length: their length in bytes.
-    """
-
-    rows: slice | Integers
-    words: Unsigned
-    length: int
+    rows: slice | Integers  # which rows of the column they are
+    words: Unsigned  # a row of the array for each eight bytes, in little-endian order; the last is filled up with zeros
+    length: int  # their length in bytes
 
 
 def texts_by_length(values: pa.Array, prefix: bytes = b"") -> Iterator[TextsOfOneLength]:
@@ -56,7 +50,6 @@ def texts_by_length(values: pa.Array, prefix: bytes = b"") -> Iterator[TextsOfOn
 
 
 def _words(content: npt.NDArray[np.uint8], starts: Integers, length: int, prefix: bytes) -> Unsigned:
-    """Return the words of the texts of ``length`` bytes that begin at ``starts`` of ``content``, after ``prefix``."""
     whole = len(prefix) + length
     padded = -(-whole // 8) * 8
     if not padded:

@@ -24,17 +24,11 @@ _FAR = 1 << 40
 
 @dataclass(frozen=True)
 class Merged:
-    """Rows before and after the changes.
+    """Rows before and after the changes."""
 
-    Args:
-        rows: all of them, sorted, with the segments of both.
-        deleted: which are not there any more.
-        inserted: which are new, or overwritten.
-    """
-
-    rows: SortedRows
-    deleted: Mask
-    inserted: Mask
+    rows: SortedRows  # all of them, sorted, with the segments of both
+    deleted: Mask  # which are not there any more
+    inserted: Mask  # which are new, or overwritten
 
 
 def affected_by_frames(merged: Merged, calls: Sequence[CallKernel]) -> Mask:

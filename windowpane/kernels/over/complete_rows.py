@@ -86,7 +86,6 @@ def _range_end(rows: SortedRows, frame: Frame) -> Integers:
 
 
 def _has_last_group(rows: SortedRows, bound: Bound) -> Mask:
-    """Whether the group that a bound names exists at all."""
     layout = rows.layout
     return layout.group + (bound.steps or 0) <= layout.group[layout.end - 1]
 

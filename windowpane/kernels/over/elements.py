@@ -27,21 +27,14 @@ _GAIN = Size("elements folded in the time Python takes for one", 20, (0, 1_000_0
 
 @dataclass(frozen=True)
 class WrittenFrames:
-    """The distinct frames of some rows.
+    """The distinct frames of some rows."""
 
-    Args:
-        spans: of each frame, in numbers of the rows that count.
-        counted: the rows that count.
-        frame_of: the frame of each row.
-    """
-
-    spans: Sequence[Span]
-    counted: Integers
-    frame_of: Integers
+    spans: Sequence[Span]  # of each frame, in numbers of the rows that count
+    counted: Integers  # the rows that count
+    frame_of: Integers  # the frame of each row
 
     @classmethod
     def of(cls, spans: Sequence[Span], wanted: Integers, counted: Mask) -> WrittenFrames:
-        """Return the frames of the rows that are wanted, without the rows that do not count."""
         before = running(counted.astype(np.int64))
         picked = [(before[lo[wanted]], before[hi[wanted]]) for lo, hi in spans]
         starts = np.ones(len(wanted), np.bool_)
@@ -52,13 +45,11 @@ class WrittenFrames:
 
     @property
     def widths(self) -> Integers:
-        """How many rows each frame holds."""
         widths: Integers = np.sum([hi - lo for lo, hi in self.spans], axis=0)
         return widths
 
     @property
     def is_cheaper(self) -> bool:
-        """Whether to write the frames out rather than to fold them row by row."""
         widths = self.widths
         folded = widths.copy()
         if len(self.spans) == 1 and len(widths):

@@ -24,19 +24,12 @@ Span = tuple[Integers, Integers]
 
 @dataclass(frozen=True)
 class Frames:
-    """The frame of each row.
+    """The frame of each row."""
 
-    Args:
-        lo: its first row.
-        hi: its end; not below ``lo``.
-        reaches_first: where rows before the segment's first row might belong to it.
-        reaches_end: where rows from the segment's end on might.
-    """
-
-    lo: Integers
-    hi: Integers
-    reaches_first: Mask
-    reaches_end: Mask
+    lo: Integers  # its first row
+    hi: Integers  # its end; not below ``lo``
+    reaches_first: Mask  # where rows before the segment's first row might belong to it
+    reaches_end: Mask  # where rows from the segment's end on might
 
 
 @dataclass(frozen=True)
@@ -49,7 +42,6 @@ class SortedOrder:
 
 
 def find_frames(frame: Frame, order: SortedOrder) -> Frames:
-    """Return the frame of each row, before EXCLUDE."""
     if frame.units is Units.ROWS:
         return _rows(frame, order.layout)
     if frame.units is Units.SESSION:
@@ -60,7 +52,6 @@ def find_frames(frame: Frame, order: SortedOrder) -> Frames:
 
 
 def spans(frame: Frame, found: Frames, layout: Layout) -> list[Span]:
-    """Return what EXCLUDE leaves of the frames."""
     lo, hi, at = found.lo, found.hi, layout.numbers
     if frame.exclude is Exclude.NO_OTHERS:
         return [(lo, hi)]

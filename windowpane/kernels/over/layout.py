@@ -17,39 +17,29 @@ from windowpane.arrays import Integers, Mask
 
 @dataclass(frozen=True)
 class Layout:
-    """Segments and peers of ``size`` sorted rows.
+    """Segments and peers of ``size`` sorted rows."""
 
-    Args:
-        starts_segment: where a row is the first of its segment.
-        starts_group: where a row is the first of its peers; true wherever a segment starts.
-    """
-
-    starts_segment: Mask
-    starts_group: Mask
+    starts_segment: Mask  # where a row is the first of its segment
+    starts_group: Mask  # where a row is the first of its peers; true wherever a segment starts
 
     @property
     def size(self) -> int:
-        """The number of rows."""
         return len(self.starts_segment)
 
     @cached_property
     def numbers(self) -> Integers:
-        """The position of each row."""
         return np.arange(self.size)
 
     @cached_property
     def segment_firsts(self) -> Integers:
-        """The first row of each segment."""
         return np.flatnonzero(self.starts_segment)
 
     @cached_property
     def segment_ends(self) -> Integers:
-        """The end of each segment."""
         return np.append(self.segment_firsts[1:], self.size) if self.size else self.segment_firsts
 
     @cached_property
     def segment(self) -> Integers:
-        """The number of each row's segment."""
         return np.cumsum(self.starts_segment) - 1
 
     @cached_property
@@ -74,10 +64,8 @@ class Layout:
 
     @cached_property
     def peer_first(self) -> Integers:
-        """The first peer of each row."""
         return self.group_firsts[self.group]
 
     @cached_property
     def peer_end(self) -> Integers:
-        """The end of each row's peers."""
         return self.group_firsts[self.group + 1]

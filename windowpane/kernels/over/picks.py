@@ -19,7 +19,6 @@ NOWHERE = -1
 
 
 def nth(frame_spans: Sequence[Span], number: int, counted: Mask | None = None) -> Integers:
-    """Return the ``number``-th row (from 0) in the spans of each row."""
     rows, inner = _counted(frame_spans, counted)
     return _kth(rows, inner, np.full(len(inner[0][0]), number))
 
@@ -30,7 +29,6 @@ def first(frame_spans: Sequence[Span], counted: Mask | None = None) -> Integers:
 
 
 def last(frame_spans: Sequence[Span], counted: Mask | None = None) -> Integers:
-    """Return the last row in the spans of each row."""
     rows, inner = _counted(frame_spans, counted)
     return _kth(rows, inner, widths(inner) - 1)
 

@@ -22,45 +22,33 @@ from windowpane.windowing.over.spec import OverSpec
 
 @dataclass
 class SortedRows:
-    """The rows and their derivatives.
+    """The rows and their derivatives."""
 
-    Args:
-        spec: the window.
-        table: the columns the calls read, and the carry columns of the rows that have them; without chunks.
-        layout: segments and peers.
-        seeded: for each segment, whether its first row has carry columns.
-        wanted: the rows whose outputs are asked for; those of others may be any value.
-    """
-
-    spec: OverSpec
-    table: pa.Table
-    layout: Layout
-    seeded: Mask
-    wanted: Mask
+    spec: OverSpec  # the window
+    table: pa.Table  # the columns the calls read, and the carry columns of the rows that have them; without chunks
+    layout: Layout  # segments and peers
+    seeded: Mask  # for each segment, whether its first row has carry columns
+    wanted: Mask  # the rows whose outputs are asked for; those of others may be any value
     carries: dict[str, pa.Array] = field(default_factory=dict)
     _frames: dict[Frame, Frames] = field(default_factory=dict)
     _orders: dict[Frame, SortedOrder] = field(default_factory=dict)
     _columns: dict[str, pa.Array] = field(default_factory=dict)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column as one array."""
         if name not in self._columns:
             chunks = self.table[name]
             self._columns[name] = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
         return self._columns[name]
 
     def frames(self, frame: Frame) -> Frames:
-        """Return the frame of each row, before EXCLUDE."""
         if frame not in self._frames:
             self._frames[frame] = find_frames(frame, self.order(frame))
         return self._frames[frame]
 
     def spans(self, frame: Frame) -> list[Span]:
-        """Return what EXCLUDE leaves of the frame of each row."""
         return spans(frame, self.frames(frame), self.layout)
 
     def order(self, frame: Frame) -> SortedOrder:
-        """Return what the frame finder needs."""
         if not frame.has_range_offset:
             return SortedOrder(self.layout)
         if frame not in self._orders:
@@ -77,7 +65,6 @@ class SortedRows:
         return mask
 
     def filtered(self, filter: str | None) -> Mask:
-        """Return the rows that pass a FILTER."""
         if filter is None:
             return np.ones(self.layout.size, np.bool_)
         passed: Mask = self.column(filter).fill_null(False).to_numpy(zero_copy_only=False)
@@ -85,7 +72,6 @@ class SortedRows:
 
     @property
     def seeded_firsts(self) -> Integers:
-        """The first rows of the seeded segments."""
         return self.layout.segment_firsts[self.seeded]
 
     def seeds(self, name: str) -> tuple[pa.Array, Mask]:

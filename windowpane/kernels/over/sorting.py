@@ -50,7 +50,6 @@ def _numbered(column: pa.Array) -> tuple[Integers, int]:
 
 
 def sorting_codes(column: pa.Array, order: OrderColumn) -> list[Integers]:
-    """Return the codes to sort an ORDER BY column by, the most significant first."""
     codes = ~codes_of(column) if order.descending else codes_of(column)
     if not column.null_count:
         return [codes]

@@ -32,7 +32,6 @@ def running(values: Integers) -> Integers:
 
 
 def sums(totals: Integers, frame_spans: Sequence[Span]) -> Integers:
-    """Return the sum over the spans of each row, from running totals."""
     first, *others = [totals[hi] - totals[lo] for lo, hi in frame_spans]
     for other in others:
         first = first + other
@@ -40,14 +39,12 @@ def sums(totals: Integers, frame_spans: Sequence[Span]) -> Integers:
 
 
 def counts(valid: Mask, frame_spans: Sequence[Span]) -> Integers:
-    """Return how many rows of the spans are valid."""
     if valid.all():
         return widths(frame_spans)
     return sums(running(valid.astype(np.int64)), frame_spans)
 
 
 def widths(frame_spans: Sequence[Span]) -> Integers:
-    """Return how many rows the spans of each row hold."""
     first, *others = [hi - lo for lo, hi in frame_spans]
     for other in others:
         first = first + other
@@ -60,7 +57,6 @@ def halves(values: Integers) -> tuple[Integers, Integers]:
 
 
 def exact_sum(high: int, low: int) -> int:
-    """Return the number that sums of halves make."""
     return (int(high) << int(LOW_BITS)) + int(low)
 
 

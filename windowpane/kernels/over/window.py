@@ -23,17 +23,12 @@ from windowpane.windowing.over.spec import OverSpec
 
 @dataclass(frozen=True)
 class Values:
-    """What a window gives for sorted rows: the columns of the calls, and the carry columns."""
-
     outputs: list[pa.Array]
     carries: list[pa.Array]
 
 
 class OverWindow:
-    """The calls of a spec, bound to the types of its input."""
-
     def __init__(self, spec: OverSpec, columns: pa.Schema) -> None:
-        """Compute ``spec`` over rows with ``columns``."""
         self.spec = spec
         self.calls: list[CallKernel] = [call_kernel(call, columns) for call in spec.calls]
         self.carries = pa.schema(list({field.name: field for call in self.calls for field in call.carries}.values()))
@@ -61,7 +56,6 @@ class OverWindow:
 
 
 def refusal(spec: OverSpec, columns: pa.Schema) -> str | None:
-    """Return why a window cannot be computed here, ``None`` if it can."""
     for name in (*spec.partition_by, *spec.order_names, *spec.key):
         kind = columns.field(name).type
         if not is_sortable(kind):

@@ -29,23 +29,16 @@ ORDER = (OrderColumn(TIME, nulls_first=True),)
 
 @dataclass
 class SearchedRows(SortedRows):
-    """Sorted rows with a span for each question, by the frame of the window.
+    """Sorted rows with a span for each question, by the frame of the window."""
 
-    Args:
-        searched: the spans; a frame takes the place of a window.
-    """
-
-    searched: Mapping[Frame, Span] = field(default_factory=dict)
+    searched: Mapping[Frame, Span] = field(default_factory=dict)  # the spans; a frame takes the place of a window
 
     def spans(self, frame: Frame) -> list[Span]:
         return [self.searched[frame]]
 
 
 class FeatureKernel:
-    """The calls of a spec as kernels."""
-
     def __init__(self, spec: RollingSpec, columns: pa.Schema) -> None:
-        """Compute ``spec`` over rows with ``columns``; ``refusal`` says that it can be."""
         self._spec = spec
         self._over = OverSpec((), ORDER, (TIME,), tuple(_over_call(call, spec) for call in spec.calls))
         found = [span_kernel(call, columns) for call in self._over.calls]
@@ -86,7 +79,6 @@ def over_spans(over: OverSpec, kernels: Sequence[CallKernel], rows: pa.Table, se
 
 
 def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
-    """Return why features cannot be computed here, ``None`` if they can."""
     for call in spec.calls:
         if span_kernel(_over_call(call, spec), columns) is None:
             return f"no kernel computes {call.aggregate} from the rows of a span"

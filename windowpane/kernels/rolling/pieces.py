@@ -36,10 +36,7 @@ _SUMMED = (pa.int64(), pa.float64())
 
 
 class PieceFeatures:
-    """The calls of a spec over pieces."""
-
     def __init__(self, spec: RollingSpec, columns: pa.Schema) -> None:
-        """Compute ``spec`` over rows with ``columns``; ``refusal`` says that it can be."""
         self._spec = spec
         self._columns = columns
         calls = [_unfiltered(call) for call in spec.calls]
@@ -53,7 +50,6 @@ class PieceFeatures:
 
     @cached_property
     def types(self) -> list[pa.DataType]:
-        """The types of the features."""
         return [each.result_type for each in self._bound]
 
     def prepared(self, rows: pa.Table) -> pa.Table:
@@ -67,18 +63,7 @@ class PieceFeatures:
     def values(
         self, partials: pa.Table, owners: Integers, times: Integers, asked: Integers, instants: Integers
     ) -> tuple[list[pa.Array], Mask]:
-        """Return the features of each question, an array for each call, and for which questions no window has a row.
-
-        Args:
-            partials: the pieces, sorted by key and time.
-            owners: the key of each, as a number.
-            times: the time at which each begins.
-            asked: the key of each question.
-            instants: the instant of each question.
-
-        Raises:
-            AggregateOverflowError: a sum does not fit its type.
-        """
+        """Return the features of each question, an array for each call, and for which questions no window has a row."""
         windows = self._spec.windows
         spans = spans_between(owners, times, asked, [(window.start(instants), instants) for window in windows])
         features: list[pa.Array] = [None] * len(self._bound)
@@ -91,7 +76,6 @@ class PieceFeatures:
         return features, is_empty
 
     def _window(self, calls: Sequence[int], partials: pa.Table, span: Span) -> list[pa.Array]:
-        """Return what calls of one window give for each span."""
         aggregates = tuple(dict.fromkeys(self._aggregate[number] for number in calls))
         filled = np.flatnonzero(span[1] > span[0])
         places = np.full(len(span[0]), -1)
@@ -118,7 +102,6 @@ class PieceFeatures:
 
 
 def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
-    """Return why features cannot be computed from pieces, ``None`` if they can."""
     for call in spec.calls:
         fold = GroupedFold.of([("", *_unfiltered(call))], _types(spec, columns))
         if fold is None:
@@ -134,7 +117,6 @@ def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
 def _merged(
     aggregates: tuple[ColumnarAggregate, ...], partials: pa.Table, low: Integers, high: Integers
 ) -> dict[ColumnarAggregate, pa.Array]:
-    """Return the results of aggregates for spans whose pieces are put together."""
     fold = GroupedFold(aggregates)
     partials = partials.select(list(fold.columns))
     merged = [fold.merge_segments(partials, part) for part in _gathered(low, high)]

@@ -25,21 +25,13 @@ _BITS = Size("bits of a packed word of islands", 63, (30,))
 
 @dataclass(frozen=True)
 class Islands:
-    """Islands over intervals, numbered by key and start.
+    """Islands over intervals, numbered by key and start."""
 
-    Args:
-        order: the numbers of the intervals, sorted by key and start.
-        heads: for each island, the place in ``order`` of its interval that starts first.
-        starts: the start of each island.
-        ends: the end of each island.
-        growths: how many intervals made an island longer that an earlier one had begun.
-    """
-
-    order: Integers
-    heads: Integers
-    starts: Integers
-    ends: Integers
-    growths: int
+    order: Integers  # the numbers of the intervals, sorted by key and start
+    heads: Integers  # for each island, the place in ``order`` of its interval that starts first
+    starts: Integers  # the start of each island
+    ends: Integers  # the end of each island
+    growths: int  # how many intervals made an island longer that an earlier one had begun
 
     @cached_property
     def of(self) -> Integers:
@@ -56,7 +48,6 @@ class Islands:
 
     @cached_property
     def sizes(self) -> Integers:
-        """The number of intervals of each island."""
         return np.diff(self.heads, append=len(self.order))
 
     def members(self, low: int, high: int) -> tuple[Integers, Segments]:
@@ -73,13 +64,10 @@ class Islands:
 
     @cached_property
     def _in_order(self) -> Integers:
-        """The number of the island of each interval, sorted."""
         return np.repeat(np.arange(len(self.heads)), self.sizes)
 
 
 class Sorted(NamedTuple):
-    """The order that sorts by two columns, and both sorted."""
-
     order: Integers
     major: Integers
     minor: Integers
@@ -109,7 +97,6 @@ def find_islands(keys: Integers, starts: Integers, ends: Integers) -> Islands:
 
 
 def order_by(major: Integers, minor: Integers) -> Integers:
-    """Return the order that sorts by two columns, the first not negative."""
     return sorted_by(major, minor).order
 
 

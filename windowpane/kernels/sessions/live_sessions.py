@@ -32,7 +32,6 @@ class LiveSessions(Generic[T]):
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._starts, self._ends, self.values = list[int](), list[int](), list[T]()
 
     def touched(self, start: int, end: int) -> slice:
@@ -44,7 +43,6 @@ class LiveSessions(Generic[T]):
         return slice(first, after)
 
     def bounds(self, at: slice) -> list[tuple[int, int]]:
-        """Return start and end of some sessions."""
         return list(zip(self._starts[at], self._ends[at], strict=True))
 
     def put(self, at: slice, start: int, end: int, value: T) -> tuple[int, int]:
@@ -55,7 +53,6 @@ class LiveSessions(Generic[T]):
         return start, end
 
     def remove(self, start: int) -> None:
-        """Take the session away that starts at ``start``."""
         at = bisect_left(self._starts, start)
         del self._starts[at], self._ends[at], self.values[at]
 

@@ -19,7 +19,6 @@ ASCENDING, DESCENDING = "ascending", "descending"
 
 
 def sort_keys(values: pa.ChunkedArray, column: OrderColumn) -> list[SortKey]:
-    """Return what sorts the values of a column; its name does not matter."""
     direction = DESCENDING if column.descending else ASCENDING
     keys: list[SortKey] = [(pc.is_valid(values), ASCENDING if column.nulls_first else DESCENDING)]
     if pa.types.is_floating(values.type):

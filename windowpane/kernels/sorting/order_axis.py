@@ -33,21 +33,14 @@ _INFINITE_DATE = 2**31 - 1
 
 @dataclass(frozen=True)
 class OrderAxis:
-    """The points of one ORDER BY column.
+    """The points of one ORDER BY column."""
 
-    Args:
-        points: the point of each value, ascending with the value; of a NULL, any.
-        valid: where there is a value.
-        shift: (offset, whether it is added) to the point of each value so moved.
-    """
-
-    points: Integers
-    valid: Mask
-    shift: Shift
+    points: Integers  # the point of each value, ascending with the value; of a NULL, any
+    valid: Mask  # where there is a value
+    shift: Shift  # (offset, whether it is added) to the point of each value so moved
 
 
 def order_axis(column: pa.Array, offsets: tuple[Offset, ...]) -> OrderAxis:
-    """Return the axis of a column on which each of ``offsets`` can be added."""
     valid = validity(column)
     if pa.types.is_floating(column.type):
         return OrderAxis(ordered_codes(column), valid, _float_shift(column))

@@ -21,7 +21,6 @@ _BITS = Size("bits of a packed word of an order", 63, (20, 30))
 
 
 def stable_order(numbers: Words) -> Integers:
-    """Return the positions that sort numbers; equal ones stay in their order."""
     return _sorted(numbers)[0]
 
 

@@ -36,8 +36,6 @@ _BINARY = pa.large_binary()
 
 
 class SortKeys:
-    """The sort keys of the rows of one window."""
-
     def __init__(self, spec: OverSpec, columns: pa.Schema, with_order: bool = True) -> None:
         """Make keys for rows with ``columns``; without the order, they identify a row and not its place."""
         self._partition = [OrderColumn(name, nulls_first=False) for name in spec.partition_by]
@@ -49,11 +47,9 @@ class SortKeys:
         """What is stored of the keys, since it takes Python a look at single values: hashes of partitions, if there are any."""
 
     def of(self, table: pa.Table) -> Bytes:
-        """Return the key of each row."""
         return self._closed(table, self._partition_part(table))
 
     def sorted(self, table: pa.Table) -> tuple[pa.Table, Bytes]:
-        """Return rows in the order of their keys, and the keys; rows with equal keys stay in their order."""
         if not self._hashed:
             table = table.take(pa.array(lexical_order(self._sort_words(table, self._partition))))
             return table, self.of(table)
@@ -68,7 +64,6 @@ class SortKeys:
         return pa.Array.from_buffers(pa.binary(_HASH_BYTES), len(keys), [None, pa.py_buffer(np.ascontiguousarray(hashes))])
 
     def of_stored(self, table: pa.Table) -> Bytes:
-        """Return the keys of stored rows, which have the columns ``stored``."""
         if not self.stored:
             return self.of(table)
         column = flat(table[SORT_KEY])
@@ -77,7 +72,6 @@ class SortKeys:
 
     @property
     def partition_by(self) -> list[str]:
-        """The columns of the partition."""
         return [column.name for column in self._partition]
 
     def _sort_words(self, table: pa.Table, partition: Sequence[OrderColumn]) -> list[Unsigned]:
@@ -115,7 +109,6 @@ MOST_BYTES = 2**32
 
 
 def sorting(keys: Bytes) -> Integers:
-    """Return the positions that sort keys; equal ones stay in their order."""
     varying = [word for word in _words_of(keys) if len(keys) and (word != word[0]).any()]
     return lexical_order(varying) if varying else np.arange(len(keys))
 
@@ -176,7 +169,6 @@ def _flagged(column: pa.Array, order: OrderColumn) -> tuple[npt.NDArray[np.uint8
 
 
 def _words(column: pa.Array) -> Unsigned:
-    """Return the value of each row as unsigned words, the most significant first."""
     if has_codes(column.type):
         return (ordered_codes(column) ^ _SIGN).view(np.uint64).reshape(-1, 1).copy()
     words = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))].reshape(-1, 2)
@@ -204,11 +196,7 @@ def _inverted(values: pa.Array) -> pa.Array:
 
 
 def _padded(values: pa.Array) -> Bytes:
-    """Return binary values as numpy has them: filled up with zeros to one width.
-
-    Raises:
-        LongSortKeyError: one of them is so long that all would find no room.
-    """
+    """Return binary values as numpy has them: filled up with zeros to one width."""
     width = max(pc.max(pc.binary_length(values)).as_py() or 0, 1)
     if width * len(values) > MOST_BYTES:
         raise LongSortKeyError(width, len(values), MOST_BYTES)

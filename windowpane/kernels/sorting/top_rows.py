@@ -21,21 +21,13 @@ from windowpane.windowing.over.spec import OrderColumn
 
 @dataclass(frozen=True)
 class TopRows:
-    """The first ``count`` rows of each group.
+    """The first ``count`` rows of each group."""
 
-    Args:
-        count: how many.
-        order: the order of rows.
-        groups: columns whose values are equal within a group, and differ between groups.
-        identity: columns that identify a row in its group, ascending among rows that tie.
-        newest: whether only the last row of each identity counts: those before it are older versions.
-    """
-
-    count: int
-    order: OrderColumn
-    groups: tuple[str, ...]
-    identity: tuple[str, ...]
-    newest: bool = False
+    count: int  # how many
+    order: OrderColumn  # the order of rows
+    groups: tuple[str, ...]  # columns whose values are equal within a group, and differ between groups
+    identity: tuple[str, ...]  # columns that identify a row in its group, ascending among rows that tie
+    newest: bool = False  # whether only the last row of each identity counts: those before it are older versions
 
     def of(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
         """Return the rows, groups together and each in its order, and the rank of each from 1."""
@@ -56,7 +48,6 @@ def _codes(rows: pa.Table, names: Sequence[str]) -> Integers:
 
 
 def _last_of_each(codes: Integers) -> Mask:
-    """Return which rows are the last ones of their code."""
     is_last: Mask = np.zeros(len(codes), np.bool_)
     is_last[len(codes) - 1 - np.unique(codes[::-1], return_index=True)[1]] = True
     return is_last

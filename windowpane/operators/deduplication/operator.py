@@ -19,30 +19,17 @@ from windowpane.windowing.changes import Change, Row
 
 @dataclass(frozen=True)
 class Run:
-    """Rows of a key that are near each other.
+    """Rows of a key that are near each other."""
 
-    Args:
-        start: the time of the oldest.
-        end: the time of the newest.
-        row: the newest; ``None`` where only times count.
-        shown: (time, row) of those that downstream has, each once the newest of a run that is part of this one.
-    """
-
-    start: int
-    end: int
-    row: Row | None = None
+    start: int  # the time of the oldest
+    end: int  # the time of the newest
+    row: Row | None = None  # the newest; ``None`` where only times count
+    # (time, row) of those that downstream has, each once the newest of a run that is part of this one
     shown: tuple[tuple[int, Row], ...] = ()
 
 
 class Deduplicator:
-    """Keeps the first rows of keys, or the last.
-
-    Args:
-        within: microseconds; rows of a key that are this far apart are no duplicates.
-        state: keyed state.
-        timers: when to forget.
-        is_same: whether two rows hold the same values, as they are written.
-    """
+    """Keeps the first rows of keys, or the last."""
 
     def __init__(self, within: int, state: KeyedState, timers: TimerQueue, is_same: Callable[[Row, Row], bool]) -> None:
         self._within = within
@@ -95,7 +82,6 @@ class Deduplicator:
             yield Change(before, run.row)
 
     def forget(self, forgotten: int) -> None:
-        """Forget what ended at or below ``forgotten``."""
         while (timer := self._timers.poll(forgotten)) is not None:
             self._state.set_current_key(timer.key, timer.key_bytes)
             self._put([run for run in self._runs() if run.end > forgotten])

@@ -65,12 +65,10 @@ class AsOfJoinOperator:
         self._touched: dict[bytes, Any] = {}
 
     def advance(self, watermark: int) -> Iterator[Joined]:
-        """Yield the results that are final under a watermark, of the keys that are to be looked at by now."""
         while self._rows.turn_to_next(watermark):
             yield from self.settle(watermark)
 
     def settle(self, watermark: int) -> Iterator[Joined]:
-        """Yield the final results of the current key, and drop rows that are no longer needed."""
         versions, waits = self._rows.read(_VERSIONS), []
         for left in self._rows.read(_LEFT):
             before, after = self._before(left.time, versions), self._after(left.time, versions)
@@ -105,20 +103,13 @@ class AsOfJoinOperator:
         return iter(())
 
     def finish(self, watermark: int) -> Iterator[Joined]:
-        """Yield the results that are final when the rows of a batch are taken."""
         for key_bytes, key in self._touched.items():
             self._rows.turn_to(key, key_bytes)
             yield from self.settle(watermark)
         yield from self.advance(watermark)
 
     def _final(self, time: int, before: int | None, after: int | None) -> int:
-        """Return the watermark from which the match of a left row is known, at the latest the last of all.
-
-        Args:
-            time: the event time of the row.
-            before: that of the right row before it that matches so far; ``None`` if there is none.
-            after: the same of the one after it.
-        """
+        """Return the watermark from which the match of a left row is known, at the latest the last of all."""
         if self._match.direction == "backward":
             return add_clamped(time, self._lateness)
         ends = [MAX if self._match.tolerance is None else time + self._match.tolerance]
@@ -137,7 +128,6 @@ class AsOfJoinOperator:
     # The match.
 
     def _joined(self, left: _Waiting, versions: list[_Version]) -> tuple[Joined, ...]:
-        """Return the result that a left row has with these versions, if it has one."""
         match = self._chosen(left, self._before(left.time, versions), self._after(left.time, versions))
         return (Joined(left.row, match, left.time),) if match is not None or self._pads else ()
 
@@ -191,7 +181,6 @@ class AsOfJoinOperator:
         return min(ends) if ends else None
 
     def _end_of_oldest(self, versions: list[_Version]) -> int | None:
-        """Return the watermark at which the oldest version may go."""
         if not versions:
             return None
         first = versions[0]

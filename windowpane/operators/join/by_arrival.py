@@ -10,13 +10,7 @@ _VERSION = "version"
 
 
 class ArrivalJoinOperator:
-    """One join by arrival on the rows of a bucket.
-
-    Args:
-        pads: whether a left row without a match is emitted.
-        rows: the state.
-        matches: what a left row and its version must fulfil besides; a version that does not is no match.
-    """
+    """One join by arrival on the rows of a bucket."""
 
     def __init__(self, pads: bool, rows: KeyedRows, matches: Matches) -> None:
         self._pads = pads
@@ -24,11 +18,9 @@ class ArrivalJoinOperator:
         self._matches = matches
 
     def advance(self, watermark: int) -> Iterator[Joined]:
-        """Yield nothing: no row waits."""
         return iter(())
 
     def finish(self, watermark: int) -> Iterator[Joined]:
-        """Yield nothing: no row waits."""
         return iter(())
 
     def take(self, arrival: Arrival) -> Iterator[Joined]:

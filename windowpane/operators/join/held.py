@@ -16,64 +16,41 @@ Matches = Callable[[Row, Row], bool]
 
 
 class Arrival(NamedTuple):
-    """A row of the current key as it arrives.
+    """A row of the current key as it arrives."""
 
-    Args:
-        is_left: whether it is of the left side.
-        row: the row.
-        time: its event time.
-        meets: whether its key equals any; one with NULL may not.
-        deletes: whether it says that its key has no version any more.
-        upper: of a left row, the last time of its matches where a column of it says so; ``None`` for none.
-    """
-
-    is_left: bool
-    row: Row
-    time: int
-    meets: bool = True
-    deletes: bool = False
-    upper: int | None = None
+    is_left: bool  # whether it is of the left side
+    row: Row  # the row
+    time: int  # its event time
+    meets: bool = True  # whether its key equals any; one with NULL may not
+    deletes: bool = False  # whether it says that its key has no version any more
+    upper: int | None = None  # of a left row, the last time of its matches where a column of it says so; ``None`` for none
 
 
 class Joined(NamedTuple):
-    """A result.
+    """A result."""
 
-    Args:
-        left: its left row, ``None`` if it is a right row without a match.
-        right: its right row, ``None`` if it is a left row by itself.
-        time: its event time.
-        change: the kind of change, where results are a changelog.
-    """
-
-    left: Row | None
-    right: Row | None
-    time: int
-    change: str = INSERT
+    left: Row | None  # its left row, ``None`` if it is a right row without a match
+    right: Row | None  # its right row, ``None`` if it is a left row by itself
+    time: int  # its event time
+    change: str = INSERT  # the kind of change, where results are a changelog
 
 
 class KeyedRows:
-    """Lists of the current key by name, and one queue of timers."""
-
     def __init__(self, state: KeyedState, timers: TimerQueue) -> None:
-        """Keep lists in ``state``, and in ``timers`` when a key is to be looked at."""
         self._state = state
         self._timers = timers
 
     @property
     def key(self) -> tuple[Any, bytes]:
-        """The current key, and its bytes."""
         return self._state.current_key, self._state.current_key_bytes
 
     def turn_to(self, key: Any, key_bytes: bytes) -> None:
-        """Make ``key`` the one whose rows are read and written."""
         self._state.set_current_key(key, key_bytes)
 
     def read(self, name: str) -> list[Any]:
-        """Return a list of the current key."""
         return self._state.get(None, name) or []
 
     def write(self, name: str, rows: list[Any]) -> None:
-        """Set a list of the current key; an empty one is removed."""
         self._state.put(None, name, rows or None)
 
     def look_again(self, time: int) -> None:

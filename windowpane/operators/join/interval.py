@@ -27,16 +27,7 @@ class _Held(NamedTuple):
 
 
 class IntervalJoinOperator:
-    """One interval join on the rows of a bucket.
-
-    Args:
-        match: which times match.
-        how: which rows are emitted.
-        allowed_lateness: how long rows behind the watermark are waited for.
-        time_of: the event time of a pair.
-        rows: the state.
-        matches: what pairs must fulfil besides.
-    """
+    """One interval join on the rows of a bucket."""
 
     def __init__(
         self, match: IntervalMatch, how: How, allowed_lateness: int, time_of: TimeOf, rows: KeyedRows, matches: Matches
@@ -59,11 +50,9 @@ class IntervalJoinOperator:
                 self._rows.write(name, [each for each in held if each.final > watermark])
 
     def finish(self, watermark: int) -> Iterator[Joined]:
-        """Yield the results that are final when the rows of a batch are taken."""
         return self.advance(watermark)
 
     def take(self, arrival: Arrival) -> Iterator[Joined]:
-        """Take a row of the current key and yield its results with the rows that are held."""
         own, other = (_LEFT, _RIGHT) if arrival.is_left else (_RIGHT, _LEFT)
         new = self._held(arrival)
         held = self._rows.read(other)

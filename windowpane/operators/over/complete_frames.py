@@ -39,15 +39,12 @@ def instant(value: Any) -> int:
 
 
 class Closing:
-    """The completeness of one call's frames."""
-
     def __init__(self, call: OverCall, order: RowOrder) -> None:
         self._call = call
         self._frame: Frame = call.reach
         self._order = order
 
     def is_complete(self, partition: SortedPartition, index: int, closed: int) -> bool:
-        """Return whether every row that the call needs for a row is here."""
         if closed == MAX or self._call.is_numbering:
             return True
         if self._passes_over_nulls:

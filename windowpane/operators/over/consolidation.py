@@ -26,18 +26,7 @@ class _Merged:
 def consolidate(
     changes: Iterable[tuple[str, Row]], key: Callable[[Row], Hashable], same: Callable[[Row, Row], bool], report: Report
 ) -> list[Change]:
-    """Return the net change of each row, in order of first appearance.
-
-    Args:
-        changes: (change type, row), in order of arrival.
-        key: what identifies a row.
-        same: whether two rows are equal.
-        report: takes a double insert, a double delete and an update after a delete; where it does not raise, the newest row
-            counts, and a second delete is ignored.
-
-    Raises:
-        InconsistentChangeError: a change type that is none, whatever ``report`` does.
-    """
+    """Return the net change of each row, in order of first appearance."""
     merged: dict[Hashable, _Merged] = {}
     for word, row in changes:
         if word not in CHANGE_TYPES:

@@ -23,7 +23,6 @@ Evaluate = Callable[[SortedPartition, int], Any]
 
 
 def evaluator(call: OverCall, columns: pa.Schema) -> Evaluate:
-    """Return what evaluates a call on rows of these columns."""
     if call.is_numbering:
         return lambda partition, index: NUMBERINGS[call.function](partition, index, call)
     if call.is_aggregate:

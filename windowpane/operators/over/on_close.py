@@ -37,22 +37,13 @@ _TAIL, _WAITS = "tail", "waits"
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What is kept of a partition."""
-
     rows: tuple[Row, ...] = ()
     emitted: int = 0
     numbers: RunningNumbers | None = None
 
 
 class OverOnClose:
-    """Emits each row of an OVER window once.
-
-    Args:
-        spec: the window; it can close (``check_closes``).
-        columns: names and types of the input columns.
-        outputs: names and types of the columns of the calls.
-        state: the keyed state of the bucket.
-    """
+    """Emits each row of an OVER window once."""
 
     def __init__(self, spec: OverSpec, columns: pa.Schema, outputs: pa.Schema, state: KeyedState) -> None:
         check_closes(spec)
@@ -87,7 +78,6 @@ class OverOnClose:
         return emitted
 
     def waiting_partitions(self) -> int:
-        """Return how many partitions have a row that has not been emitted yet."""
         return len(self._waiting())
 
     def kept_rows(self) -> int:

@@ -46,16 +46,7 @@ Stored = dict[Position, Row]
 
 
 class OverOnUpdate:
-    """Keeps the outputs of an OVER window up to date and returns the changes.
-
-    Args:
-        spec: the window.
-        columns: names and types of the input columns.
-        outputs: names and types of the columns of the calls.
-        state: the keyed state of the bucket.
-        report: takes impossible changes; where it does not raise, the newest row counts and a delete of an absent row is
-            ignored.
-    """
+    """Keeps the outputs of an OVER window up to date and returns the changes."""
 
     def __init__(self, spec: OverSpec, columns: pa.Schema, outputs: pa.Schema, state: KeyedState, report: Report) -> None:
         self._spec = spec
@@ -69,11 +60,7 @@ class OverOnUpdate:
         self._report = report
 
     def process(self, changes: Iterable[tuple[str, Row]]) -> list[Change]:
-        """Take one batch of (change type, row) and return what it changes: each row at most once, partition by partition.
-
-        Raises:
-            InconsistentChangeError: a double insert, a delete of an absent row, an update after a delete.
-        """
+        """Take one batch of (change type, row) and return what it changes: each row at most once, partition by partition."""
         deltas: dict[bytes, _Delta] = {}
         for change in consolidate(changes, self._key.frozen, self._inputs.same, self._report):
             if change.before is not None:
@@ -103,7 +90,6 @@ class OverOnUpdate:
                 self._report(InconsistentChangeError("insert", row, "its partition already has such a row"))
 
     def _computed(self, rows: Stored) -> Stored:
-        """The rows with their outputs, all computed anew."""
         positions = sorted(rows)
         partition = SortedPartition([rows[position] for position in positions], self._order)
         after = {}

@@ -16,10 +16,7 @@ Row = Mapping[str, Any]
 
 
 class RowForms:
-    """The canonical form of some columns of rows."""
-
     def __init__(self, columns: pa.Schema, names: Sequence[str] | None = None) -> None:
-        """Compare the columns ``names`` of rows of these types, all of them if not given."""
         fields = [columns.field(name) for name in (columns.names if names is None else names)]
         self._forms = [(field.name, form_of(field.type)) for field in fields]
         self._written = [(field.name, written_form_of(field.type)) for field in fields]

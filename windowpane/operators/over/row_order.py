@@ -19,15 +19,11 @@ OrderKey = tuple[Any, ...]
 
 
 class Position(NamedTuple):
-    """The place of a row in its partition."""
-
     order: OrderKey
     key: tuple[Any, ...]
 
 
 class Descending:
-    """A value that compares the other way round."""
-
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
@@ -47,8 +43,6 @@ class Descending:
 
 
 class _OrderedColumn:
-    """Turns the values of one column into what compares as the column is ordered."""
-
     def __init__(self, column: OrderColumn, form: Form) -> None:
         self._form = form
         self.descending = column.descending
@@ -67,15 +61,12 @@ class _OrderedColumn:
 
 
 class RowOrder:
-    """The order of the rows of a partition, bound to the types of its columns."""
-
     def __init__(self, spec: OverSpec, columns: pa.Schema) -> None:
         self._columns = [(each.name, _ordered(each, columns)) for each in spec.order_by]
         key = [OrderColumn(name, nulls_first=False) for name in spec.key]
         self._key = [(each.name, _ordered(each, columns)) for each in key]
 
     def position(self, row: Mapping[str, Any]) -> Position:
-        """Return the position of a row."""
         return Position(self.order_key(row), tuple(column.key_of(row[name]) for name, column in self._key))
 
     def order_key(self, row: Mapping[str, Any]) -> OrderKey:
@@ -94,7 +85,6 @@ class RowOrder:
         return (self._columns[0][1].key_of(value),)
 
     def value_of(self, order: OrderKey) -> Any:
-        """Return the value of the only ORDER BY column that an order key was made of."""
         return self._columns[0][1].value_of(order[0])
 
     @property

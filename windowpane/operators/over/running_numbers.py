@@ -11,27 +11,18 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class RunningNumbers:
-    """The numbers of the last row that was emitted: 0 before the first.
+    """The numbers of the last row that was emitted: 0 before the first."""
 
-    Args:
-        row_number: its position in the partition.
-        rank: the position of its first peer.
-        dense_rank: the number of its group of peers.
-        order: its ORDER BY values.
-    """
-
-    row_number: int = 0
-    rank: int = 0
-    dense_rank: int = 0
-    order: tuple[Any, ...] = ()
+    row_number: int = 0  # its position in the partition
+    rank: int = 0  # the position of its first peer
+    dense_rank: int = 0  # the number of its group of peers
+    order: tuple[Any, ...] = ()  # its ORDER BY values
 
     def next(self, order: tuple[Any, ...]) -> RunningNumbers:
-        """Return the numbers of the next row."""
         number = self.row_number + 1
         if number > 1 and order == self.order:
             return RunningNumbers(number, self.rank, self.dense_rank, order)
         return RunningNumbers(number, number, self.dense_rank + 1, order)
 
     def of(self, function: str) -> int:
-        """Return the number that a numbering function gives."""
         return int(getattr(self, function))

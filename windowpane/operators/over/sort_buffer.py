@@ -20,15 +20,7 @@ from windowpane.windowing.times import MIN
 
 
 class SortBuffer:
-    """Holds rows by time.
-
-    Args:
-        entries: the state.
-        identity: the values that identify a row: partition and key.
-        order: what rows of one time are sorted by.
-        report: takes a second insert of a row and the delete of a row that is not here; where it does not raise, the newest row
-            counts and such a delete is ignored.
-    """
+    """Holds rows by time."""
 
     def __init__(
         self, entries: Entries, identity: Callable[[Row], tuple[Any, ...]], order: Callable[[Row], Any], report: Report

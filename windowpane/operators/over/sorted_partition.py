@@ -17,13 +17,6 @@ from windowpane.windowing.over.frames import Bound, Exclude, Frame, Offset, Side
 
 
 class SortedPartition:
-    """Rows of a partition, ascending by position.
-
-    Args:
-        rows: the rows.
-        order: how they are ordered.
-    """
-
     def __init__(self, rows: Sequence[Row], order: RowOrder) -> None:
         self.rows = rows
         self.keys = [order.order_key(row) for row in rows]
@@ -32,7 +25,6 @@ class SortedPartition:
         self._sessions: dict[Offset, list[int]] = {}
 
     def group_of(self, index: int) -> int:
-        """Return the number of a row's group of peers, from 0."""
         return bisect_right(self._starts, index) - 1
 
     def group_rows(self, group: int) -> range:
@@ -45,11 +37,9 @@ class SortedPartition:
         return range(self._starts[group], end)
 
     def peers(self, index: int) -> range:
-        """Return the rows with the same order key, the row itself among them."""
         return self.group_rows(self.group_of(index))
 
     def session(self, index: int, gap: Offset) -> range:
-        """Return the rows of a row's session."""
         starts = self._session_starts(gap)
         session = bisect_right(starts, index) - 1
         return range(starts[session], starts[session + 1] if session + 1 < len(starts) else len(self.rows))
@@ -66,7 +56,6 @@ class SortedPartition:
         return [each for each in span if each not in peers or each == kept]
 
     def span(self, index: int, frame: Frame) -> range:
-        """Return the rows between the bounds of a row's frame."""
         if frame.units is Units.SESSION:
             return self.session(index, frame.session_gap)
         start, end = self._start(index, frame), self._end(index, frame)

@@ -11,30 +11,20 @@ from windowpane.windowing.rolling.spec import RollingSpec
 
 
 class HeldRow(NamedTuple):
-    """A row of a key; rows are ordered by time, then by arrival.
+    """A row of a key; rows are ordered by time, then by arrival."""
 
-    Args:
-        time: its event time.
-        arrival: its number in the order of arrival.
-        values: the columns that calls read.
-    """
-
-    time: int
-    arrival: int
-    values: Mapping[str, Any]
+    time: int  # its event time
+    arrival: int  # its number in the order of arrival
+    values: Mapping[str, Any]  # the columns that calls read
 
 
 class Features:
-    """The calls of a spec, each with its aggregate."""
-
     def __init__(self, spec: RollingSpec, aggregates: Sequence[BoundAggregate]) -> None:
-        """Compute ``spec``; ``aggregates`` are those of its calls, bound to types."""
         self._calls = tuple(zip(spec.calls, aggregates, strict=True))
         self._forms = [written_form_of(aggregate.result_type) for aggregate in aggregates]
         self._windows = spec.windows
 
     def values(self, rows: Sequence[HeldRow], instant: int) -> tuple[Any, ...]:
-        """Return the features as of ``instant``, of rows in order."""
         return tuple(
             _folded(aggregate, call.aggregate.arguments, call.condition, rows, call.window.start(instant), instant)
             for call, aggregate in self._calls
@@ -46,7 +36,6 @@ class Features:
         return all(a is b if a is None or b is None else form.freeze(a) == form.freeze(b) for form, a, b in pairs)
 
     def is_empty(self, rows: Sequence[HeldRow], instant: int) -> bool:
-        """Whether no window takes a row as of ``instant``."""
         start = min(window.start(instant) for window in self._windows)
         return not any(start <= row.time <= instant for row in rows)
 

@@ -22,32 +22,19 @@ from windowpane.windowing.times import MAX, MIN
 
 
 class RollingRow(NamedTuple):
-    """A row of the output.
+    """A row of the output."""
 
-    Args:
-        key: its key.
-        as_of: the instant that the features are of.
-        values: the features, in the order of the calls.
-        has_rows: whether a window takes a row; if not, the key is forgotten.
-        is_first: whether the key has no earlier row.
-        by_tick: whether a tick made it, and no row.
-        revision: 0, or of a correction how often the key was emitted again as of this tick.
-    """
-
-    key: Any
-    as_of: int
-    values: tuple[Any, ...]
-    has_rows: bool = True
-    is_first: bool = False
-    by_tick: bool = False
-    revision: int = 0
+    key: Any  # its key
+    as_of: int  # the instant that the features are of
+    values: tuple[Any, ...]  # the features, in the order of the calls
+    has_rows: bool = True  # whether a window takes a row; if not, the key is forgotten
+    is_first: bool = False  # whether the key has no earlier row
+    by_tick: bool = False  # whether a tick made it, and no row
+    revision: int = 0  # 0, or of a correction how often the key was emitted again as of this tick
 
 
 class RollingOperator:
-    """Rolling features of the keys of a bucket."""
-
     def __init__(self, spec: RollingSpec, features: Features, state: KeyedState, timers: TimerQueue) -> None:
-        """Keep rows in ``state``, and in ``timers`` when a key is to be looked at."""
         self._spec = spec
         self._features = features
         self._state = state
@@ -57,7 +44,6 @@ class RollingOperator:
         self.forgotten = 0
 
     def advance(self, watermark: int) -> Iterator[RollingRow]:
-        """Yield the results that are due now that the watermark is ``watermark``, in order of time."""
         if watermark == MIN:
             return
         emit = self._spec.emit
@@ -72,7 +58,6 @@ class RollingOperator:
             self._look_again(timer.time if emit in (RollingEmit.EACH, RollingEmit.TICK) else watermark)
 
     def take(self, key: Any, key_bytes: bytes, row: HeldRow) -> None:
-        """Add a row that is not late to those of its key."""
         self._state.set_current_key(key, key_bytes)
         rows = self._rows()
         insort(rows, row, key=_ORDER)
@@ -88,7 +73,6 @@ class RollingOperator:
         self._fresh.clear()
 
     def finish(self, watermark: int) -> Iterator[RollingRow]:
-        """Yield the results of the rows that were taken since the last time."""
         for key_bytes, (key, fresh) in self._fresh.items():
             self._state.set_current_key(key, key_bytes)
             if self._spec.emit is RollingEmit.EACH:

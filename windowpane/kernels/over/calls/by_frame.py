@@ -29,7 +29,6 @@ BY_STEP = Size("rows of a frame that is added step by step", 512, (1, 3))
 
 
 def by_frame(call: OverCall, columns: pa.Schema, bound: BoundAggregate) -> ByFrame | None:
-    """Return what computes an aggregate by frame, ``None`` if nothing does."""
     aggregate = call.aggregate
     definition, asked = aggregate.definition, aggregate.call([columns.field(name).type for name in call.arguments])
     compute = None if definition.by_frame is None else definition.by_frame(asked, bound)
@@ -66,7 +65,6 @@ def values_by_frame(rows: SortedRows, call: OverCall, bound: BoundAggregate, com
 
 
 def doubles(column: pa.ChunkedArray) -> tuple[Doubles, Mask]:
-    """Return a column as doubles, and where it has a value."""
     values = column.combine_chunks()
     return doubles_of(values), validity(values)
 

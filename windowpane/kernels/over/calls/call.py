@@ -23,7 +23,6 @@ from windowpane.windowing.over.types import bind_call
 
 
 def call_kernel(call: OverCall, columns: pa.Schema) -> CallKernel:
-    """Return the kernel of a call."""
     form = running_form(call, columns)
     if form is not None:
         return _RunningCall(call, columns, form)
@@ -40,7 +39,6 @@ def span_kernel(call: OverCall, columns: pa.Schema) -> CallKernel | None:
 
 
 def _framed(call: OverCall, columns: pa.Schema) -> type[CallKernel] | None:
-    """Return the form over frames of a call of an aggregate, ``None`` if it has none."""
     definition = call.aggregate.definition
     if definition.frame is None or (call.distinct and not definition.idempotent):
         return None
@@ -60,7 +58,6 @@ class _RunningCall(CallKernel):
         self.carries = form.carries
 
     def scan(self, rows: SortedRows) -> None:
-        """Put the carry columns into ``rows.carries``."""
         self._form.scan(rows)
 
     def value(self, rows: SortedRows) -> pa.Array:

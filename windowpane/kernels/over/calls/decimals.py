@@ -22,19 +22,7 @@ def decimal_sums(high: Integers, low: Integers, valid: Mask, kind: pa.DataType) 
 
 
 def decimal_means(high: Integers, low: Integers, counts: Integers, scale: int, kind: pa.DataType, label: str) -> pa.Array:
-    """Return means as Spark rounds them; NULL where the count is 0.
-
-    Args:
-        high: the high halves of the totals.
-        low: the low halves.
-        counts: how many values were added up.
-        scale: the decimal places of the values.
-        kind: the type of the means.
-        label: names the call in errors.
-
-    Raises:
-        AggregateOverflowError: a mean does not fit.
-    """
+    """Return means as Spark rounds them; NULL where the count is 0."""
     totals = [Decimal(exact_sum(*halves)).scaleb(-scale, EXACT) for halves in zip(high.tolist(), low.tolist(), strict=True)]
     pairs = zip(totals, counts.tolist(), strict=True)
     return pa.array([fitted(mean(total, n, kind.scale), kind, label) if n else None for total, n in pairs], kind)

@@ -25,7 +25,6 @@ def extremes(codes: Integers, frame_spans: Sequence[Span], largest: bool) -> Int
 
 
 def neutral(largest: bool) -> int:
-    """Return the code that no other is less extreme than."""
     return MIN if largest else MAX
 
 

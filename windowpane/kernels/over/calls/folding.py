@@ -22,7 +22,6 @@ _Spans = tuple[tuple[int, int], ...]
 
 
 def folded(rows: SortedRows, call: OverCall, bound: BoundAggregate) -> pa.Array:
-    """Return the value of an aggregate for each row that is wanted, NULL for the others."""
     spans = rows.spans(call.own_frame)
     wanted = np.flatnonzero(rows.wanted)
     fold = _Fold(bound, _arguments(rows, call), call.distinct, [rows.column(n).type for n in call.arguments])
@@ -51,8 +50,6 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 class _Fold:
-    """One accumulator that follows the frames."""
-
     def __init__(
         self, bound: BoundAggregate, arguments: list[tuple[Any, ...] | None], distinct: bool, kinds: Sequence[pa.DataType]
     ) -> None:
@@ -67,7 +64,6 @@ class _Fold:
         self._seen: set[Any] = set()
 
     def of(self, spans: _Spans) -> Any:
-        """Return the value over the spans of a frame."""
         if spans != self._spans:
             for lo, hi in self._missing(spans):
                 self._add(lo, hi)

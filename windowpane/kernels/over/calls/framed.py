@@ -24,7 +24,6 @@ class CallKernel(ABC):
     """Whether each frame is folded row by row, in Python."""
 
     def __init__(self, call: OverCall, columns: pa.Schema) -> None:
-        """Compute ``call`` over rows with ``columns``."""
         self.call = call
         self.kind = columns.field(call.arguments[0]).type if call.arguments else None
         self.result_type = call_type(call, columns)
@@ -54,5 +53,4 @@ class FramedAggregate(CallKernel):
         """Return the value of each row, given which rows count and how many of them each frame holds."""
 
     def argument(self, rows: SortedRows) -> pa.Array:
-        """Return the argument's column."""
         return rows.column(self.call.arguments[0])

@@ -15,7 +15,6 @@ def percent_rank(layout: Layout) -> Doubles:
 
 
 def cume_dist(layout: Layout) -> Doubles:
-    """Return the share of rows up to the last peer."""
     shares: Doubles = (layout.peer_end - layout.first) / (layout.end - layout.first)
     return shares
 

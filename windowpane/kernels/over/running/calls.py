@@ -28,7 +28,6 @@ class Running(ABC):
     """A running call."""
 
     def __init__(self, call: OverCall, kind: pa.DataType | None) -> None:
-        """Run ``call`` over an argument of type ``kind``."""
         self.call = call
         self.kind = kind
 
@@ -89,8 +88,6 @@ class _Numbering(Running):
 
 
 class RowNumber(_Numbering):
-    """The number of the row."""
-
     name = ROWS
 
     def places(self, rows: SortedRows) -> Integers:
@@ -131,14 +128,11 @@ class Rank(RowNumber):
 
 @dataclass(frozen=True)
 class FrameEnds:
-    """Where each frame ends: its last row, and whether it has one."""
-
     row: Integers
     some: Mask
 
 
 def frame_ends(rows: SortedRows, call: OverCall) -> FrameEnds:
-    """Return where the frames of a running aggregate end."""
     found = rows.frames(call.own_frame)
     return FrameEnds(np.maximum(found.hi - 1, 0), found.hi > found.lo)
 
@@ -160,7 +154,6 @@ class RunningCount(Running):
             rows.carries[self.name] = pa.array(running_total(rows, counted, self.name))
 
     def totals(self, rows: SortedRows) -> Integers:
-        """Return how many values each frame holds."""
         ends = frame_ends(rows, self.call)
         counts = rows.carries[self.name].to_numpy()
         return np.where(ends.some, counts[ends.row], 0) if len(counts) else counts

@@ -21,7 +21,6 @@ _VALUES: dict[str, type[Running]] = {"first_value": RunningFirst, "last_value": 
 
 
 def running_form(call: OverCall, columns: pa.Schema) -> Running | None:
-    """Return the running form of a call over rows with ``columns``, ``None`` if it has none."""
     types = [columns.field(name).type for name in call.arguments]
     form = _NUMBERING.get(call.function) or (_form(call, types) if _runs(call) else None)
     if form is None or (form.reads_every_row and call.filter is not None):
