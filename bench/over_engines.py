@@ -21,7 +21,7 @@ from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.over.frames import Frame, preceding
+from windowpane.windowing.frames import Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN

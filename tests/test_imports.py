@@ -18,7 +18,7 @@ from windowpane.engines.program import Program
 from windowpane.engines.protocol import Engine
 from windowpane.planning.engines import engine_of
 from windowpane.planning.engines import engine_of as over_engine_of
-from windowpane.windowing.over.frames import RUNNING_ROWS
+from windowpane.windowing.frames import RUNNING_ROWS
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 NOT_FOR_WORKERS = {"datasketches", "duckdb", "prompt_toolkit", "psycopg", "rich", "sqlglot", "typer"}

@@ -12,8 +12,7 @@ import windowpane as wp
 from windowpane.errors import InvalidFrameError, InvalidSpecError
 from windowpane.over import OverStream
 from windowpane.windowing.expressions import calls_in
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -22,6 +21,7 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
+from windowpane.windowing.intervals import Interval
 
 UNREAD = SimpleNamespace(isStreaming=False)
 """A DataFrame that no step of a program looks into."""

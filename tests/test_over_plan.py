@@ -12,8 +12,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.planning.over import OverPlan, WindowedCall, resolved_frame
 from windowpane.planning.over_programs import compile_stages
 from windowpane.planning.settings import Settings
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_RANGE,
     RUNNING_ROWS,
@@ -24,6 +23,7 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
+from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.spec import OrderColumn, OverCall
 
 T = OrderColumn("t", nulls_first=True)

@@ -39,16 +39,7 @@ from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedA
 from windowpane.windowing.arrow.functions import GROUP, ArrowAggregateFunction
 from windowpane.windowing.assigners import *  # noqa: F403
 from windowpane.windowing.assigners import __all__ as _assigners
-from windowpane.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
-from windowpane.windowing.expressions import Expression, apply, col, left, right
-from windowpane.windowing.functions import (
-    AggregateFunction,
-    ProcessContext,
-    ProcessWindowFunction,
-    RichFunction,
-    WindowFunctionSpec,
-)
-from windowpane.windowing.over.calls import (
+from windowpane.windowing.calls import (
     cume_dist,
     dense_rank,
     first_value,
@@ -60,6 +51,15 @@ from windowpane.windowing.over.calls import (
     percent_rank,
     rank,
     row_number,
+)
+from windowpane.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
+from windowpane.windowing.expressions import Expression, apply, col, left, right
+from windowpane.windowing.functions import (
+    AggregateFunction,
+    ProcessContext,
+    ProcessWindowFunction,
+    RichFunction,
+    WindowFunctionSpec,
 )
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag

@@ -17,8 +17,8 @@ from windowpane.guidance import Guided, begins
 from windowpane.planning.over import OverRequest
 from windowpane.planning.settings import Configured
 from windowpane.result import Runnable
+from windowpane.windowing.calls import several
 from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in, ways_of_spark
-from windowpane.windowing.over.calls import several
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 

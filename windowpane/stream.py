@@ -21,10 +21,10 @@ from windowpane.result import Runnable
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
+from windowpane.windowing.calls import several
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import ways_of_spark
 from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction, WindowFunctionSpec
-from windowpane.windowing.over.calls import several
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.panes import AccumulationMode, PaneBehavior

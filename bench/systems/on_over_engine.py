@@ -15,7 +15,7 @@ from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.over.frames import CURRENT_ROW, Frame, preceding
+from windowpane.windowing.frames import CURRENT_ROW, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.times import MAX, MIN
 

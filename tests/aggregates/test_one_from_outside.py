@@ -26,7 +26,7 @@ from windowpane.planning.engines import make_engine, with_engine
 from windowpane.sql import Session
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.aggregates import Aggregate, Definition, define, definition, definition_of
-from windowpane.windowing.over.frames import CURRENT_ROW, RUNNING_ROWS, Frame, preceding
+from windowpane.windowing.frames import CURRENT_ROW, RUNNING_ROWS, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec

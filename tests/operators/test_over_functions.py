@@ -12,7 +12,7 @@ from windowpane.operators.over.functions import evaluator
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.over.frames import Frame, following, preceding
+from windowpane.windowing.frames import Frame, following, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 COLUMNS = pa.schema([("id", pa.int64()), ("x", pa.int64())])

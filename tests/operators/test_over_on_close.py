@@ -13,9 +13,7 @@ from windowpane.errors import InvalidSpecError, MissingOrderError, NeverClosesEr
 from windowpane.operators.over.on_close import OverOnClose
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.closing_delays import watermark_delay, why_unlimited
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_RANGE,
     RUNNING_ROWS,
@@ -26,6 +24,8 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.closing_delays import watermark_delay, why_unlimited
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX

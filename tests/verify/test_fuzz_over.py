@@ -20,9 +20,10 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.aggregates.definition import definitions
+from windowpane.windowing.calls import FUNCTIONS
 from windowpane.windowing.changes import CHANGE_TYPE, INSERT
-from windowpane.windowing.over.frames import Exclude, Units
-from windowpane.windowing.over.spec import FUNCTIONS, OverSpec
+from windowpane.windowing.frames import Exclude, Units
+from windowpane.windowing.over.spec import OverSpec
 
 BLOCK = 100
 

@@ -9,8 +9,7 @@ from decimal import Decimal
 import pytest
 
 from windowpane.errors import InvalidFrameError
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_RANGE,
     RUNNING_ROWS,
@@ -24,6 +23,7 @@ from windowpane.windowing.over.frames import (
     merge_rows_frames,
     preceding,
 )
+from windowpane.windowing.intervals import Interval
 
 
 @pytest.mark.parametrize(

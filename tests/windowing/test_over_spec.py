@@ -11,8 +11,7 @@ import pytest
 
 from windowpane import aggregates as agg
 from windowpane.errors import InvalidFrameError, InvalidSpecError, UnknownColumnError
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_ROWS,
     UNBOUNDED_FOLLOWING,
@@ -23,6 +22,7 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
+from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from windowpane.windowing.frames import Offset
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import Offset
 from windowpane.windowing.over.range_offsets import BEYOND, shifted
 
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from windowpane.errors import MistakeError
 from windowpane.operators.over.range_keys import frame_edge, moved_key, starts_session
 from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
+from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units, merge_rows_frames
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import Bound, Exclude, Frame, Side, Units, merge_rows_frames
 from windowpane.windowing.over.range_offsets import CALENDAR_SLACK
 
 _OPPOSITE = {Side.PRECEDING: Side.FOLLOWING, Side.FOLLOWING: Side.PRECEDING}

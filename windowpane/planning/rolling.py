@@ -13,8 +13,7 @@ from typing import Any
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, present
 from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.over.calls import Windowable, WindowCall
-from windowpane.windowing.over.spec import VALUE_FUNCTIONS
+from windowpane.windowing.calls import VALUE_FUNCTIONS, Windowable, WindowCall
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow, default_hop, is_exact_by_default
 from windowpane.windowing.times import Duration, format_micros, to_micros

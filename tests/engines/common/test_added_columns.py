@@ -33,9 +33,9 @@ from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.sizes import replacing_sizes
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.frames import Frame, preceding
 from windowpane.windowing.functions import WindowFunctionSpec
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
-from windowpane.windowing.over.frames import Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN

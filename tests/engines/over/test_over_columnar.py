@@ -25,8 +25,7 @@ from windowpane.state.compact.texts import MANY_TEXTS
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import BLOCK_PAGES, RowPages
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_ROWS,
     UNBOUNDED_PRECEDING,
@@ -36,6 +35,7 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
+from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN

@@ -17,7 +17,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import ChangedPlanError, InconsistentChangeError, MissingOrderError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.over.frames import CURRENT_ROW, Frame, following
+from windowpane.windowing.frames import CURRENT_ROW, Frame, following
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN

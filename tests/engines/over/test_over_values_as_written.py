@@ -12,7 +12,7 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.over.frames import WHOLE_PARTITION
+from windowpane.windowing.frames import WHOLE_PARTITION
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MIN

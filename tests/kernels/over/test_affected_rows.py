@@ -11,7 +11,7 @@ import pytest
 from tests.examples import seeds
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
 from windowpane.kernels.over.window import OverWindow
-from windowpane.windowing.over.frames import CURRENT_ROW, UNBOUNDED_FOLLOWING, Frame, Units, following, preceding
+from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_FOLLOWING, Frame, Units, following, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 COLUMNS = pa.schema([("p", pa.int64()), ("o", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])

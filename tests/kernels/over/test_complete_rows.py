@@ -9,7 +9,7 @@ import pytest
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow
-from windowpane.windowing.over.frames import CURRENT_ROW, UNBOUNDED_FOLLOWING, UNBOUNDED_PRECEDING, Frame, following, preceding
+from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_FOLLOWING, UNBOUNDED_PRECEDING, Frame, following, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.times import MAX
 

@@ -14,8 +14,7 @@ from tests.examples import seeds
 from windowpane.kernels.over.frames import Frames, SortedOrder, find_frames, session_starts, spans
 from windowpane.kernels.over.sorting import layout_of
 from windowpane.kernels.sorting.order_axis import order_axis
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -27,6 +26,7 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
+from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.spec import OrderColumn
 
 SEGMENTS = [[1, 1, 2, 5], [3]]

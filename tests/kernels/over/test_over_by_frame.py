@@ -12,7 +12,7 @@ from windowpane.kernels.over.elements import BLOCK, WrittenFrames
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,

@@ -11,7 +11,7 @@ from windowpane.aggregates.moments import MANY
 from windowpane.kernels.over.calls.folding import folded
 from windowpane.kernels.over.window import OverWindow
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.over.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Frame, preceding
+from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import bind_call
 

@@ -15,8 +15,8 @@ from windowpane import aggregates
 from windowpane.errors import InvalidDurationError
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.definition import is_defined
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.calls import NUMBERING, OFFSET_FUNCTIONS
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -28,7 +28,8 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
-from windowpane.windowing.over.spec import NUMBERING, OFFSET_FUNCTIONS, OrderColumn, OverCall, OverSpec
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 _TYPES = {
     "smallint": pa.int16(),

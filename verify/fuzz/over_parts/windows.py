@@ -13,8 +13,7 @@ from verify.fuzz.aggregates import every_aggregate
 from windowpane import aggregates as agg
 from windowpane.errors import InvalidFrameError
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -26,6 +25,7 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
+from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 _NONE = pa.schema([])

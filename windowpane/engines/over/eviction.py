@@ -29,8 +29,8 @@ from windowpane.errors import MistakeError
 from windowpane.kernels.over.calls.framed import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.sorting.order_axis import OrderAxis, order_axis
+from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units, merge_rows_frames
 from windowpane.windowing.intervals import MICROS_PER_DAY
-from windowpane.windowing.over.frames import Bound, Frame, Offset, Side, Units, merge_rows_frames
 from windowpane.windowing.times import MAX, MIN
 
 _SLACK_DAYS = 4

@@ -46,7 +46,7 @@ from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.row_pages import RowPages
 from windowpane.windowing.changes import DELETE, INSERT
-from windowpane.windowing.over.frames import Units, merge_rows_frames
+from windowpane.windowing.frames import Units, merge_rows_frames
 
 
 class OverUpdateEngine:

@@ -17,7 +17,7 @@ from windowpane.arrays import Mask
 from windowpane.kernels.over.calls.framed import CallKernel
 from windowpane.kernels.over.frames import find_frames
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.windowing.over.frames import CURRENT_ROW, Frame, Side, Units, merge_rows_frames
+from windowpane.windowing.frames import CURRENT_ROW, Frame, Side, Units, merge_rows_frames
 
 _FAR = 1 << 40
 

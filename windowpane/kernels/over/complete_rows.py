@@ -17,7 +17,7 @@ from windowpane.kernels.over.calls.framed import CallKernel
 from windowpane.kernels.over.picks import NOWHERE, at_offset
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.sorting.order_axis import order_axis
-from windowpane.windowing.over.frames import Bound, Frame, Offset, Side, Units
+from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units
 from windowpane.windowing.times import MAX
 
 

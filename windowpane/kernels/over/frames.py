@@ -15,7 +15,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.errors import MistakeError
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.sorting.order_axis import OrderAxis
-from windowpane.windowing.over.frames import Bound, Exclude, Frame, Side, Units
+from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.times import MAX, MIN
 

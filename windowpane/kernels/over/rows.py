@@ -16,7 +16,7 @@ from windowpane.kernels.keys.ordered_codes import validity
 from windowpane.kernels.over.frames import Frames, SortedOrder, Span, find_frames, spans
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.sorting.order_axis import order_axis
-from windowpane.windowing.over.frames import Frame
+from windowpane.windowing.frames import Frame
 from windowpane.windowing.over.spec import OverSpec
 
 

@@ -20,7 +20,7 @@ from windowpane.kernels.over.frames import Span
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.rolling.searching import spans_between
-from windowpane.windowing.over.frames import CURRENT_ROW, Frame, preceding
+from windowpane.windowing.frames import CURRENT_ROW, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.errors import MistakeError
 from windowpane.kernels.keys.ordered_codes import coded_floats, has_codes, ordered_codes, validity
+from windowpane.windowing.frames import Offset
 from windowpane.windowing.intervals import MICROS_PER_DAY, Interval
-from windowpane.windowing.over.frames import Offset
 from windowpane.windowing.over.range_offsets import BEYOND, shifted
 from windowpane.windowing.times import MAX, MIN
 

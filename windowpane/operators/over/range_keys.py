@@ -7,7 +7,7 @@ and SESSION frames; there a descending session adds the gap in the wrong directi
 from __future__ import annotations
 
 from windowpane.operators.over.row_order import OrderKey, RowOrder
-from windowpane.windowing.over.frames import Bound, Offset, Side
+from windowpane.windowing.frames import Bound, Offset, Side
 from windowpane.windowing.over.range_offsets import shifted
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from windowpane.operators.over.range_keys import frame_edge, starts_session
 from windowpane.operators.over.row_order import OrderKey, RowOrder
 from windowpane.windowing.changes import Row
-from windowpane.windowing.over.frames import Bound, Exclude, Frame, Offset, Side, Units
+from windowpane.windowing.frames import Bound, Exclude, Frame, Offset, Side, Units
 
 
 class SortedPartition:

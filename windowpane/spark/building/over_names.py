@@ -22,9 +22,9 @@ from windowpane.spark.session.column_names import column_named
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema
+from windowpane.windowing.calls import VALUE_FUNCTIONS, WindowCall
 from windowpane.windowing.expressions import Constant, Expression, Name, signature
-from windowpane.windowing.over.calls import WindowCall
-from windowpane.windowing.over.spec import VALUE_FUNCTIONS, OrderColumn, OverCall
+from windowpane.windowing.over.spec import OrderColumn, OverCall
 
 
 class Names:

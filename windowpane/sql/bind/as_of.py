@@ -25,7 +25,7 @@ from windowpane.sql.expressions.types import BOOLEAN, INTEGER, SqlType, is_insta
 from windowpane.sql.nodes import Filter, Node, Order, Project, Scan
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.windows.over_calls import OverNodeCall
-from windowpane.windowing.over.frames import UNBOUNDED_PRECEDING, Frame
+from windowpane.windowing.frames import UNBOUNDED_PRECEDING, Frame
 
 _BACKWARD = (exp.GTE, exp.GT)
 _STRICT = (exp.GT, exp.LT)

@@ -17,7 +17,7 @@ from windowpane.sql.optimize import is_keyless, is_small, pruned
 from windowpane.sql.parse.naming import check_columns
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.statements import CreateView
-from windowpane.windowing.over.frames import Side, Units
+from windowpane.windowing.frames import Side, Units
 
 _ONE_PARTITION = "Write PARTITION BY 1::int if one partition of all rows is meant, or filter row_number() to a Top-N."
 _KEYLESS = (

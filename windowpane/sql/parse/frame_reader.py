@@ -14,7 +14,7 @@ from windowpane.sql.expressions.types import INTERVAL, TIMESTAMPTZ, UNKNOWN, Sql
 from windowpane.sql.parse.dialect import SESSION_GAP
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.values import zone
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,

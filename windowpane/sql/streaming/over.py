@@ -26,7 +26,8 @@ from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, settled, to_weights, types_of, with_words
 from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.over.spec import NUMBERING, OFFSET_FUNCTIONS, OrderColumn, OverCall, OverSpec
+from windowpane.windowing.calls import NUMBERING, OFFSET_FUNCTIONS
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MIN
 

@@ -21,7 +21,7 @@ from windowpane.sql.parse.frame_reader import Evaluate, read_frame
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.windows.default_frames import default_frame
 from windowpane.sql.windows.over_calls import OverNodeCall
-from windowpane.windowing.over.frames import CURRENT_ROW, WHOLE_PARTITION, Exclude, Frame, Units
+from windowpane.windowing.frames import CURRENT_ROW, WHOLE_PARTITION, Exclude, Frame, Units
 
 NUMBERING = {
     "row_number": BIGINT,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, Over, compile_plan, every_node
-from windowpane.windowing.over.frames import RUNNING_RANGE, RUNNING_ROWS, WHOLE_PARTITION, Frame
+from windowpane.windowing.frames import RUNNING_RANGE, RUNNING_ROWS, WHOLE_PARTITION, Frame
 
 DEFAULT_FRAME = "default_frame"
 """The parameter; a view keeps the value it was made with."""

@@ -16,8 +16,8 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.values.intervals import interval_sql
+from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import Bound, Exclude, Frame, Side, Units
 
 _BY_POSITION = frozenset({"row_number", "lag", "lead", "ntile"})
 _FIRST_OF = {"first_value": "first", "last_value": "last", "nth_value": "array_agg"}

@@ -11,7 +11,7 @@ import pyarrow as pa
 from windowpane.errors import AggregateTypeError, InvalidSpecError
 from windowpane.windowing.aggregates.definition import Definition, definition_of
 from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
-from windowpane.windowing.over.calls import Windowable, WindowCall, argument
+from windowpane.windowing.calls import Windowable, WindowCall, argument
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)

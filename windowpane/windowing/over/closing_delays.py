@@ -8,9 +8,10 @@ addition.
 from __future__ import annotations
 
 from windowpane.errors import InvalidSpecError, NeverClosesError
+from windowpane.windowing.calls import RUNNING_NUMBERING
+from windowpane.windowing.frames import Frame, Offset, Side, Units
 from windowpane.windowing.intervals import MICROS_PER_DAY, Interval
-from windowpane.windowing.over.frames import Frame, Offset, Side, Units
-from windowpane.windowing.over.spec import RUNNING_NUMBERING, OverCall, OverSpec
+from windowpane.windowing.over.spec import OverCall, OverSpec
 
 
 def check_closes(spec: OverSpec) -> None:

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from windowpane.errors import InvalidFrameError, InvalidIntervalError
 from windowpane.windowing.aggregates.decimals import EXACT
+from windowpane.windowing.frames import Offset
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import Offset
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 CALENDAR_SLACK = Interval(days=4)

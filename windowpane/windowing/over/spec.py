@@ -13,7 +13,8 @@ from typing import Any
 from windowpane.errors import InvalidSpecError, present
 from windowpane.windowing.aggregates.definition import Definition, definition_of, definitions, is_defined
 from windowpane.windowing.aggregates.spec import Aggregate
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.calls import FUNCTIONS, NUMBERING, OFFSET_FUNCTIONS, RUNNING_NUMBERING, VALUE_FUNCTIONS
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -22,17 +23,6 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
-
-NUMBERING = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
-"""Functions of a row's place; they need ORDER BY and have no frame."""
-RUNNING_NUMBERING = frozenset({"row_number", "rank", "dense_rank"})
-"""Of those, the ones that only look at rows before: counters are all they need to continue."""
-OFFSET_FUNCTIONS = frozenset({"lag", "lead"})
-"""Functions of a row at a distance; they have no frame."""
-VALUE_FUNCTIONS = frozenset({"first_value", "last_value", "nth_value"})
-"""Functions of one row of the frame."""
-FUNCTIONS = NUMBERING | OFFSET_FUNCTIONS | VALUE_FUNCTIONS
-"""Functions that can be called OVER a window beside aggregates."""
 
 _IGNORE_NULLS = OFFSET_FUNCTIONS | VALUE_FUNCTIONS
 _COUNTED = {"ntile": "buckets", "nth_value": "rows"}
@@ -111,14 +101,19 @@ class OverCall:
 
     @classmethod
     def of(cls, aggregate: Aggregate, frame: Frame, filter: str | None = None, distinct: bool = False) -> OverCall:
-        """Return the call of a built-in aggregate whose arguments are column names."""
+        """Return the call of an aggregate whose arguments are column names."""
         arguments, parameters = aggregate.arguments, aggregate.parameters
         return cls(aggregate.name, arguments, frame, filter=filter, distinct=distinct, parameters=parameters)
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether the function is a built-in aggregate."""
+        """Whether the function is an aggregate."""
         return self.function not in FUNCTIONS
+
+    @property
+    def drops_repeats(self) -> bool:
+        """Whether DISTINCT changes the result: of an idempotent aggregate it does not."""
+        return self.distinct and not self.aggregate.definition.idempotent
 
     @property
     def is_numbering(self) -> bool:

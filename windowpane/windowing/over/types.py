@@ -13,7 +13,7 @@ import pyarrow as pa
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.windowing.aggregates.canonical import is_orderable
 from windowpane.windowing.aggregates.protocol import BoundAggregate
-from windowpane.windowing.over.frames import Offset
+from windowpane.windowing.frames import Offset
 from windowpane.windowing.over.range_offsets import check_offset
 from windowpane.windowing.over.spec import OverCall, OverSpec
 

@@ -27,7 +27,7 @@ from verify.conformance.replay.verdicts import Difference, Options
 from windowpane.errors import InvalidFrameError
 from windowpane.operators.over.range_keys import frame_edge
 from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
-from windowpane.windowing.over.frames import Frame, merge_rows_frames
+from windowpane.windowing.frames import Frame, merge_rows_frames
 from windowpane.windowing.over.spec import OverCall, OverSpec
 
 _ENVELOPE = {"id", "kind", "rust_test"}

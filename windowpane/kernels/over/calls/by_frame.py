@@ -46,7 +46,7 @@ def values_by_frame(rows: SortedRows, call: OverCall, bound: BoundAggregate, com
         return None
     names = list(dict.fromkeys(call.arguments))
     table = pa.table([rows.column(name) for name in names], names).append_column(ARRIVAL, pa.array(rows.layout.numbers))
-    codes = [equality_codes(table[name]) for name in names] if call.distinct else []
+    codes = [equality_codes(table[name]) for name in names] if call.drops_repeats else []
     parts = [pa.array([bound.get_result(bound.create_accumulator())], bound.result_type)]
     number_of = np.zeros(len(frames.widths), np.int64)
     held = 1

@@ -40,7 +40,7 @@ def span_kernel(call: OverCall, columns: pa.Schema) -> CallKernel | None:
 
 def _framed(call: OverCall, columns: pa.Schema) -> type[CallKernel] | None:
     definition = call.aggregate.definition
-    if definition.frame is None or (call.distinct and not definition.idempotent):
+    if definition.frame is None or call.drops_repeats:
         return None
     types = [columns.field(name).type for name in call.arguments]
     form = definition.frame(call.aggregate.call(types))

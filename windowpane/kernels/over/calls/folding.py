@@ -24,7 +24,7 @@ _Spans = tuple[tuple[int, int], ...]
 def folded(rows: SortedRows, call: OverCall, bound: BoundAggregate) -> pa.Array:
     spans = rows.spans(call.own_frame)
     wanted = np.flatnonzero(rows.wanted)
-    fold = _Fold(bound, _arguments(rows, call), call.distinct, [rows.column(n).type for n in call.arguments])
+    fold = _Fold(bound, _arguments(rows, call), call.drops_repeats, [rows.column(n).type for n in call.arguments])
     values: list[Any] = [None] * rows.layout.size
     bounds = [(lo[wanted].tolist(), hi[wanted].tolist()) for lo, hi in spans]
     for number, row in enumerate(wanted.tolist()):

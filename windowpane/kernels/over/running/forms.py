@@ -13,7 +13,7 @@ from windowpane.kernels.over.running.calls import (
     Running,
 )
 from windowpane.kernels.over.running.values import RunningFirst, RunningLast
-from windowpane.windowing.over.frames import Exclude, Side, Units
+from windowpane.windowing.frames import Exclude, Side, Units
 from windowpane.windowing.over.spec import OverCall
 
 _NUMBERING: dict[str, type[Running]] = {"row_number": RowNumber, "rank": Rank, "dense_rank": DenseRank}
@@ -30,7 +30,7 @@ def running_form(call: OverCall, columns: pa.Schema) -> Running | None:
 
 def _runs(call: OverCall) -> bool:
     frame = call.frame
-    if frame is None or call.distinct or call.ignore_nulls or frame.exclude is not Exclude.NO_OTHERS:
+    if frame is None or call.drops_repeats or call.ignore_nulls or frame.exclude is not Exclude.NO_OTHERS:
         return False
     ends = (Side.PRECEDING, Side.CURRENT_ROW)
     return frame.units is not Units.SESSION and frame.start.side is Side.UNBOUNDED_PRECEDING and frame.end.side in ends

@@ -23,7 +23,7 @@ from windowpane.sql.on_spark.programs.plan import (
 )
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.streaming.over import over_spec
-from windowpane.windowing.over.frames import Units
+from windowpane.windowing.frames import Units
 
 _KEPT_TYPES = {"double": "double", "real": "float"}
 """Further types that the OVER engines keep as SQL does."""

@@ -14,10 +14,8 @@ from decimal import Decimal
 from typing import Any
 
 from windowpane.errors import InvalidFrameError, InvalidSpecError
-from windowpane.windowing.aggregates.definition import is_defined
 from windowpane.windowing.expressions import Expression, Name, calls_in, signature
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.frames import (
+from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -27,6 +25,18 @@ from windowpane.windowing.over.frames import (
     following,
     preceding,
 )
+from windowpane.windowing.intervals import Interval
+
+NUMBERING = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
+"""Functions of a row's place; they need ORDER BY and have no frame."""
+RUNNING_NUMBERING = frozenset({"row_number", "rank", "dense_rank"})
+"""Of those, the ones that only look at rows before: counters are all they need to continue."""
+OFFSET_FUNCTIONS = frozenset({"lag", "lead"})
+"""Functions of a row at a distance; they have no frame."""
+VALUE_FUNCTIONS = frozenset({"first_value", "last_value", "nth_value"})
+"""Functions of one row of the frame."""
+FUNCTIONS = NUMBERING | OFFSET_FUNCTIONS | VALUE_FUNCTIONS
+"""Functions that can be called OVER a window beside aggregates."""
 
 _ENDLESS = 2**63 - 1
 """PySpark writes its unbounded ends as integers that large, with either sign."""
@@ -182,8 +192,8 @@ class WindowCall(Windowable):
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether the function is a built-in aggregate."""
-        return is_defined(self.function)
+        """Whether the function is an aggregate."""
+        return self.function not in FUNCTIONS
 
     @property
     def identity(self) -> Hashable:
