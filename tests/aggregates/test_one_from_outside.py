@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -128,6 +130,24 @@ def test_it_runs_in_sql(spread: Any) -> None:
         session.query("SELECT spread(k) FROM d")
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_it_runs_in_a_view_on_spark_whose_workers_import_its_module(
+    spark: Any, tmp_path: Path, only_here: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ROOT / "docs" / "extending.md"
+    (tmp_path / "spread.py").write_text(next(block for block in python_blocks(page) if "class Spread" in block))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("spread")
+    spark.sparkContext.addPyFile(str(tmp_path / "spread.py"))
+    with Session(spark) as session:
+        session.run("CREATE TABLE d (id INT PRIMARY KEY, k VARCHAR, v INT)")
+        session.run("CREATE MATERIALIZED VIEW s AS SELECT k, spread(v) AS s FROM d GROUP BY k")
+        session.run("INSERT INTO d VALUES (1, 'a', 3), (2, 'a', 40), (3, 'b', 7), (4, 'a', NULL), (5, 'b', 9); FLUSH")
+        session.run("DELETE FROM d WHERE id = 2; FLUSH")
+        assert session.query("SELECT k, s FROM s ORDER BY k").rows() == [("a", 0), ("b", 2)]
+
+
 def test_what_has_no_columnar_form_is_refused_by_name(spread: Any) -> None:
     known = definition_of("spread")
     define(Definition(**{**vars(known), "name": "slow_spread", "columnar": None, "sql": None}))
@@ -142,7 +162,8 @@ def test_what_has_no_columnar_form_is_refused_by_name(spread: Any) -> None:
 
 def test_no_property_has_a_default() -> None:
     """A new aggregate that keeps its values is never taken for one that does not."""
-    with pytest.raises(TypeError, match=r"'holistic', 'ordered', 'exact', 'idempotent', 'returns', and 'compared_from'"):
+    said = r"'holistic', 'ordered', 'exact', 'idempotent', 'invertible', 'returns', and 'compared_from'"
+    with pytest.raises(TypeError, match=said):
         Definition(name="spread", bind=lambda call: None)  # type: ignore[call-arg, arg-type, return-value]
 
 

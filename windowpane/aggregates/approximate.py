@@ -44,9 +44,11 @@ APPROX_COUNT_DISTINCT = define(
         ordered=False,
         exact=False,
         idempotent=True,
+        invertible=False,
         returns=Returns.OWN,
         compared_from=0,
         columnar=_columnar_distinct,
+        duckdb="approx_count_distinct",
     )
 )
 APPROX_QUANTILE = define(
@@ -57,6 +59,7 @@ APPROX_QUANTILE = define(
         ordered=False,
         exact=False,
         idempotent=False,
+        invertible=False,
         returns=Returns.OWN,
         compared_from=0,
         columnar=_columnar_quantile,

@@ -110,9 +110,11 @@ def _define(name: str, precedes: Precedes, is_max: bool) -> None:
             ordered=True,
             exact=True,
             idempotent=False,
+            invertible=False,
             returns=Returns.VALUE,
             compared_from=1,
             columnar=lambda call: ColumnarArgExtreme(call.prefix, call.slots, is_max),
+            duckdb=name,
         )
     )
 

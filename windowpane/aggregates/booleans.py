@@ -49,11 +49,13 @@ def _define(name: str, deciding: bool, kind: str, framed: type[FramedMin], runni
             ordered=False,
             exact=True,
             idempotent=True,
+            invertible=False,
             returns=Returns.OWN,
             compared_from=0,
             columnar=columnar(kind),
             frame=lambda call: framed,
             running=lambda call: running,
+            duckdb=name,
         )
     )
 

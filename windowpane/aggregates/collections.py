@@ -161,9 +161,11 @@ COLLECT_LIST = define(
         ordered=True,
         exact=True,
         idempotent=False,
+        invertible=False,
         returns=Returns.LIST,
         compared_from=None,
         columnar=lambda call: ColumnarList(call.prefix, call.slots),
+        duckdb="array_agg",  # which has NULLs, too
     )
 )
 COLLECT_SET = define(
@@ -174,6 +176,7 @@ COLLECT_SET = define(
         ordered=True,
         exact=True,
         idempotent=True,
+        invertible=False,
         returns=Returns.OWN,
         compared_from=0,
         columnar=lambda call: ColumnarSet(call.prefix, call.slots),
@@ -187,9 +190,11 @@ STRING_AGG = define(
         ordered=True,
         exact=True,
         idempotent=False,
+        invertible=False,
         returns=Returns.VALUE,
         compared_from=None,
         columnar=lambda call: ColumnarStringAgg(call.prefix, call.slots, _separator(call)),
+        duckdb="string_agg",
     )
 )
 

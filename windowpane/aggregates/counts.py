@@ -171,11 +171,14 @@ COUNT = define(
         ordered=False,
         exact=True,
         idempotent=False,
+        invertible=True,
         returns=Returns.OWN,
         compared_from=None,
         columnar=lambda call: ColumnarCount(call.prefix, call.slots),
         frame=lambda call: FramedCount,
         running=lambda call: RunningCount,
+        duckdb="count",
+        merged_by="+",
     )
 )
 
@@ -193,6 +196,7 @@ COUNT_DISTINCT = define(
         ordered=False,
         exact=True,
         idempotent=True,
+        invertible=False,
         returns=Returns.OWN,
         compared_from=0,
         columnar=lambda call: ColumnarCountDistinct(call.prefix, call.slots),

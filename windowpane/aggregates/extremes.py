@@ -256,7 +256,9 @@ class RunningRankedMax(RunningRankedMin):
     is_max = True
 
 
-def _define(name: str, precedes: Precedes, framed: type[FramedMin], coded: type[Running], ranked: type[Running]) -> None:
+def _define(
+    name: str, precedes: Precedes, framed: type[FramedMin], coded: type[Running], ranked: type[Running], merged_by: str
+) -> None:
     def running(call: Call) -> type[Running] | None:
         return coded if has_codes(call.type) else ranked if has_ranks(call.type) else None
 
@@ -268,17 +270,20 @@ def _define(name: str, precedes: Precedes, framed: type[FramedMin], coded: type[
             ordered=False,
             exact=True,
             idempotent=True,
+            invertible=False,
             returns=Returns.VALUE,
             compared_from=0,
             columnar=columnar(name),
             frame=lambda call: framed if is_sortable(call.type) else None,
             running=running,
+            duckdb=name,
+            merged_by=merged_by,
         )
     )
 
 
-_define("min", operator.lt, FramedMin, RunningMin, RunningRankedMin)
-_define("max", operator.gt, FramedMax, RunningMax, RunningRankedMax)
+_define("min", operator.lt, FramedMin, RunningMin, RunningRankedMin, "least")
+_define("max", operator.gt, FramedMax, RunningMax, RunningRankedMax, "greatest")
 
 
 def min(column: Any) -> Aggregate:

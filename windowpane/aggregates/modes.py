@@ -88,9 +88,11 @@ MODE = define(
         ordered=False,
         exact=True,
         idempotent=False,
+        invertible=False,
         returns=Returns.VALUE,
         compared_from=0,
         columnar=lambda call: ColumnarMode(call.prefix, call.slots),
+        duckdb="mode",
     )
 )
 

@@ -300,11 +300,13 @@ def _define(name: str, variance: type[Variance], missing: int) -> None:
             ordered=False,
             exact=False,
             idempotent=False,
+            invertible=False,
             returns=Returns.OWN,
             compared_from=0,
             columnar=lambda call: ColumnarMoments(call.prefix, call.slots, missing, variance is StandardDeviation),
             by_frame=lambda call, bound: partial(_by_frame, variance=variance(missing)),
             running=lambda call: RunningMoments,
+            duckdb=name,
         )
     )
 

@@ -128,11 +128,13 @@ def _define(name: str, form: type[First], frame: type[FramedFirst], running: typ
             ordered=True,
             exact=True,
             idempotent=form is First,  # of repeated values the first is kept
+            invertible=False,
             returns=Returns.VALUE,
             compared_from=None,
             columnar=lambda call: ColumnarPosition(call.prefix, call.slots, form is Last, call.parameters["ignore_nulls"]),
             frame=lambda call: frame,
             running=lambda call: None if call.parameters["ignore_nulls"] else running,
+            duckdb=name,
         )
     )
 

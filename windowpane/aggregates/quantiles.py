@@ -144,6 +144,7 @@ def _define(name: str, q_of: Callable[[Call], float]) -> None:
             ordered=False,
             exact=True,
             idempotent=False,
+            invertible=False,
             returns=Returns.OWN,
             compared_from=0,
             columnar=lambda call: ColumnarQuantile(call.prefix, call.slots, q_of(call), pa.types.is_duration(call.type)),

@@ -429,12 +429,15 @@ def define_total(
             ordered=False,
             exact=is_exact,
             idempotent=False,
+            invertible=is_exact,
             returns=Returns.OWN,
             compared_from=0,
             columnar=columnar,
             frame=frame,
             by_frame=by_frame,
             running=running_form,
+            duckdb=name,
+            merged_by="+",
         )
     )
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
 from windowpane.aggregates.moments import MANY
+from windowpane.kernels.over.calls.call import span_kernel
 from windowpane.kernels.over.calls.folding import folded
 from windowpane.kernels.over.window import OverWindow
 from windowpane.testing.sizes import given_sizes
@@ -52,6 +53,20 @@ def test_running_values_have_the_bits_of_the_bound_aggregate(given: tuple[str, s
         expected = list(map(repr, folded(rows, call, bind_call(call, COLUMNS)).to_pylist()))
         assert list(map(repr, values.outputs[0].to_pylist())) == expected, str(call)
         _check_goes_on(window, table, values.carries, expected, rng.randint(1, 15))
+
+
+@pytest.mark.parametrize(("function", "expected"), [("max", [3, 3, 3, 5]), ("sum", [3, 4, 4, 9])])
+@pytest.mark.parametrize("frame", [FRAMES[0], Frame.rows(preceding(3), CURRENT_ROW)], ids=str)
+def test_distinct_of_an_idempotent_aggregate_takes_its_fast_forms(function: str, expected: list[int], frame: Frame) -> None:
+    columns = pa.schema([("i", pa.int64()), ("v", pa.int64())])
+    call = OverCall(function, ("v",), frame, distinct=True)
+    window = OverWindow(OverSpec((), (OrderColumn("i", nulls_first=False),), ("i",), (call,)), columns)
+    is_idempotent = call.aggregate.definition.idempotent
+    assert window.calls[0].is_running is (is_idempotent and frame is FRAMES[0])
+    assert (span_kernel(call, columns) is not None) is is_idempotent
+    table = pa.table({"i": [1, 2, 3, 4], "v": [3, 1, 3, 5]}, columns)
+    rows = window.rows(table, starts_at(4), np.zeros(1, np.bool_))
+    assert window.values(rows).outputs[0].to_pylist() == expected
 
 
 def _check_goes_on(window: OverWindow, table: pa.Table, carries: list[pa.Array], expected: list[str], skipped: int) -> None:

@@ -13,7 +13,6 @@ from windowpane.sql.bind.scope import Column, Ids, Scope
 from windowpane.sql.expressions.aggregates import (
     AGGREGATES,
     COUNTS_ROWS,
-    ORDERED_SETS,
     Parts,
     Primitive,
     approx_percentile,
@@ -183,23 +182,20 @@ class Groups:
 
 def _fold(primitive: Primitive, arguments: list[str], condition: str, *, is_distinct: bool) -> Fold | None:
     """Return a call as one that can be folded, ``None`` if it cannot."""
-    function, kind = primitive.function, primitive.type
+    definition, kind = primitive.definition, primitive.type
+    if definition is None or definition.merged_by is None:
+        return None
     argument = arguments[0] if arguments else None
     only = condition.removeprefix(" FILTER (WHERE ").removesuffix(")") if condition else None
-    if function == "count":
+    if primitive.is_count:
         return replace(Fold.of_count(argument, only), distinct=is_distinct)
-    if function in ("sum", "avg") and not (is_distinct and is_float(kind)):
-        kept = "DOUBLE" if is_float(kind) else "HUGEINT" if kind == BIGINT else kind.duckdb
-        return Fold(function, argument, only, kept, takes_back=not is_float(kind), distinct=is_distinct)
-    if function in ("min", "max"):
-        combined = {"min": "least", "max": "greatest"}[function]
-        return Fold(function, argument, only, kind.duckdb, takes_back=False, combined=combined, distinct=is_distinct)
-    return None
-
-
-_ARRAYS = ("array_agg", "jsonb_agg")
-_LISTS = (*_ARRAYS, "string_agg", "listagg")
-_SORTED = (*_LISTS, "first_value", "last_value")
+    takes_back = primitive.is_invertible
+    if definition.merged_by != "+":
+        return Fold(primitive.function, argument, only, kind.duckdb, takes_back, definition.merged_by, is_distinct)
+    if is_distinct and not takes_back:
+        return None
+    kept = "DOUBLE" if is_float(kind) else "HUGEINT" if kind == BIGINT else kind.duckdb
+    return Fold(primitive.function, argument, only, kept, takes_back, distinct=is_distinct)
 
 
 class _AggregateCall:
@@ -214,6 +210,7 @@ class _AggregateCall:
                 self.within = tree.expression
             tree = tree.this
         self.name = str(tree.this).lower()
+        self.aggregate = AGGREGATES[self.name]
         self.distinct, self.order = False, []
         self.arguments = []
         for argument in tree.expressions:
@@ -229,7 +226,7 @@ class _AggregateCall:
 
     def parts(self, binder: ScalarBinder) -> Parts:
         """Return what the aggregate is made of."""
-        if (self.within is not None) != (self.name in ORDERED_SETS):
+        if (self.within is not None) != self.aggregate.is_within_group:
             wanted = "needs" if self.within is None else "does not take"
             raise MismatchError(f"it {wanted} WITHIN GROUP (ORDER BY ...).")
         if self.within is not None:
@@ -246,23 +243,23 @@ class _AggregateCall:
             if self.name == "mode" and self.arguments:
                 raise MismatchError("it takes no argument; what it is of stands in WITHIN GROUP (ORDER BY ...).")
             if self.name == "mode":
-                return AGGREGATES["mode"]([by_value(value)])
+                return self.aggregate.bind([value])
             if self.name == "approx_percentile":
                 return approx_percentile([settled(binder.bind(each)) for each in self.arguments], value)
             return percentile(self.name, settled(binder.bind(self.arguments[0])), value)
         if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
-            return AGGREGATES["count"]([])
+            return self.aggregate.bind([])
         arguments = [binder.filtered(binder.bind(argument), self.condition) for argument in self.arguments]
         if self.name == "count" and not arguments:
             raise MismatchError(COUNTS_ROWS)
         if self._sorts_jsonb(arguments):
             listed = sorted_jsonb(arguments[0])
             return as_jsonb(listed) if self.name == "jsonb_agg" else listed
-        return AGGREGATES[self.name]([by_value(argument) for argument in arguments] if self.distinct else arguments)
+        return self.aggregate.bind([by_value(argument) for argument in arguments] if self.distinct else arguments)
 
     def _sorts_jsonb(self, arguments: Sequence[Expr]) -> bool:
         """Whether it lists distinct values of jsonb in an order that the query names."""
-        return self.distinct and bool(self.order) and self.name in _ARRAYS and [each.type for each in arguments] == [JSONB]
+        return self.distinct and bool(self.order) and self.aggregate.is_array and [each.type for each in arguments] == [JSONB]
 
     def _sorted_by(self) -> exp.Expr | None:
         """Return what a call sorts by though the query does not name it: so its result does not depend on the order of its rows.
@@ -272,7 +269,7 @@ class _AggregateCall:
         if self.name == "mode" and self.within is not None:
             by: exp.Expr = self.within.expressions[0].this
             return by
-        return self.arguments[0] if self.distinct and not self.order and self.name in _LISTS else None
+        return self.arguments[0] if self.distinct and not self.order and self.aggregate.joins_all else None
 
     def _checked_order(self, binder: ScalarBinder) -> list[exp.Expr]:
         """Return the ORDER BY inside: beside DISTINCT it is by arguments, and dropped where order has no meaning."""
@@ -283,10 +280,10 @@ class _AggregateCall:
             if settled(binder.bind(item.this)).sql not in arguments:
                 instead = "It may be by an argument of the call; take the rows of SELECT DISTINCT in a subquery."
                 raise self.text.unsupported(item, "ORDER BY in a call with DISTINCT by what is no argument of it", instead)
-            if settled(binder.bind(item.this)).type == JSONB and self.name in _SORTED and self.name not in _ARRAYS:
+            if settled(binder.bind(item.this)).type == JSONB and self.aggregate.is_sorted and not self.aggregate.is_array:
                 instead = "Take the rows of SELECT DISTINCT in a subquery."
                 raise self.text.unsupported(item, "ORDER BY jsonb in a call with DISTINCT", instead)
-        return self.order if self.name in _SORTED else []
+        return self.order if self.aggregate.is_sorted else []
 
     def modifiers(self, binder: ScalarBinder, computed: Computed) -> tuple[str, str]:
         """Return the ORDER BY inside and the FILTER behind the call as SQL."""

@@ -18,7 +18,7 @@ from sqlglot import exp
 from windowpane.errors import AggregateTypeError
 from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, settled
 from windowpane.sql.expressions.jsonb import to_jsonb
-from windowpane.sql.expressions.operators import is_of_jsonb
+from windowpane.sql.expressions.operators import by_value, is_of_jsonb
 from windowpane.sql.expressions.types import (
     BIGINT,
     BOOLEAN,
@@ -42,8 +42,8 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.numerics.arithmetic import divide, multiply
 from windowpane.sql.numerics.registry import called
 from windowpane.sql.parse.positions import Text
-from windowpane.windowing.aggregates import Aggregate, Definition
-from windowpane.windowing.aggregates.definition import definitions
+from windowpane.windowing.aggregates import Aggregate, Call, Definition, Returns
+from windowpane.windowing.aggregates.definition import definition_in_duckdb, definition_of, definitions
 
 COUNTS_ROWS = "without an argument it is count(*). Write that."
 """What is said of ``count()``."""
@@ -57,24 +57,36 @@ class Primitive:
         function: DuckDB's name.
         arguments: bound arguments; none for ``count(*)``.
         type: type of the result.
-        over: the name of the same function in the OVER engines, ``None`` if they have none.
-        separator: of ``string_agg``.
+        in_engines: whether the OVER engines have the same function.
         constants: further arguments, as SQL.
         parameters: further arguments, as the OVER engines take them.
+        is_count: whether it is 0 of no rows, not NULL.
     """
 
     function: str
     arguments: tuple[Expr, ...]
     type: SqlType
-    over: str | None = None
-    separator: str | None = None
+    in_engines: bool = False
     constants: tuple[str, ...] = ()
     parameters: tuple[tuple[str, float | str], ...] = ()
+    is_count: bool = False
 
     @property
-    def is_count(self) -> bool:
-        """Whether it is 0 of no rows, not NULL."""
-        return self.function in ("count", "approx_count_distinct")
+    def definition(self) -> Definition | None:
+        """What the package knows of the aggregate, ``None`` if it has none such."""
+        return definition_in_duckdb(self.function)
+
+    @property
+    def over(self) -> str | None:
+        """The name of the same function in the OVER engines, ``None`` if they have none."""
+        definition = self.definition
+        return definition.name if self.in_engines and definition is not None else None
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether a value can be taken away from its result again."""
+        definition, kinds = self.definition, tuple(_arrow(argument.type) or pa.null() for argument in self.arguments)
+        return definition is not None and definition.is_invertible(Call(self.function, kinds, {}))
 
 
 @dataclass(frozen=True)
@@ -85,14 +97,46 @@ class Parts:
         primitives: the calls.
         finish: makes the result of theirs.
         of_distinct: ``None`` if each call can have DISTINCT, else what to write instead.
+        only: the condition of the rows that count over a window, where DuckDB's groups skip the others by themselves.
     """
 
     primitives: tuple[Primitive, ...]
     finish: Callable[[Sequence[Expr]], Expr]
     of_distinct: str | None = None
+    only: Expr | None = None
 
 
 Binder = Callable[[Sequence[Expr]], Parts]
+
+
+@dataclass(frozen=True)
+class SqlAggregate:
+    """An aggregate as SQL calls it.
+
+    Args:
+        bind: takes a call apart.
+        of: the aggregate of the package whose properties it has, ``None`` where the package has none such.
+        is_within_group: whether it is written with WITHIN GROUP.
+    """
+
+    bind: Binder
+    of: Definition | None = None
+    is_within_group: bool = False
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether an ORDER BY inside the call changes its result."""
+        return self.of is not None and self.of.is_by_place
+
+    @property
+    def joins_all(self) -> bool:
+        """Whether its result is made of all values, one behind the other."""
+        return self.is_sorted and self.of is not None and self.of.holistic
+
+    @property
+    def is_array(self) -> bool:
+        """Whether its result is the list of the values."""
+        return self.of is not None and self.of.returns is Returns.LIST
 
 
 _OF_PAIRS = ("count", "avgx", "avgy", "sxx", "syy", "sxy")
@@ -113,19 +157,23 @@ def _only(arguments: Sequence[Expr], count: int = 1) -> tuple[Expr, ...]:
 
 def _count(arguments: Sequence[Expr]) -> Parts:
     values = tuple(settled(argument) for argument in arguments)
-    return _one(Primitive("count", values, BIGINT, "count"))
+    return _one(Primitive("count", values, BIGINT, in_engines=True, is_count=True))
+
+
+def _counted(value: Expr) -> Primitive:
+    return Primitive("count", (value,), BIGINT, in_engines=True, is_count=True)
 
 
 def _summed(value: Expr) -> Primitive:
     """The primitive sum: of smallint and int a bigint, of bigint and numeric a numeric."""
     if is_integer(value.type):
         kind = numeric(0) if value.type == BIGINT else BIGINT
-        return Primitive("sum", (convert(value, kind),), kind, "sum")
+        return Primitive("sum", (convert(value, kind),), kind, in_engines=True)
     if value.type.name == "numeric":
         kind = numeric(value.type.scale)
-        return Primitive("sum", (convert(value, kind),), kind, "sum")
+        return Primitive("sum", (convert(value, kind),), kind, in_engines=True)
     if is_float(value.type):
-        return Primitive("sum", (convert(value, DOUBLE),), value.type, "sum" if value.type == DOUBLE else None)
+        return Primitive("sum", (convert(value, DOUBLE),), value.type, in_engines=value.type == DOUBLE)
     raise MismatchError(f"it takes a number or an interval, not {value.type}. Cast the argument.")
 
 
@@ -143,12 +191,12 @@ _INTERVAL_OF = "(to_months(CAST({0} AS INTEGER)) + to_days(CAST({1} AS INTEGER))
 
 def _interval_sum(value: Expr) -> Parts:
     """Months, days and microseconds are summed apart."""
-    fields = tuple(Primitive("sum", (build(BIGINT, part, value),), BIGINT, "sum") for part in (_MONTHS, _DAYS, _MICROS))
+    fields = tuple(Primitive("sum", (build(BIGINT, part, value),), BIGINT, in_engines=True) for part in (_MONTHS, _DAYS, _MICROS))
     return Parts(fields, lambda parts: build(INTERVAL, _INTERVAL_OF, *parts), _DISTINCT_FIRST)
 
 
 def _interval_avg(value: Expr) -> Parts:
-    total, number = _interval_sum(value), Primitive("count", (value,), BIGINT, "count")
+    total, number = _interval_sum(value), _counted(value)
     template = "CASE WHEN {1} > 0 THEN windowpane_divide_interval({0}, CAST({1} AS DOUBLE)) END"
     return Parts(
         (*total.primitives, number),
@@ -162,8 +210,8 @@ def _avg(arguments: Sequence[Expr]) -> Parts:
     if value.type == INTERVAL:
         return _interval_avg(value)
     if is_float(value.type):
-        return _one(Primitive("avg", (convert(value, DOUBLE),), DOUBLE, "avg"))
-    total, number = _summed(value), Primitive("count", (value,), BIGINT, "count")
+        return _one(Primitive("avg", (convert(value, DOUBLE),), DOUBLE, in_engines=True))
+    total, number = _summed(value), _counted(value)
     return Parts((total, number), lambda parts: divide(parts[0], build(BIGINT, "nullif({0}, 0)", parts[1])))
 
 
@@ -180,10 +228,10 @@ def _moment(name: str) -> Binder:
 def _float_moment(name: str, value: Expr) -> Parts:
     """The moment of floats; of one value DuckDB's ``var_pop`` is 0 even where that is NaN or infinite, PostgreSQL's NaN."""
     wide = convert(value, DOUBLE)
-    moment = Primitive(name, (wide,), DOUBLE, name)
+    moment = Primitive(name, (wide,), DOUBLE, in_engines=True)
     if name.endswith("_samp"):
         return _one(moment)
-    zero_or_nan = Primitive("max", (build(DOUBLE, "({0} * 0)", wide),), DOUBLE, "max")
+    zero_or_nan = Primitive("max", (build(DOUBLE, "({0} * 0)", wide),), DOUBLE, in_engines=True)
     return Parts((moment, zero_or_nan), lambda parts: build(DOUBLE, "({0} + {1})", *parts))
 
 
@@ -195,7 +243,7 @@ def _exact_moment(name: str, value: Expr) -> Parts:
         wide = convert(value, as_numeric(value.type))
         square = multiply(wide, wide)
     total, squares = _summed(value), _summed(square)
-    number, squared = (Primitive("count", (counted,), BIGINT, "count") for counted in (value, square))
+    number, squared = _counted(value), _counted(square)
 
     def finish(parts: Sequence[Expr]) -> Expr:
         sums = [convert(part, as_numeric(part.type)) for part in parts[:2]]
@@ -205,12 +253,17 @@ def _exact_moment(name: str, value: Expr) -> Parts:
     return Parts((total, squares, number, squared), finish, _DISTINCT_FIRST)
 
 
-def _same(function: str, over: str | None = None) -> Binder:
+def _same(function: str) -> Binder:
     def bind(arguments: Sequence[Expr]) -> Parts:
         (value,) = _only(arguments)
-        return _one(Primitive(function, (value,), value.type, over))
+        return _one(Primitive(function, (value,), value.type))
 
     return bind
+
+
+def _mode(arguments: Sequence[Expr]) -> Parts:
+    (value,) = map(by_value, _only(arguments))
+    return _one(Primitive("mode", (value,), value.type))
 
 
 def _extreme(name: str) -> Binder:
@@ -218,7 +271,7 @@ def _extreme(name: str) -> Binder:
         (value,) = _only(arguments)
         if is_of_jsonb(value.type):
             raise MismatchError(f"it compares no {value.type}. Compare an element of it.")
-        return _one(Primitive(name, (value,), value.type, None if value.type in (REAL, DOUBLE) else name))
+        return _one(Primitive(name, (value,), value.type, in_engines=value.type not in (REAL, DOUBLE)))
 
     return bind
 
@@ -228,7 +281,7 @@ def _boolean(name: str) -> Binder:
         (value,) = _only(arguments)
         if value.type not in (BOOLEAN, UNKNOWN):
             raise MismatchError(f"it takes boolean, not {value.type}.")
-        return _one(Primitive(name, (convert(value, BOOLEAN),), BOOLEAN, name))
+        return _one(Primitive(name, (convert(value, BOOLEAN),), BOOLEAN, in_engines=True))
 
     return bind
 
@@ -249,7 +302,8 @@ def _arg(name: str) -> Binder:
         by = values[1].type
         if by == JSONB or by.element is not None:
             raise MismatchError(f"it compares no {by}. Compare an element of it.")
-        return _one(Primitive(name, values, values[0].type, name))
+        skips_nulls = build(BOOLEAN, "({0} IS NOT NULL)", values[0])  # as in RisingWave
+        return Parts((Primitive(name, values, values[0].type, in_engines=True),), lambda results: results[0], only=skips_nulls)
 
     return bind
 
@@ -262,7 +316,7 @@ def _string_agg(arguments: Sequence[Expr]) -> Parts:
     separator = arguments[1].literal
     value = as_text(settled(arguments[0]))
     constants = ("'" + separator.replace("'", "''") + "'",)
-    return _one(Primitive("string_agg", (value,), VARCHAR, "string_agg", separator, constants, (("separator", separator),)))
+    return _one(Primitive("string_agg", (value,), VARCHAR, True, constants, (("separator", separator),)))
 
 
 def _listagg(arguments: Sequence[Expr]) -> Parts:
@@ -284,7 +338,7 @@ def as_jsonb(listed: Parts) -> Parts:
     return Parts(listed.primitives, lambda results: to_jsonb(listed.finish(results)))
 
 
-def _pair(template: str, kind: SqlType = DOUBLE) -> Binder:
+def _pair(template: str, kind: SqlType = DOUBLE) -> SqlAggregate:
     """Return an aggregate of pairs of a dependent and an independent number; pairs with a NULL do not count.
 
     Args:
@@ -300,10 +354,14 @@ def _pair(template: str, kind: SqlType = DOUBLE) -> Binder:
             if each.type != UNKNOWN and not is_number(each.type):
                 raise MismatchError(f"it takes two numbers, not {each.type}. Cast the argument.")
         pair = tuple(convert(each, DOUBLE) for each in arguments)
-        primitives = tuple(Primitive(f"regr_{part}", pair, BIGINT if part == "count" else DOUBLE) for part in parts)
+        counts = [part == "count" for part in parts]
+        primitives = tuple(
+            Primitive(f"regr_{part}", pair, BIGINT if count else DOUBLE, is_count=count)
+            for part, count in zip(parts, counts, strict=True)
+        )
         return Parts(primitives, lambda results: build(kind, placed, *results))
 
-    return bind
+    return SqlAggregate(bind)
 
 
 def jsonb_by_value(value: Expr) -> Expr:
@@ -320,7 +378,7 @@ def sorted_jsonb(value: Expr) -> Parts:
 
 
 def _approx_count_distinct(arguments: Sequence[Expr]) -> Parts:
-    return _one(Primitive("approx_count_distinct", _only(arguments), BIGINT))
+    return _one(Primitive("approx_count_distinct", _only(arguments), BIGINT, is_count=True))
 
 
 def percentile(name: str, fraction: Expr, value: Expr) -> Parts:
@@ -331,8 +389,8 @@ def percentile(name: str, fraction: Expr, value: Expr) -> Parts:
     """
     written = _fraction(fraction)
     if name == "percentile_cont":
-        return _one(Primitive("quantile_cont", (convert(value, DOUBLE),), DOUBLE, None, None, (written,)))
-    return _one(Primitive("quantile_disc", (value,), value.type, None, None, (written,)))
+        return _one(Primitive("quantile_cont", (convert(value, DOUBLE),), DOUBLE, constants=(written,)))
+    return _one(Primitive("quantile_disc", (value,), value.type, constants=(written,)))
 
 
 def approx_percentile(constants: Sequence[Expr], value: Expr) -> Parts:
@@ -368,16 +426,6 @@ _FRACTION = re.compile(r"(?:CAST\()*'?(\d+(?:\.\d*)?|\.\d+)'?(?: AS [A-Z ]+(?:\(
 """A number as a literal, perhaps cast."""
 
 
-class _Aggregates(dict[str, Binder]):
-    """The aggregates of SQL by name; behind them those that users have defined with a name in SQL."""
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or any(each.sql == name for each in definitions())
-
-    def __missing__(self, name: str) -> Binder:
-        return partial(_defined, next(each for each in definitions() if each.sql == name))
-
-
 _ARROW = {
     "boolean": pa.bool_(),
     "smallint": pa.int16(),
@@ -391,12 +439,17 @@ _ARROW = {
 }
 
 
+def _arrow(kind: SqlType) -> pa.DataType | None:
+    """Return a type as aggregates of the package know it."""
+    return pa.decimal128(38, kind.scale) if kind.name == "numeric" else _ARROW.get(kind.name)
+
+
 def _defined(definition: Definition, arguments: Sequence[Expr]) -> Parts:
     """An aggregate of a user's: its row form over the list of the values of a group or frame."""
     (value,) = _only(arguments)
     if definition.ordered:
         raise MismatchError("its result depends on the order of rows, which SQL's groups do not have.")
-    kind = pa.decimal128(38, value.type.scale) if value.type.name == "numeric" else _ARROW.get(value.type.name)
+    kind = _arrow(value.type)
     if kind is None:
         raise MismatchError(f"an aggregate that is none of SQL's own takes no {value.type}. Cast the argument.")
     try:
@@ -408,35 +461,50 @@ def _defined(definition: Definition, arguments: Sequence[Expr]) -> Parts:
     if found is None:
         raise MismatchError(f"its result is {result}, which has no type in SQL.")
     listed = Primitive("list", (value,), array_of(value.type))
-    template = f"CAST(windowpane_aggregate('{definition.name}', {{0}}) AS {found.duckdb})"
+    template = f"CAST(windowpane_aggregate('{definition.module}', '{definition.name}', {{0}}) AS {found.duckdb})"
     return Parts((listed,), lambda results: build(found, template, results[0]))
 
 
-AGGREGATES: dict[str, Binder] = _Aggregates(
+def _of(name: str, bind: Binder, is_within_group: bool = False) -> SqlAggregate:
+    return SqlAggregate(bind, definition_of(name), is_within_group)
+
+
+class _Aggregates(dict[str, SqlAggregate]):
+    """The aggregates of SQL by name; behind them those that users have defined with a name in SQL."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or any(each.sql == name for each in definitions())
+
+    def __missing__(self, name: str) -> SqlAggregate:
+        definition = next(each for each in definitions() if each.sql == name)
+        return SqlAggregate(partial(_defined, definition), definition)
+
+
+AGGREGATES: dict[str, SqlAggregate] = _Aggregates(
     {
-        "count": _count,
-        "sum": _sum,
-        "avg": _avg,
-        "min": _extreme("min"),
-        "max": _extreme("max"),
-        "stddev": _moment("stddev_samp"),
-        "stddev_samp": _moment("stddev_samp"),
-        "stddev_pop": _moment("stddev_pop"),
-        "variance": _moment("var_samp"),
-        "var_samp": _moment("var_samp"),
-        "var_pop": _moment("var_pop"),
-        "bool_and": _boolean("bool_and"),
-        "bool_or": _boolean("bool_or"),
-        "every": _boolean("bool_and"),
-        "bit_and": _bits("bit_and"),
-        "bit_or": _bits("bit_or"),
-        "bit_xor": _bits("bit_xor"),
-        "arg_min": _arg("arg_min"),
-        "arg_max": _arg("arg_max"),
-        "string_agg": _string_agg,
-        "listagg": _listagg,
-        "array_agg": _array_agg,
-        "jsonb_agg": _jsonb_agg,
+        "count": _of("count", _count),
+        "sum": _of("sum", _sum),
+        "avg": _of("avg", _avg),
+        "min": _of("min", _extreme("min")),
+        "max": _of("max", _extreme("max")),
+        "stddev": _of("stddev_samp", _moment("stddev_samp")),
+        "stddev_samp": _of("stddev_samp", _moment("stddev_samp")),
+        "stddev_pop": _of("stddev_pop", _moment("stddev_pop")),
+        "variance": _of("var_samp", _moment("var_samp")),
+        "var_samp": _of("var_samp", _moment("var_samp")),
+        "var_pop": _of("var_pop", _moment("var_pop")),
+        "bool_and": _of("bool_and", _boolean("bool_and")),
+        "bool_or": _of("bool_or", _boolean("bool_or")),
+        "every": _of("bool_and", _boolean("bool_and")),
+        "bit_and": SqlAggregate(_bits("bit_and")),
+        "bit_or": SqlAggregate(_bits("bit_or")),
+        "bit_xor": SqlAggregate(_bits("bit_xor")),
+        "arg_min": _of("arg_min", _arg("arg_min")),
+        "arg_max": _of("arg_max", _arg("arg_max")),
+        "string_agg": _of("string_agg", _string_agg),
+        "listagg": _of("string_agg", _listagg),
+        "array_agg": _of("collect_list", _array_agg),
+        "jsonb_agg": _of("collect_list", _jsonb_agg),
         "corr": _pair(f"(CASE WHEN {_SXX} <> 0 AND {_SYY} <> 0 THEN {_SXY} / sqrt({_SXX} * {_SYY}) END)"),
         "covar_pop": _pair(f"(CASE WHEN {{count}} > 0 THEN {_SXY} / {{count}} END)"),
         "covar_samp": _pair(f"(CASE WHEN {{count}} > 1 THEN {_SXY} / ({{count}} - 1) END)"),
@@ -449,18 +517,16 @@ AGGREGATES: dict[str, Binder] = _Aggregates(
         "regr_sxx": _pair(_SXX),
         "regr_sxy": _pair(_SXY),
         "regr_syy": _pair(_SYY),
-        "first_value": _same("first"),
-        "last_value": _same("last"),
-        "any_value": _same("any_value"),
-        "mode": _same("mode"),
-        "approx_count_distinct": _approx_count_distinct,
-        "percentile_cont": _count,
-        "percentile_disc": _count,
-        "approx_percentile": _count,
+        "first_value": _of("first", _same("first")),
+        "last_value": _of("last", _same("last")),
+        "any_value": _of("any_value", _same("any_value")),
+        "mode": _of("mode", _mode, is_within_group=True),
+        "approx_count_distinct": _of("approx_count_distinct", _approx_count_distinct),
+        "percentile_cont": _of("quantile", _count, is_within_group=True),
+        "percentile_disc": _of("quantile", _count, is_within_group=True),
+        "approx_percentile": _of("approx_quantile", _count, is_within_group=True),
     }
 )
-ORDERED_SETS = ("percentile_cont", "percentile_disc", "approx_percentile", "mode")
-"""Aggregates written with WITHIN GROUP."""
 
 
 def distinct_arguments(tree: exp.Distinct, text: Text, call: exp.Expr) -> list[exp.Expr]:

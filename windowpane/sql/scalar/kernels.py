@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Callable
 from functools import reduce
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from windowpane.sql.values import (
 )
 from windowpane.sql.values.intervals import interval_text, read_span
 from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.aggregates.definition import is_defined
 from windowpane.windowing.calendars import Calendar
 
 Kernel = Callable[..., pa.Array]
@@ -73,10 +75,20 @@ def _each(function: Callable[..., Any], kind: pa.DataType) -> Kernel:
     return kernel
 
 
-def _aggregate(names: pa.ChunkedArray | pa.Array, lists: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return the text of an aggregate, that a user has defined, of the values of each list; no list has no rows."""
+def _aggregate(
+    modules: pa.ChunkedArray | pa.Array, names: pa.ChunkedArray | pa.Array, lists: pa.ChunkedArray | pa.Array
+) -> pa.Array:
+    """Return the text of an aggregate, that a module of a user's defines, of the values of each list; no list has no rows."""
     results = []
-    for name, values in zip(names.to_pylist(), lists.to_pylist(), strict=True):
+    for module, name, values in zip(modules.to_pylist(), names.to_pylist(), lists.to_pylist(), strict=True):
+        if not is_defined(name):  # on a worker of Spark
+            try:
+                import_module(module)
+            except ImportError:
+                raise ScalarValueError(
+                    f"the aggregate {name} is defined in the module {module}, which this process cannot import: on Spark, put it "
+                    "into a file that workers have, as with spark.sparkContext.addPyFile"
+                ) from None
         bound = Aggregate(name, ("value",)).bind([lists.type.value_type])
         result = bound.get_result(reduce(bound.add, values or [], bound.create_accumulator()))
         results.append(pa.scalar(result, bound.result_type).cast(pa.string()).as_py())

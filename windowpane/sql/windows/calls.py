@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from windowpane.sql.bind.build_plan import Computed, over
 from windowpane.sql.bind.scope import Column, Ids
-from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, ORDERED_SETS, Primitive, distinct_arguments
+from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, settled
 from windowpane.sql.expressions.operators import by_value, key_value, sortable
@@ -238,7 +238,7 @@ class _Call:
             raise self.text.name_error(
                 self.tree, f"there is no window function {self.name!r}. See docs/sql.md for those there are."
             )
-        if self.name in ORDERED_SETS:
+        if self.name in AGGREGATES and AGGREGATES[self.name].is_within_group:
             raise MismatchError("it needs WITHIN GROUP (ORDER BY ...), and takes no OVER. Put it into a subquery with GROUP BY.")
         if self.treats_nulls and self.name not in _PLACED:
             raise MismatchError(f"{'IGNORE' if self.ignore_nulls else 'RESPECT'} NULLS goes with {', '.join(_PLACED)}.")
@@ -332,7 +332,7 @@ class _Call:
         if not is_integer(offset.type):
             raise MismatchError(f"its offset is a whole number, not {offset.type}. Cast it.")
         number = register(OverNodeCall("row_number", (), BIGINT, None, "row_number"), self.name)
-        listed = AGGREGATES["array_agg"]([value]).primitives[0]
+        listed = AGGREGATES["array_agg"].bind([value]).primitives[0]
         arguments = tuple(calls.argument(each) for each in listed.arguments)
         values = register(OverNodeCall(listed.function, arguments, listed.type, WHOLE_PARTITION, listed.over), self.name)
         sign = "-" if self.name == "lag" else "+"
@@ -361,12 +361,12 @@ class _Call:
         arguments = [] if self._counts_rows() else [binder.filtered(binder.bind(each), self.filter) for each in self.arguments]
         if self.name == "count" and not self.arguments:
             raise MismatchError(COUNTS_ROWS)
-        if self.distinct or self.name == "mode":
+        if self.distinct:
             arguments = [by_value(argument) for argument in arguments]
-        parts = AGGREGATES[self.name](arguments)
+        parts = AGGREGATES[self.name].bind(arguments)
         if self.distinct and parts.of_distinct is not None:
             raise MismatchError(f"it has no DISTINCT for this type. {parts.of_distinct}")
-        condition = self._condition(calls, binder, arguments)
+        condition = self._condition(calls, binder, parts.only)
 
         def column(primitive: Primitive) -> Expr:
             call = OverNodeCall(
@@ -385,11 +385,11 @@ class _Call:
         result = parts.finish([column(primitive) for primitive in parts.primitives])
         return Expr(result.sql, result.type, result.columns, name=self.name)
 
-    def _condition(self, calls: WindowCalls, binder: ScalarBinder, arguments: Sequence[Expr]) -> str | None:
-        """Return the column of FILTER; ``arg_min`` and ``arg_max`` skip values that are NULL, as in RisingWave."""
+    def _condition(self, calls: WindowCalls, binder: ScalarBinder, only: Expr | None) -> str | None:
+        """Return the column of FILTER, and of what the aggregate itself asks of a row."""
         conditions = [] if self.filter is None else [binder.condition(self.filter, "FILTER")]
-        if self.name in ("arg_min", "arg_max"):
-            conditions.append(build(BOOLEAN, "({0} IS NOT NULL)", settled(arguments[0])))
+        if only is not None:
+            conditions.append(only)
         if not conditions:
             return None
         return calls.argument(conditions[0] if len(conditions) == 1 else build(BOOLEAN, "({0} AND {1})", *conditions))

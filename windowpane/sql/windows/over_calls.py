@@ -16,15 +16,16 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.values.intervals import interval_sql
+from windowpane.windowing.aggregates.definition import definition_in_duckdb
+from windowpane.windowing.calls import NUMBERING, OFFSET_FUNCTIONS
 from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units
 from windowpane.windowing.intervals import Interval
 
-_BY_POSITION = frozenset({"row_number", "lag", "lead", "ntile"})
+_BY_POSITION = frozenset({"row_number", "ntile"}) | OFFSET_FUNCTIONS
 _FIRST_OF = {"first_value": "first", "last_value": "last", "nth_value": "array_agg"}
 """The aggregate, of rows in order, that a value function is of."""
 
-_BY_ORDER = frozenset({"first", "last", "array_agg", "string_agg"})
-_WITHOUT_FRAME = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
+_WITHOUT_FRAME = NUMBERING | OFFSET_FUNCTIONS
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,12 @@ class OverNodeCall:
     ignore_nulls: bool = False
     distinct: bool = False
     filter: str | None = None
+
+    @property
+    def is_by_place(self) -> bool:
+        """Whether the result is made of rows by their places in the frame."""
+        definition = definition_in_duckdb(_FIRST_OF.get(self.function, self.function))
+        return definition is not None and definition.is_by_place
 
     @property
     def text(self) -> str:
@@ -148,9 +155,9 @@ def _without_peers(call: OverNodeCall, window: _Window, number: int) -> str:
 
 def _aggregate(call: OverNodeCall, row: str) -> str:
     """Return a call as an aggregate of the rows of its frame."""
-    name = _FIRST_OF.get(call.function, call.function)
-    if name not in _BY_ORDER or call.distinct:
+    if not call.is_by_place or call.distinct:
         return call.call_sql
+    name = _FIRST_OF.get(call.function, call.function)
     arguments = [quoted(argument) for argument in call.arguments]
     condition = quoted(call.filter) if call.filter else f"{arguments[0]} IS NOT NULL" if call.ignore_nulls else "TRUE"
     constants = () if call.function == "nth_value" else call.constants
@@ -207,8 +214,7 @@ class _Window:
         frame = call.frame
         if frame is None or frame.units not in (Units.RANGE, Units.GROUPS) or call.distinct or not self.key:
             return ""
-        is_by_order = call.function in _FIRST_OF or call.function in _BY_ORDER
-        return f" ORDER BY {', '.join(self._items(by_position=True))}" if is_by_order else ""
+        return f" ORDER BY {', '.join(self._items(by_position=True))}" if call.is_by_place else ""
 
     def numbers(self, number: int) -> list[str]:
         """Return the columns that number the rows of a partition in order of their key, and their peers."""

@@ -50,6 +50,8 @@ class Definition:
         exact: whether rows give the same result to the last bit, however they are folded and merged; for some types only, if
             it is a function of these.
         idempotent: whether values that are repeated change nothing, so that DISTINCT means nothing.
+        invertible: whether a value can be taken away again by arithmetic, exactly, so that a deleted row changes a group of SQL
+            without a look at its other rows; for some types only, if it is a function of these.
         returns: where the values of the result are from.
         compared_from: the number of the first argument whose values are compared with each other, ``None`` if none are.
         columnar: its partial columns and how they fold (``kernels.aggregates.protocol``); ``None`` for a type without. An
@@ -58,6 +60,9 @@ class Definition:
         by_frame: its value over rows that are written out frame by frame, if it is not exact; row form -> arrays -> array.
         running: its value over frames that begin where partitions do, a class of ``kernels.over.running.running``.
         sql: its name in SQL, for an aggregate that is none of SQL's own; without one SQL refuses it.
+        duckdb: DuckDB's aggregate that SQL computes it with. SQL asks its properties here.
+        merged_by: what makes one of two results of DuckDB's: ``+``, or its function of two values; ``None``: nothing does, and
+            SQL looks at all rows of a group again.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Definition:
     ordered: bool
     exact: bool | Callable[[Call], bool]
     idempotent: bool
+    invertible: bool | Callable[[Call], bool]
     returns: Returns
     compared_from: int | None
     columnar: Callable[[ColumnarCall], object] | None = None
@@ -73,19 +79,35 @@ class Definition:
     by_frame: Callable[[Call, BoundAggregate], Callable[..., pa.Array] | None] | None = None
     running: Callable[[Call], object] | None = None
     sql: str | None = None
+    duckdb: str | None = None
+    merged_by: str | None = None
 
     def is_exact(self, call: Call) -> bool:
         """Whether a call is exact for the types of its arguments."""
         return self.exact if isinstance(self.exact, bool) else self.exact(call)
+
+    def is_invertible(self, call: Call) -> bool:
+        """Whether a call is invertible for the types of its arguments."""
+        return self.invertible if isinstance(self.invertible, bool) else self.invertible(call)
 
     def wrong_form(self, form: object, wanted: str) -> InvalidSpecError:
         """Return the refusal of a form that is none."""
         return InvalidSpecError(f"a form of the aggregate {self.name} is {form!r}, where a subclass of {wanted} was expected.")
 
     @property
+    def is_by_place(self) -> bool:
+        """Whether it takes values by the places of their rows, without a look at the values."""
+        return self.ordered and self.compared_from is None
+
+    @property
+    def module(self) -> str:
+        """The module that defines it."""
+        return str(getattr(self.bind, "__module__", ""))
+
+    @property
     def is_built_in(self) -> bool:
         """Whether it is one of the package."""
-        return getattr(self.bind, "__module__", "").startswith("windowpane.aggregates.")
+        return self.module.startswith("windowpane.aggregates.")
 
     def __reduce__(self) -> tuple[Callable[..., Definition], tuple[Any, ...]]:
         """Those of the package pickle as their names; others travel with what uses them, and are defined where they arrive."""
@@ -128,6 +150,11 @@ def definition_of(name: str) -> Definition:
     if name not in _DEFINITIONS:
         raise InvalidSpecError(f"there is no aggregate {name!r}; there are {', '.join(sorted(_DEFINITIONS))}.")
     return _DEFINITIONS[name]
+
+
+def definition_in_duckdb(name: str) -> Definition | None:
+    """Return what is known of the aggregate that SQL computes with one of DuckDB's, ``None`` if it is none of the package."""
+    return next((each for each in _DEFINITIONS.values() if each.duckdb == name), None)
 
 
 def definitions() -> tuple[Definition, ...]:
