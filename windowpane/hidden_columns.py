@@ -26,8 +26,6 @@ PARTITION: Final = hidden("partition")
 """Input partition of a row."""
 POSITION: Final = hidden("position")
 """Position of a row in its input partition: with ``PARTITION`` it makes the arrival order deterministic."""
-KEY_HASH: Final = hidden("key_hash")
-"""The hash of a row's keys, where Spark computed it."""
 ORIGIN: Final = hidden("origin")
 """Where a row was read, as text, for those who ask when it is malformed."""
 MISREAD: Final = hidden("misread")

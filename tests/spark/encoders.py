@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 
 import windowpane as wp
-from windowpane.hidden_columns import KEY_HASH
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
@@ -13,9 +12,9 @@ from windowpane.spark.stages.encode import Encoder
 
 
 def encoder(kind: pa.DataType, window: wp.WindowAssigner, buckets: int) -> Encoder:
-    """Return an encoder of rows (k, v, the hash of k): a sum of v by k."""
+    """Return an encoder of rows (k, v): a sum of v by k."""
     columns = pa.schema([("k", kind), ("v", pa.int64())])
     plan = WindowPlan(("k",), window, FunctionPlan("aggregate", aggregates=(("n", wp.sum("v")),)), event_time="t")
     types = InputTypes(columns, pa.schema([("k", kind)]), ("k",), pa.timestamp("us", "UTC"), {"n": ("v",)})
     combiner = combiner_of(compile_program(plan, types, columns.names))
-    return Encoder(("k",), None, False, None, (KEY_HASH,), buckets, combiner)
+    return Encoder(("k",), None, False, None, (), buckets, combiner)

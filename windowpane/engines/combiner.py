@@ -35,7 +35,6 @@ class Combiner:
 
     Args:
         fold: rows -> partials, or the rows themselves where it finds nothing to fold; the engine takes either.
-        keyed: rows or partials -> a table of them that has the key columns of rows.
         folding: the first rows of a task -> how to fold it.
         is_ordered: whether ``fold`` needs the columns ``PARTITION`` and ``POSITION``, the order of arrival.
         punctual: rows, a watermark -> which of them have missed nothing under it, or under an earlier one; ``None`` where late
@@ -44,7 +43,6 @@ class Combiner:
     """
 
     fold: Callable[[pa.Table], pa.Table]
-    keyed: Callable[[pa.Table], pa.Table]
     folding: Callable[[pa.Table], Folding] = always_together
     is_ordered: bool = False
     punctual: Callable[[pa.Table, int], Mask] | None = None

@@ -10,13 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, failure, rows, run, table
 from windowpane.spark.session.settings import MANY_ROWS
 from windowpane.spark.sources.arrow_rows import TypedFunction
-from windowpane.spark.stages.spark_hash import spark_hashes
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +76,7 @@ def test_heartbeats_alone_move_the_watermark(spark, tmp_path):
 
 @pytest.mark.slow
 def test_a_restart_may_change_between_rows_from_spark_and_made_rows(spark, tmp_path):
-    """The keys are texts, which Spark hashes in one run and Python in the next: state is found where it was left."""
+    """A key has one bucket, whichever way its rows come: state is found where it was left."""
     feed, checkpoint = Feed(tmp_path / "in"), tmp_path / "checkpoint"
     keys = [f"key {number}" for number in range(20)]
     feed.add([(key, 1, 1) for key in keys])
@@ -117,11 +115,11 @@ def test_what_only_spark_computes_goes_that_way(spark):
     assert rows(result.df) == [("a", 0, 10, 14), ("a", 10, 20, 15)]
 
 
-def test_keys_that_python_cannot_hash_as_spark_does_go_to_spark(spark):
+def test_keys_of_any_type_are_encoded_where_rows_are_made(spark):
     schema = "k double, t timestamp, v long"
     made = wp.map_in_arrow(table(spark, [(1.5, 1, 1), (1.5, 2, 5)], schema), as_they_are, schema)
     result = windowed(made)
-    assert rows_line(result).endswith("to Spark and back: Spark hashes key 'k' of type double")
+    assert rows_line(result).endswith("encoded where they are made")
     assert rows(result.df) == [(1.5, 0, 10, 2, 6)]
 
 
@@ -142,35 +140,6 @@ def test_a_batch_of_other_types_is_refused_with_both(spark, tmp_path):
     feed = Feed(tmp_path / "in").add([("a", 1, 1)])
     said = failure(windowed(wp.map_in_arrow(feed.stream(spark), as_they_are, "k long, t timestamp, v long")))
     assert "['string', 'timestamp[us, tz=UTC]', 'int64'], not ['int64', 'timestamp[us, tz=UTC]', 'int64']" in said
-
-
-LONG_TEXT = "a text that is longer than thirty-two bytes, for the other half of the algorithm"
-TEXTS = ["", "a", "žluťoučký kůň", LONG_TEXT, None, "0", "-1"]
-NUMBERS = ["0", "1", "-1", "127", None, "-128", "2"]
-TIMES = ["2024-02-29", "1969-12-31", None, "0001-01-01"]
-VALUES = {
-    "string": TEXTS,
-    "binary": TEXTS,
-    "boolean": ["true", "false", None],
-    "date": TIMES,
-    "timestamp": TIMES,
-    "timestamp_ntz": TIMES,
-}
-
-
-@pytest.mark.parametrize("schema", [*(f"k {kind}" for kind in VALUES), "k string, i int, l long, s smallint, b tinyint"])
-def test_keys_are_hashed_as_by_spark(spark, schema):
-    types = T.StructType.fromDDL(schema)
-    assert isinstance(types, T.StructType)
-    columns = [VALUES.get(field.dataType.typeName(), NUMBERS) for field in types]
-    given = spark.createDataFrame(list(zip(*columns, strict=True)), ", ".join(f"{name} string" for name in types.names))
-    keys = given.select(*[F.col(field.name).cast(field.dataType) for field in types])
-    found = keys.withColumn("hash", F.xxhash64(*types.names)).toArrow()
-    assert spark_hashes(found.drop_columns(["hash"])).tolist() == found["hash"].to_pylist()
-    within = F.when(F.rand(8) < 0.7, F.struct(*types.names)).alias("in")
-    structs = keys.select(F.when(F.rand(7) < 0.7, F.struct(*types.names, within)).alias("s"))
-    found = structs.withColumn("hash", F.xxhash64("s")).toArrow()
-    assert spark_hashes(found.drop_columns(["hash"])).tolist() == found["hash"].to_pylist()
 
 
 TYPES = "i int, l long, d double, s string, b boolean, day date, amount decimal(10,2), at timestamp"

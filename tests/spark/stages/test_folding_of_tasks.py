@@ -7,9 +7,8 @@ import pytest
 
 import windowpane as wp
 from tests.spark.encoders import encoder
-from windowpane.hidden_columns import KEY_HASH, TIME
+from windowpane.hidden_columns import TIME
 from windowpane.spark.stages.blobs import unpack
-from windowpane.spark.stages.spark_hash import spark_hashes
 
 ROWS = 200_000
 
@@ -18,7 +17,6 @@ def sent(keys: int, a_batch: int) -> tuple[int, int]:
     """Return how many rows and partials a task sends, and the sum of v over all of them."""
     table = pa.table({"k": [f"key {row % keys}" for row in range(ROWS)], "v": pa.array([1] * ROWS, pa.int64())})
     table = table.append_column(TIME, pa.array(range(ROWS), pa.int64()))
-    table = table.append_column(KEY_HASH, pa.array(spark_hashes(table.select(["k"]))))
     rows = total = 0
     for batch in encoder(pa.string(), wp.TumblingEventTimeWindows.of("10 s"), 2)(table.to_batches(a_batch)):
         for content in map(unpack, batch["blob"].to_pylist()):

@@ -7,7 +7,6 @@ one, which holds each value's canonical encoding.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from windowpane.aggregates.user_code import KeptRows, UserAggregate
 from windowpane.arrays.columns import flat, padded
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.nested_keys.reading import decoded_keys
-from windowpane.engines.nested_keys.writing import encoded_keys
+from windowpane.engines.nested_keys.writing import ENCODED, encoded_keys
 from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
@@ -30,7 +29,6 @@ from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.panes import NO_PANES
 
 _PREFIX = hidden("user_")
-_ENCODED = hidden("key_")
 _ALL = hidden("all")
 """Key column where there are no keys."""
 
@@ -78,7 +76,7 @@ def key_names(program: Program) -> tuple[str, ...]:
 def group_columns(program: Program) -> tuple[str, ...]:
     """Return the columns that rows are grouped by; none where there are no keys."""
     named = zip(program.key_columns, program.keys, strict=True)
-    return tuple(_ENCODED + name if is_nested(field.type) else name for name, field in named)
+    return tuple(ENCODED + name if is_nested(field.type) else name for name, field in named)
 
 
 def keyed(program: Program, rows: pa.Table, write: Callable[[str, pa.ChunkedArray], pa.Array] = encoded_keys) -> pa.Table:
@@ -100,14 +98,6 @@ def with_encoded_keys(
         if column != name and column not in rows.column_names:
             rows = rows.append_column(column, write(name, rows[name]))
     return rows
-
-
-def with_key_columns(program: Program, table: pa.Table) -> pa.Table:
-    """Return a table with the keys themselves, too, where it has only their encoding, as tables of partials have."""
-    for name, column, kind in zip(program.key_columns, group_columns(program), program.keys.types, strict=True):
-        if name not in table.column_names:
-            table = table.append_column(name, decoded_keys(table[column], kind))
-    return table
 
 
 def key_arrays(program: Program, table: pa.Table) -> list[pa.Array]:
@@ -154,7 +144,7 @@ def folding_combiner(program: Program, fold: GroupedFold, fold_rows: Callable[[p
         fold_rows: rows -> partials.
         options: further arguments of the combiner.
     """
-    return Combiner(fold_rows, partial(with_key_columns, program), coded=_coded(program, fold), **options)
+    return Combiner(fold_rows, coded=_coded(program, fold), **options)
 
 
 def _coded(program: Program, fold: GroupedFold) -> frozenset[str]:

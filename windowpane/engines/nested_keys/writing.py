@@ -7,6 +7,7 @@ zones, days that Python does not know) is written value by value.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays.columns import flat
 from windowpane.engines.rows import python_keys
+from windowpane.hidden_columns import hidden
 from windowpane.kernels.keys.codes import is_nested
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.state.codec import encode_key, encode_length
@@ -26,6 +28,8 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _FIRST_INSTANT, _LAST_INSTANT = _FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1
 """The years 1 to 9999, which are all that Python knows."""
 UTC_ZONE = b"+" + bytes(8)
+ENCODED = hidden("key_")
+"""What the name of the column begins with that has the bytes of a nested key, beside the column of the key or in its place."""
 
 
 def hashable_key(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -39,6 +43,11 @@ def hashable_key(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         UnrepresentableValueError: a nested key that Python has no type for.
     """
     return pa.chunked_array([encoded_keys(name, column)]) if is_nested(column.type) else plain_key(column)
+
+
+def hashable_keys(rows: pa.Table, keys: Sequence[str]) -> list[pa.ChunkedArray]:
+    """Return ``hashable_key`` of the key columns of rows or partials, which may have the bytes of nested keys already."""
+    return [rows[ENCODED + name] if ENCODED + name in rows.column_names else hashable_key(name, rows[name]) for name in keys]
 
 
 def encoded_keys(name: str, column: pa.ChunkedArray) -> pa.Array:

@@ -90,6 +90,8 @@ def _are_mostly_distinct(values: pa.Array) -> bool:
 
 
 def _hashes_of_values(values: pa.Array) -> Unsigned:
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         values = values.cast(pa.int64()) if _is_fixed(values.type) else values.cast(pa.string())
     if pa.types.is_integer(values.type):

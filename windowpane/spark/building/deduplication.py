@@ -8,7 +8,7 @@ from typing import Any
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError
-from windowpane.hidden_columns import KEY_HASH, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.deduplication_programs import compile_deduplication, explain
 from windowpane.spark.building.operator_input import SourceRows, encoder_of
@@ -48,12 +48,12 @@ def build_deduplication(
     for name in dataframe.columns:
         projection.add(name, "input", "")
     projected = projection.select()
-    given = arrow_schema(projected.drop(KEY_HASH, *([source.heartbeat] if source.heartbeat else [])).schema, "input")
+    given = arrow_schema(projected.drop(*([source.heartbeat] if source.heartbeat else [])).schema, "input")
     plan = dataclasses.replace(plan, keys=tuple(key_fields.names), event_time=source.event_time, order_by=order)
     program = compile_deduplication(plan, given, key_columns, passed, source.kind)
     kept = {*given.names, TIME, PARTITION, POSITION}
     encoder = encoder_of(source, key_columns, projection.columns, kept, heartbeat=source.heartbeat)
-    reads = SourceRows(source, projected, projection, key_fields, encoder)
+    reads = SourceRows(source, projected, projection, encoder)
     return BuiltProgram(
         (source,),
         plan,

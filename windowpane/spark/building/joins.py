@@ -21,7 +21,7 @@ from windowpane.errors import (
     MixedBoundednessError,
     WatermarkPolicyError,
 )
-from windowpane.hidden_columns import KEY_HASH, PREFIX, TIME
+from windowpane.hidden_columns import PREFIX, TIME
 from windowpane.planning.join_programs import compile_join, explain
 from windowpane.planning.joins import JoinPlan, JoinRequest, side_tags
 from windowpane.planning.windows import warn_of_unfired_rows
@@ -35,7 +35,7 @@ from windowpane.spark.session.column_names import column_named, folding
 from windowpane.spark.session.settings import watermark_policy
 from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
-from windowpane.spark.stages.project import Projection, key_hash, quoted, refuse_compared_collations
+from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.changes import CHANGE_TYPE
@@ -255,9 +255,7 @@ class _Side:
                 projection.columns[name] = F.col(quoted(name)).cast(kind).alias(name)
                 projection.computed.append(f"key {name!r} as {kind.simpleString()}")
         key_fields = T.StructType([T.StructField(name, kind) for name, kind in zip(keys, types, strict=True)])
-        hashed = key_hash([projection.columns[name] for name in keys], key_fields, "on")
-        if hashed is not None:
-            projection.columns[KEY_HASH] = hashed
+        refuse_key_collations(key_fields, "on")
         if source.heartbeat is not None:
             projection.add(source.heartbeat, "heartbeat", "")
         if source.event_time is None:
@@ -273,7 +271,7 @@ class _Side:
         has_late_output = side in side_tags(request)
         program = JoinSide(keys, arrow_schema(schema, f"{side} side"), names.passed[side], has_late_output)
         encoder = encoder_of(source, keys, projection.columns, {*carried, TIME}, heartbeat=source.heartbeat, side=side)
-        return cls(source, SourceRows(source, projected, projection, key_fields, encoder), program, schema)
+        return cls(source, SourceRows(source, projected, projection, encoder), program, schema)
 
 
 # The outputs.

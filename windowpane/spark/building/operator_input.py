@@ -12,14 +12,14 @@ from pyspark.sql import types as T
 
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.program import Upstream
-from windowpane.hidden_columns import KEY_HASH, PASSED, TIME
+from windowpane.hidden_columns import PASSED, TIME
 from windowpane.spark.session.settings import Buckets
 from windowpane.spark.sources.latest_time import LatestTime, encoded
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.between_operators import NextOperatorRows
 from windowpane.spark.stages.next_watermark import NextWatermark
-from windowpane.spark.stages.project import Projection, hashed_by_spark, mapped_in_arrow, with_key_hash
+from windowpane.spark.stages.project import Projection, mapped_in_arrow
 from windowpane.spark.stages.wire import COUNTER_ROW
 
 
@@ -42,14 +42,12 @@ class SourceRows:
         source: the source.
         dataframe: its rows, as a DataFrame of what the projection selects.
         projection: the columns that the operator needs.
-        keys: the key columns.
         encoder: encodes them for its buckets.
     """
 
     source: Source
     dataframe: Any
     projection: Projection
-    keys: T.StructType
     encoder: encode.Encoder
 
     def encoded(self, before: Any = None) -> Any:
@@ -65,7 +63,7 @@ class SourceRows:
 
     def _columns(self) -> tuple[str, ...]:
         """Return the columns of the source that the operator needs, without an event time that only its clock reads."""
-        return tuple(name for name in self.projection.columns if name not in (TIME, KEY_HASH))
+        return tuple(name for name in self.projection.columns if name != TIME)
 
     def way_through_spark(self) -> str | None:
         """Return why rows that are made in Python have to go through Spark, ``None`` if they do not."""
@@ -74,9 +72,6 @@ class SourceRows:
             return f"Spark watches column {watermark.punctuation!r}"
         if self.projection.computed:
             return f"Spark computes {self.projection.computed[0]}"
-        hashed = hashed_by_spark(self.keys)
-        if hashed is not None:
-            return f"Spark hashes key {hashed.name!r} of type {hashed.type}"
         needed = self._columns()
         if self.source.event_time is not None:
             needed = tuple(dict.fromkeys((*needed, self.source.event_time)))
@@ -103,13 +98,11 @@ class PassedRows:
     Args:
         arrow: names and types of their columns.
         spark: the same as Spark has them.
-        keys: the key columns.
         encoder: encodes them for the buckets of the next operator.
     """
 
     arrow: pa.Schema
     spark: T.StructType
-    keys: T.StructType
     encoder: encode.Encoder
 
     def encoded(self, before: Any) -> Any:
@@ -117,7 +110,7 @@ class PassedRows:
         carried = T.StructType([*self.spark.fields, T.StructField(PASSED, T.BinaryType(), True)])
         tagged = before.filter(F.col("output") != COUNTER_ROW).select("output", "blob")
         rows = tagged.mapInArrow(NextOperatorRows(self.arrow).__call__, carried)
-        return mapped_in_arrow(with_key_hash(rows, self.keys), self.encoder, encode.SCHEMA)
+        return mapped_in_arrow(rows, self.encoder, encode.SCHEMA)
 
     @property
     def explanation(self) -> str:

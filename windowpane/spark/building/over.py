@@ -6,14 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyspark.sql import types as T
 
 from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.registry import AnyProgram
 from windowpane.errors import InvalidSpecError
-from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.over import OverPlan, OverRequest
 from windowpane.planning.over_programs import compile_stages, explain
 from windowpane.spark.building.operator_input import OperatorInput, PassedRows, SourceRows, encoder_of
@@ -23,7 +22,7 @@ from windowpane.spark.building.over_output import OverOutput
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages.encode import Encoder
-from windowpane.spark.stages.project import with_key_hash
+from windowpane.spark.stages.project import refuse_key_collations
 from windowpane.spark.stages.types import spark_schema
 from windowpane.windowing.expressions import Expression, Name, names_in
 
@@ -97,27 +96,27 @@ def _check_own_watermark(source: Source) -> None:
 def _operators(source: Source, names: Names, plan: OverPlan, programs: Sequence[OverProgram]) -> tuple[Operator, ...]:
     operators: list[Operator] = []
     for program, stage in zip(programs, plan.stages, strict=True):
-        keys = names.types_of(program.spec.partition_by)
+        refuse_key_collations(names.types_of(program.spec.partition_by), "partition_by")
         encoder = encoder_of(
             source,
             program.spec.partition_by,
-            columns=(*names.projection.columns, KEY_HASH, *_order_of_arrival(program)),
+            columns=(*names.projection.columns, *_order_of_arrival(program)),
             kept={*program.columns.names, CHANGE_TYPE, *_SYSTEM},
             heartbeat=None if operators else source.heartbeat,
             follows_watermark=bool(operators) and source.stream_watermark is not None,
         )
         if operators:
-            reads: OperatorInput = _passed(names, operators[-1].program, keys, encoder)
+            reads: OperatorInput = _passed(names, operators[-1].program, encoder)
         else:
-            reads = SourceRows(source, with_key_hash(names.projected, keys), names.projection, keys, encoder)
+            reads = SourceRows(source, names.projected, names.projection, encoder)
         operators.append(Operator(program, reads, stage.behind))
     return tuple(operators)
 
 
-def _passed(names: Names, before: AnyProgram, keys: T.StructType, encoder: Encoder) -> PassedRows:
+def _passed(names: Names, before: AnyProgram, encoder: Encoder) -> PassedRows:
     """Return the main rows of an operator, for the next one."""
     arrow = _without_system(before.main_schema)
-    return PassedRows(arrow, spark_schema(arrow, names.schema), keys, encoder)
+    return PassedRows(arrow, spark_schema(arrow, names.schema), encoder)
 
 
 def _order_of_arrival(program: OverProgram) -> tuple[str, ...]:

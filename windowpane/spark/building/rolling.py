@@ -28,7 +28,7 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.session.settings import watermark_policy
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, with_key_hash
+from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Constant, Name
@@ -95,7 +95,7 @@ def build_rolling(
     program = planned(plan, program)
     kept = {*key_columns, *read, *late, TIME}
     encoder = encoder_of(source, key_columns, projection.columns, kept, heartbeat=source.heartbeat)
-    reads = SourceRows(source, projected, projection, key_fields, encoder)
+    reads = SourceRows(source, projected, projection, encoder)
     outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, key_fields))}
     tag = request.settings.late_tag
     if tag is not None and program.late_columns is not None:
@@ -174,7 +174,8 @@ def build_point_in_time(
         late_names=None if request.settings.late_tag is None or not source.is_streaming else tuple(labels.columns),
     )
     program = planned(plan, program)
-    return _labelled(source, plan, program, with_key_hash(both, key_fields), key_fields, labels.schema, heartbeat)
+    refuse_key_collations(key_fields, "by")
+    return _labelled(source, plan, program, both, labels.schema, heartbeat)
 
 
 def _labelled(
@@ -182,7 +183,6 @@ def _labelled(
     plan: RollingPlan,
     program: PointInTimeProgram,
     both: Any,
-    keys: T.StructType,
     given: T.StructType,
     heartbeat: str | None,
 ) -> BuiltProgram:
@@ -194,7 +194,7 @@ def _labelled(
     kept = {*program.keys.names, *program.columns.names, *program.labels.names, IS_LABEL, TIME}
     beats = None if heartbeat is None else _HEARTBEAT
     encoder = encoder_of(united, tuple(program.keys.names), projection.columns, kept, heartbeat=beats)
-    reads = SourceRows(united, both, projection, keys, encoder)
+    reads = SourceRows(united, both, projection, encoder)
     names = zip(program.label_names, given.fields, strict=True)
     known = T.StructType([T.StructField(name, field.dataType) for name, field in names])
     outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, known))}

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
-from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PASSED, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import FunctionPlan, WindowPlan, warn_of_unfired_rows
@@ -93,7 +93,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         combiner=combiner,
         next_watermark=next_watermark,
     )
-    reads = SourceRows(source, projected, projection, key_fields, encoder)
+    reads = SourceRows(source, projected, projection, encoder)
     return BuiltProgram(
         (source,),
         plan,
@@ -166,7 +166,7 @@ def _by(sort: Any) -> Any:
 
 
 def _without_system(schema: T.StructType) -> T.StructType:
-    return T.StructType([field for field in schema.fields if field.name not in {TIME, FIRING_WATERMARK, PASSED, KEY_HASH}])
+    return T.StructType([field for field in schema.fields if field.name not in {TIME, FIRING_WATERMARK, PASSED}])
 
 
 def _declared(source: Source, plan: WindowPlan) -> pa.Schema | None:

@@ -16,13 +16,11 @@ from pyspark import TaskContext
 
 from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.join.sides import tagged
-from windowpane.errors import MistakeError
-from windowpane.hidden_columns import KEY_HASH, PARTITION, PASSED, POSITION, TIME
+from windowpane.hidden_columns import PARTITION, PASSED, POSITION, TIME
 from windowpane.kernels.keys.coded_texts import spelled, together
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.stages.blobs import HEARTBEAT, coded, pack, unpack
-from windowpane.spark.stages.buckets import bucket_ids, state_partitions
-from windowpane.spark.stages.key_hashes import are_hashed_here, bucket_numbers
+from windowpane.spark.stages.buckets import bucket_ids, bucket_numbers, state_partitions
 from windowpane.spark.stages.layout import is_first_batch, probes
 from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.own_watermark import Mark, Moves, reported
@@ -102,7 +100,8 @@ class Encoder:
             rows = self._prepared(rows, partition, position, mark)
             position += batch.num_rows
             if folding is None and rows.num_rows:
-                folding, decided_by = self._folding(rows, combiner), rows.num_rows
+                folding = Folding.NOT if combiner is None else combiner.folding(rows)
+                decided_by = rows.num_rows
             if combiner is not None and bound is not None:
                 rows, late = combiner.parted(rows, bound)
                 whole.add(late)
@@ -151,42 +150,23 @@ class Encoder:
         micros = table[self.event_time].cast(pa.int64())
         return pc.subtract(micros, 1) if self.window_end else micros
 
-    def _folding(self, rows: pa.Table, combiner: Combiner | None) -> Folding:
-        """Return how the rows of the task are folded; hashes that Python cannot make again are lost in a fold."""
-        if combiner is None:
-            return Folding.NOT
-        folding = combiner.folding(rows)
-        return Folding.TOGETHER if folding is Folding.PIECEWISE and self._needs_hashes(rows) else folding
-
-    def _needs_hashes(self, rows: pa.Table) -> bool:
-        """Whether the buckets of keys are known by hashes that came with the rows, and by nothing else."""
-        return KEY_HASH in rows.column_names and not are_hashed_here(rows, self.keys)
-
     def _flush(self, tables: list[pa.Table], ids: tuple[int, ...], folding: Folding | None) -> Iterator[pa.RecordBatch]:
         rows = together(tables) if tables else None
         if rows is None or not rows.num_rows:
             return
-        rows = rows if folding is Folding.TOGETHER else spelled(rows)
-        parts = self._folded(rows, len(ids)) if folding is Folding.TOGETHER else self._parts(rows, len(ids))
+        folds = self.combiner is not None and folding is Folding.TOGETHER
+        parts = self._parts(self.combiner(rows) if self.combiner is not None and folds else spelled(rows), len(ids))
         yield _sent([ids[number] for number, _ in parts], [pack(part) for _, part in parts])
-
-    def _folded(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
-        """Return the partials of each bucket: folded before they are parted, unless that would lose their hashes."""
-        if self.combiner is None:
-            raise MistakeError("the caller has checked")
-        if self._needs_hashes(rows):
-            return [(number, self.combiner(part)) for number, part in self._parts(rows, buckets)]
-        return self._parts(self.combiner(rows), buckets)
 
     def _parts(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
         """Return the rows of each bucket that has some, with its number."""
-        if self.combiner is None and len(self.keys) == 1 and KEY_HASH not in rows.column_names:
+        if self.combiner is None and len(self.keys) == 1:
             rows = coded(rows, self.keys[0])
         body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
         body = body if self.side is None else tagged(body, self.side)
         if buckets == 1 or not self.keys:
             return [(0, body)]
-        numbers = bucket_numbers(rows if self.combiner is None else self.combiner.keyed(rows), self.keys, buckets)
+        numbers = bucket_numbers(rows, self.keys, buckets)
         order = np.argsort(numbers.astype(np.uint16) if buckets <= _RADIX_SORTED else numbers, kind="stable")
         counts = np.bincount(numbers, minlength=buckets)
         body, ends = body.take(pa.array(order)), np.cumsum(counts)

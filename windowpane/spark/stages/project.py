@@ -15,12 +15,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
-from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PASSED, PREFIX, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, PREFIX, TIME
 from windowpane.planning.windows import FunctionPlan
 from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.session.column_names import column_named
-from windowpane.spark.stages.spark_hash import is_hashed_alike
-from windowpane.spark.stages.types import arrow_schema, contains_unhashable, foreign_collation
+from windowpane.spark.stages.types import foreign_collation
 
 
 @dataclass
@@ -60,9 +59,7 @@ class Projection:
         given = self.dataframe.select(*[F.col(quoted(key)) if isinstance(key, str) else key for key in keys])
         if len(set(given.columns)) != len(given.columns):
             raise InvalidSpecError(f"key_by: two keys have one name, {given.columns}; give them names with alias.")
-        hashed = key_hash([self.columns[name] for name in names], given.schema, "key_by")
-        if hashed is not None:
-            self.columns[KEY_HASH] = hashed
+        refuse_key_collations(given.schema, "key_by")
         return names, given.schema
 
     def _key(self, key: Any) -> Any:
@@ -103,36 +100,12 @@ class Projection:
         return self.dataframe.select(*self.columns.values())
 
 
-def key_hash(keys: Sequence[Any], types: T.StructType, role: str) -> Any | None:
-    """Return the Column of the hash that spreads rows over buckets; ``None`` where Python does it.
-
-    Args:
-        keys: the key Columns, at least one.
-        types: their fields, in the same order.
-        role: what they are, for messages.
+def refuse_key_collations(keys: T.StructType, role: str) -> None:
+    """Refuse keys with a collation under which texts of different bytes are equal.
 
     Raises:
-        UnsupportedTypeError: a key has a collation under which different texts are equal.
+        UnsupportedTypeError: naming the column; ``role`` says what it is.
     """
-    _refuse_collations(types, role)
-    return None if hashed_by_spark(types) is None else F.xxhash64(*keys).alias(KEY_HASH)
-
-
-def with_key_hash(dataframe: Any, keys: T.StructType) -> Any:
-    """Return a DataFrame with the hash of its partition columns, if there are any and Spark hashes them."""
-    columns = [F.col(quoted(name)) for name in keys.names]
-    hashed = key_hash(columns, keys, "partition_by") if columns else None
-    return dataframe if hashed is None else dataframe.withColumn(KEY_HASH, hashed)
-
-
-def hashed_by_spark(keys: T.StructType) -> pa.Field | None:
-    """Return a key for which Spark hashes them all, since Python does not know how; ``None`` where Python does it."""
-    if any(contains_unhashable(column.dataType) for column in keys.fields):
-        return None
-    return next((field for field in arrow_schema(keys, "keys") if not is_hashed_alike(field.type)), None)
-
-
-def _refuse_collations(keys: T.StructType, role: str) -> None:
     for column in keys.fields:
         collation = foreign_collation(column.dataType)
         if collation is not None:

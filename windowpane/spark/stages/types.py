@@ -115,15 +115,6 @@ def window_bound_type(event_time: T.DataType | None) -> pa.DataType:
     return TIMESTAMP_NTZ if isinstance(event_time, T.TimestampNTZType) else TIMESTAMP
 
 
-def contains_unhashable(kind: T.DataType) -> bool:
-    """Whether Spark's hash functions refuse a type (maps and variants, at any depth)."""
-    if isinstance(kind, T.MapType) or kind.typeName() in ("variant", "geometry", "geography"):
-        return True
-    if isinstance(kind, T.ArrayType):
-        return contains_unhashable(kind.elementType)
-    return isinstance(kind, T.StructType) and any(contains_unhashable(field.dataType) for field in kind.fields)
-
-
 def foreign_collation(kind: T.DataType) -> str | None:
     """Return a collation, at any depth of a type, under which texts of different bytes may be equal."""
     if isinstance(kind, T.StringType):
