@@ -41,10 +41,6 @@ _VERSION = struct.Struct(">H")
 def frame(kind: str, body: bytes) -> bytes:
     """Return ``body`` as a blob that says what it is.
 
-    Args:
-        kind: ASCII name of the format, at most 255 characters.
-        body: the content.
-
     >>> unframe("page", frame("page", b"rows"))
     b'rows'
     """
@@ -53,15 +49,7 @@ def frame(kind: str, body: bytes) -> bytes:
 
 
 def unframe(kind: str, blob: bytes) -> bytes:
-    """Return the body of a framed blob.
-
-    Args:
-        kind: the kind the caller expects.
-        blob: what ``frame`` returned.
-
-    Raises:
-        UnknownStateFormatError: no frame, another kind, or another version.
-    """
+    """Return the body of a framed blob."""
     header = _header(blob)
     if header is None:
         raise UnknownStateFormatError(kind, f"bytes without a windowpane frame ({blob[:16]!r})", FORMAT)
@@ -94,9 +82,6 @@ _BIAS = 1 << 63
 def encode_int64(number: int) -> bytes:
     """Return 8 bytes whose byte order is the numeric order: big endian with the sign bit flipped.
 
-    Raises:
-        UnencodableKeyError: ``number`` does not fit into 64 bits.
-
     >>> encode_int64(-1) < encode_int64(0) < encode_int64(256)
     True
     """
@@ -115,11 +100,7 @@ def encode_int64_pair(first: int, second: int) -> bytes:
 
 
 def decode_int64(data: bytes) -> int:
-    """Return the integer of ``encode_int64``.
-
-    Raises:
-        UnreadableStateError: not exactly 8 bytes.
-    """
+    """Return the integer of ``encode_int64``."""
     if len(data) != 8:
         raise UnreadableStateError(f"{data!r} is not an encoded 64-bit integer: {len(data)} bytes instead of 8")
     return int.from_bytes(data, "big") - _BIAS
@@ -172,14 +153,6 @@ _NAN = b"f\x7f\xf8\x00\x00\x00\x00\x00\x00"
 
 def encode_key(value: object) -> bytes:
     """Return the canonical encoding of a key: equal keys give equal bytes, and only they do.
-
-    Args:
-        value: None, bool, int of any size, float, str, bytes, bytearray, Decimal, date, datetime, time,
-            timedelta, or a list, tuple or dict of these, nested as you like.
-
-    Raises:
-        UnencodableKeyError: a value of another type, an aware time in a zone without a name, or a dict two of
-            whose keys are one key here (two NaNs).
 
     >>> decode_key(encode_key(("LGA", 7)))
     ('LGA', 7)
@@ -349,11 +322,7 @@ _READ_DAY = struct.Struct(">I")
 
 
 def decode_key(data: bytes) -> object:
-    """Return the key that ``encode_key`` made into these bytes; subclasses come back as builtins.
-
-    Raises:
-        UnreadableStateError: the bytes are no encoding, or hold more than one.
-    """
+    """Return the key that ``encode_key`` made into these bytes; subclasses come back as builtins."""
     value, end = decode_key_at(data, 0)
     if end != len(data):
         raise UnreadableStateError(f"{data!r} is not one encoded key: it goes on after byte {end}")
@@ -361,11 +330,7 @@ def decode_key(data: bytes) -> object:
 
 
 def decode_key_at(data: bytes, at: int) -> tuple[object, int]:
-    """Return the key encoded at offset ``at`` and the offset behind it, for keys written one after the other.
-
-    Raises:
-        UnreadableStateError: no whole encoding starts there.
-    """
+    """Return the key encoded at offset ``at`` and the offset behind it, for keys written one after the other."""
     try:
         return _decode(data, at)
     except (IndexError, KeyError, TypeError, ValueError, ArithmeticError, struct.error) as cause:

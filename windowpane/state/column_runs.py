@@ -37,7 +37,6 @@ class ColumnRun:
     __slots__ = ("_columns", "_length", "_names", "_times")
 
     def __init__(self, length: int, names: tuple[str, ...], columns: tuple[_Stored, ...], times: _Stored | None) -> None:
-        """Take what is stored."""
         self._length, self._names, self._columns, self._times = length, names, columns, times
 
     def __reduce__(self) -> tuple[type[ColumnRun], tuple[Any, ...]]:
@@ -51,12 +50,10 @@ class ColumnRun:
 
     @property
     def values(self) -> list[dict[str, Any]]:
-        """The rows."""
         return python_rows(self._names, [_read(column, self._length) for column in self._columns], self._length)
 
     @property
     def timestamps(self) -> list[int]:
-        """The event times of the rows."""
         if self._times is None:
             raise MistakeError("they are kept for an evictor")
         return _read(self._times, self._length)
@@ -81,16 +78,12 @@ def _read(column: _Stored, length: int) -> list[Any]:
 
 
 class _Column(Protocol):
-    """A column of the rows of a batch, run after run."""
-
     def part(self, start: int, end: int) -> _Stored:
         """Return some rows of it as they are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """A column that has one value in each run."""
-
     values: Sequence[Any]
 
     def part(self, start: int, end: int) -> _Stored:
@@ -112,8 +105,6 @@ class _Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Objects:
-    """A column as Python values or texts."""
-
     form: str
     values: list[Any]
 
@@ -122,27 +113,14 @@ class _Objects:
 
 
 class BatchColumns:
-    """The rows of a batch, run after run."""
-
     def __init__(self, rows: pa.Table, order: Integers, starts: Integers, times: Integers | None) -> None:
-        """Take the rows of a table.
-
-        Args:
-            rows: what functions see of each row.
-            order: for each row of a run, run after run, its number in the table.
-            starts: where each run begins in ``order``.
-            times: the event times of the rows of the table, ``None`` where nobody reads them.
-
-        Raises:
-            OverflowError, ValueError: a value that Python has no type for.
-        """
+        """Take the rows of a table."""
         firsts = np.repeat(starts, np.diff(starts, append=len(order)))
         self._names = tuple(rows.column_names)
         self._columns = [_column(column, order, firsts) for column in rows.columns]
         self._times = None if times is None else _distances("i", times[order])
 
     def run(self, start: int, end: int) -> ColumnRun:
-        """Return the run from ``start`` to ``end``."""
         columns = tuple([column.part(start, end) for column in self._columns])
         times = None if self._times is None else self._times.part(start, end)
         return ColumnRun(end - start, self._names, columns, times)

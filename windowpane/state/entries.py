@@ -36,22 +36,16 @@ class Entries(Protocol):
 
 
 class MemoryEntries:
-    """Entries in a dict, sorted when scanned."""
-
     def __init__(self, entries: dict[bytes, bytes] | None = None) -> None:
-        """Start from a copy of ``entries``."""
         self._entries = dict(entries or {})
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of ``key``, ``None`` if there is none."""
         return self._entries.get(key)
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set the value of ``key``."""
         self._entries[key] = value
 
     def delete(self, key: bytes) -> None:
-        """Remove ``key`` if it exists."""
         self._entries.pop(key, None)
 
     def scan(self, low: bytes, high: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
@@ -60,15 +54,12 @@ class MemoryEntries:
         return iter([(key, self._entries[key]) for key in keys])
 
     def keys(self, prefix: bytes) -> list[bytes]:
-        """Return the keys that begin with ``prefix``, in order."""
         return sorted(key for key in self._entries if key.startswith(prefix))
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self._entries)
 
     def copy(self) -> dict[bytes, bytes]:
-        """Return the entries as a dict."""
         return dict(self._entries)
 
 

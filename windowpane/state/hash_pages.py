@@ -99,27 +99,22 @@ class HashPages:
         self._next_number = max((page.number for page in self._pages), default=-1) + 1
 
     def __len__(self) -> int:
-        """The number of pages as of the last commit."""
         return len(self._pages)
 
     @property
     def live(self) -> int:
-        """The number of live rows as of the last commit."""
         return sum(page.live for page in self._pages)
 
     @property
     def byte_size(self) -> int:
-        """The size of all pages in bytes as of the last commit."""
         return sum(page.size for page in self._pages)
 
     @property
     def next_due(self) -> int | None:
-        """When the first page is due, ``None`` if there is none."""
         return min((page.due for page in self._pages), default=None)
 
     @property
     def rows(self) -> int:
-        """The number of rows as of the last commit."""
         return sum(page.rows for page in self._pages)
 
     def is_dense(self, changes: int) -> bool:
@@ -127,7 +122,6 @@ class HashPages:
         return changes * self._page_rows >= self.rows
 
     def rows_of(self, position: int) -> int:
-        """Return the number of rows of a page."""
         return self._pages[position].rows if self._pages else 0
 
     def steps(self, hashes: Unsigned, now: int, most: int) -> Iterator[tuple[Sequence[int], Integers, bool]]:
@@ -181,7 +175,6 @@ class HashPages:
             self.write(position, table.filter(pa.array(places == position)))
 
     def due(self, now: int) -> list[int]:
-        """Return the positions of the pages to which something happens at or before ``now``."""
         return [position for position, page in enumerate(self._pages) if page.due <= now]
 
     def locate(self, hashes: Unsigned) -> Integers:
@@ -190,11 +183,9 @@ class HashPages:
         return np.searchsorted(fences, hashes, side="right") - 1
 
     def prefetch(self, positions: Sequence[int]) -> None:
-        """Take note that pages are about to be read."""
         self._store.prefetch([self._key(self._pages[position].number) for position in positions if self._pages])
 
     def read(self, position: int) -> pa.Table | None:
-        """Return a page, ``None`` where there is none yet."""
         if not self._pages:
             return None
         blob = present(self._store.get(self._key(self._pages[position].number)), "the index names only pages that were written")
@@ -267,7 +258,6 @@ class HashPages:
         page.unwritten = None
 
     def _take_number(self) -> int:
-        """Return a number above all in use."""
         number, self._next_number = self._next_number, self._next_number + 1
         return number
 

@@ -55,7 +55,6 @@ class KeyedState:
     """
 
     def __init__(self, entries: Entries) -> None:
-        """Read from and flush to ``entries``."""
         self._entries = entries
         self._values: dict[bytes, Any] = {}
         self._lists: dict[bytes, _List] = {}
@@ -83,7 +82,6 @@ class KeyedState:
         self.put_at(self.address(window, name), value)
 
     def get_at(self, address: bytes) -> Any:
-        """Return the value at an address, ``None`` if there is none."""
         value = self._values.get(address, _ABSENT)
         if value is _ABSENT:
             stored = self._entries.get(address + _VALUE)
@@ -91,12 +89,10 @@ class KeyedState:
         return value
 
     def put_at(self, address: bytes, value: Any) -> None:
-        """Set the value at an address; ``None`` removes it."""
         self._values[address] = value
         self._dirty_values.add(address)
 
     def remove(self, window: Window | None, name: str) -> None:
-        """Remove the value, if there is one."""
         if self.get(window, name) is not None:
             self.put(window, name, None)
 
@@ -107,7 +103,6 @@ class KeyedState:
         self._dirty_lists.add(address)
 
     def get_list(self, window: Window | None, name: str) -> list[Any]:
-        """Return the list, empty if there is none."""
         cached = self._read_list(self.address(window, name))
         if cached.stored is None:
             raise MistakeError("it was read from the store")
@@ -121,7 +116,6 @@ class KeyedState:
         self._dirty_lists.add(address)
 
     def has_list(self, window: Window | None, name: str) -> bool:
-        """Return whether the list has an element."""
         cached = self._cached_list(self.address(window, name))
         if cached.appended or cached.stored is not None:
             return bool(cached.appended or cached.stored)

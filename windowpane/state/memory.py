@@ -30,7 +30,6 @@ class MemoryBlobStore:
         self._blobs: dict[str, bytes] = {}
 
     def get(self, key: str) -> bytes | None:
-        """Return the blob under ``key``, or None."""
         self.reads += 1
         return self._blobs.get(key)
 
@@ -38,17 +37,14 @@ class MemoryBlobStore:
         """Nothing is far away."""
 
     def put(self, key: str, blob: bytes) -> None:
-        """Store ``blob`` under ``key``, in place of an earlier one."""
         self.writes += 1
         self._blobs[key] = blob
 
     def remove(self, key: str) -> None:
-        """Forget ``key``; an absent key is no error."""
         self.removes += 1
         self._blobs.pop(key, None)
 
     def keys(self) -> list[str]:
-        """Return the keys in sorted order; not counted as a call."""
         return sorted(self._blobs)
 
     def snapshot(self) -> bytes:
@@ -56,11 +52,7 @@ class MemoryBlobStore:
         return frame(_KIND, encode_key(self._blobs))
 
     def restore(self, snapshot: bytes) -> None:
-        """Replace the content by that of a ``snapshot``; the counters stay.
-
-        Raises:
-            UnknownStateFormatError: the bytes are no snapshot, or one of an unknown version.
-        """
+        """Replace the content by that of a ``snapshot``; the counters stay."""
         blobs = decode_key(unframe(_KIND, snapshot))
         if not isinstance(blobs, dict):
             raise MistakeError("a snapshot is a map of blobs")
@@ -75,28 +67,22 @@ class HeldWrites:
     """
 
     def __init__(self, store: BlobStore) -> None:
-        """Hold the writes to ``store``."""
         self._store = store
         self._held: dict[str, bytes | None] = {}
 
     def get(self, key: str) -> bytes | None:
-        """Return the blob under ``key``, or None."""
         return self._held[key] if key in self._held else self._store.get(key)
 
     def prefetch(self, keys: Sequence[str]) -> None:
-        """Take note which blobs are about to be read."""
         self._store.prefetch([key for key in keys if key not in self._held])
 
     def put(self, key: str, blob: bytes) -> None:
-        """Hold a blob."""
         self._held[key] = blob
 
     def remove(self, key: str) -> None:
-        """Hold that there is none."""
         self._held[key] = None
 
     def write(self) -> None:
-        """Write the held blobs."""
         for key, blob in self._held.items():
             if blob is None:
                 self._store.remove(key)

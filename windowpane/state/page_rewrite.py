@@ -27,8 +27,6 @@ ENTRY_OVERHEAD = 8
 
 @dataclass(slots=True)
 class Page:
-    """The entries of one page; ``keys`` are those of ``entries``, ascending."""
-
     keys: list[bytes] = field(default_factory=list)
     entries: dict[bytes, bytes] = field(default_factory=dict)
 
@@ -152,7 +150,6 @@ class PageRewrite:
                 self._replace(at, self._cut(page, fill=at == last))
 
     def _changed(self, at: int, changes: dict[bytes, bytes | None]) -> Page | None:
-        """The page at ``at`` with ``changes`` applied; None if they alter nothing."""
         old = self._read(self.index.numbers[at]).entries if self.index.numbers else {}
         if all(old.get(key) == value for key, value in changes.items()):
             return None

@@ -43,9 +43,6 @@ class Pair:
             taken: the last batch that the taker has, ``NONE`` for none; so it is in what follows.
             settled: the last batch that the giver knows to be taken.
             begun: the batch that it gives now, or ``settled`` if it gives none.
-
-        Raises:
-            MisplacedStateError: the taker has neither of the two.
         """
         if taken not in (settled, begun):
             raise MisplacedStateError(

@@ -43,8 +43,6 @@ BLOCK_PAGES = Size("pages of a block of row pages", 512, (4, 6))
 
 @dataclass(frozen=True)
 class NewPage:
-    """A page to be: its fence and its rows."""
-
     fence: bytes
     blob: bytes
 
@@ -80,7 +78,6 @@ class _Block:
         return np.maximum(np.cumsum(reached)[: len(keys)] - 1, 0)
 
     def splice(self, start: int, end: int, new: _Block) -> None:
-        """Put other entries in place of those at [start, end)."""
         self.fences = np.concatenate([self.fences[:start], new.fences, self.fences[end:]])
         self.numbers = np.concatenate([self.numbers[:start], new.numbers, self.numbers[end:]])
         self.counts = np.concatenate([self.counts[:start], new.counts, self.counts[end:]])
@@ -90,10 +87,7 @@ class _Block:
 
 
 class RowPages:
-    """Pages of rows under names that begin with ``name``."""
-
     def __init__(self, store: BlobStore, name: str) -> None:
-        """Read the root."""
         self._store = store
         self.are_near = bool(getattr(store, "is_near", False))
         self._name = name
@@ -109,7 +103,6 @@ class RowPages:
         self._root = _Block.from_bytes(body[16:])
 
     def __len__(self) -> int:
-        """Return the number of pages."""
         return self._offsets()[-1]
 
     # --- reads ----------------------------------------------------------------------------------------------------------
@@ -127,16 +120,13 @@ class RowPages:
         return ordinals
 
     def fence(self, ordinal: int) -> bytes:
-        """Return the lower bound of a page's keys."""
         place, slot = self._address(ordinal)
         return bytes(self._block(place).fences[slot])
 
     def prefetch(self, ordinals: Sequence[int]) -> None:
-        """Take note that pages are about to be read."""
         self._store.prefetch([self._page_key(self._number(ordinal)) for ordinal in ordinals])
 
     def read(self, ordinal: int) -> bytes:
-        """Return the rows of a page."""
         number = self._number(ordinal)
         blob = self._store.get(self._page_key(number))
         if blob is None:
@@ -179,7 +169,6 @@ class RowPages:
         self._changed, self._removed, self._altered = set(), set(), False
 
     def _remove(self, start: int, end: int) -> list[int]:
-        """Take the entries of some pages out of the index and return their numbers."""
         numbers: list[int] = []
         while start < end:
             place, slot = self._address(start)
@@ -248,7 +237,6 @@ class RowPages:
         return self._known_offsets
 
     def _number(self, ordinal: int) -> int:
-        """Return the number of a page."""
         place, slot = self._address(ordinal)
         return int(self._block(place).numbers[slot])
 

@@ -63,34 +63,27 @@ class SegmentLog:
         self._coded = coded
 
     def segments(self) -> list[int]:
-        """Return the segments that hold something, in order."""
         return sorted(self._segments)
 
     def __contains__(self, segment: int) -> bool:
-        """Return whether a segment holds something."""
         return segment in self._segments
 
     def wants_compaction(self, segment: int) -> bool:
-        """Return whether a segment has more chunks than it should."""
         held = self._segments.get(segment)
         return held is not None and held.chunks > MAX_CHUNKS.value
 
     @property
     def byte_size(self) -> int:
-        """The size of all chunks in bytes."""
         return sum(segment.size for segment in self._segments.values())
 
     @property
     def row_count(self) -> int:
-        """The number of rows in all chunks."""
         return sum(segment.rows for segment in self._segments.values())
 
     def row_count_of(self, segment: int) -> int:
-        """Return the number of rows in the chunks of a segment."""
         return self._segments.get(segment, _Segment()).rows
 
     def append(self, segment: int, table: pa.Table) -> None:
-        """Add rows to a segment."""
         if not table.num_rows:
             return
         held = self._segments.setdefault(segment, _Segment())
@@ -102,7 +95,6 @@ class SegmentLog:
         self._changed = True
 
     def prefetch(self, segments: Iterable[int]) -> None:
-        """Take note that segments are about to be read."""
         self._store.prefetch([key for segment in segments for key in self._chunk_keys(segment)])
 
     def read(self, segment: int) -> list[pa.Table]:
@@ -127,7 +119,6 @@ class SegmentLog:
             held.size, self._changed = sum(map(len, blobs)), True
 
     def drop(self, segment: int) -> None:
-        """Delete a segment."""
         for key in self._chunk_keys(segment):
             self._store.remove(key)
         self._changed |= self._segments.pop(segment, None) is not None

@@ -69,9 +69,6 @@ class SortedPages:
     Reads see the buffered changes; ``len`` and ``byte_size`` are those of the last ``flush``. A page that was
     read stays in memory until ``flush`` or ``forget``.
 
-    Raises:
-        PageLimitError: a limit is below 1.
-
     >>> from windowpane.state.memory import MemoryBlobStore
     >>> store = MemoryBlobStore()
     >>> pages = SortedPages(store, "rows")
@@ -99,18 +96,15 @@ class SortedPages:
         self._changes = _Changes()
 
     def __len__(self) -> int:
-        """The number of entries as of the last ``flush``."""
         return sum(self._index().rows)
 
     @property
     def byte_size(self) -> int:
-        """The bytes of all entries as of the last ``flush``: keys, values and ``ENTRY_OVERHEAD`` for each."""
         return sum(self._index().sizes)
 
     # --- reads -----------------------------------------------------------------------------------------
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of ``key``, or None. Reads at most one page."""
         if key in self._changes.values:
             return self._changes.values[key]
         index = self._index()
@@ -138,7 +132,6 @@ class SortedPages:
                     break
 
     def keys(self, prefix: bytes) -> list[bytes]:
-        """Return the keys that begin with ``prefix``, in order."""
         index, end = self._index(), prefix_end(prefix)
         at = index.locate(prefix)
         is_one_page = at >= 0 and (at + 1 == len(index.fences) or (end is not None and end <= index.fences[at + 1]))

@@ -16,7 +16,6 @@ _LENGTH = 8
 
 
 def batch_to_blob(kind: str, batch: pa.RecordBatch) -> bytes:
-    """Return a record batch as a blob."""
     return frame(kind, packed(batch))
 
 
@@ -27,26 +26,16 @@ def packed(batch: pa.RecordBatch) -> bytes:
 
 
 def unpacked(body: bytes | memoryview, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the record batch that ``packed`` was given.
-
-    Raises:
-        pyarrow.ArrowException, OSError, ValueError: the body is damaged.
-    """
+    """Return the record batch that ``packed`` was given."""
     return pa.ipc.read_record_batch(_CODEC.decompress(body[_LENGTH:], int.from_bytes(body[:_LENGTH], "big")), schema)
 
 
 def table_from_blob(kind: str, blob: bytes | None, schema: pa.Schema) -> pa.Table:
-    """Return the table of a blob.
-
-    Raises:
-        UnreadableStateError: the blob is missing or damaged.
-        UnknownStateFormatError: it is of another kind or version.
-    """
+    """Return the table of a blob."""
     return pa.Table.from_batches([batch_from_blob(kind, blob, schema)], schema)
 
 
 def batch_from_blob(kind: str, blob: bytes | None, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the record batch of a blob; it raises as ``table_from_blob`` does."""
     if blob is None:
         raise UnreadableStateError(f"a state blob of kind {kind!r} is missing: restart from an intact checkpoint")
     body = unframe(kind, blob)

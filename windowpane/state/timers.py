@@ -36,7 +36,6 @@ class TimerQueue:
         self._last: tuple[int, bytes, Window | None] | None = None  # the timer set last, if it still is
 
     def add(self, time: int, key_bytes: bytes, window: Window | None) -> None:
-        """Set a timer, once."""
         last = self._last
         if last is not None and last[1] is key_bytes and last[2] is window and last[0] == time:
             return  # a trigger's timer and the cleanup are often one, and so are those of one window's elements
@@ -47,7 +46,6 @@ class TimerQueue:
         self._entries.put(entry, b"")
 
     def remove(self, time: int, key_bytes: bytes, window: Window | None) -> None:
-        """Take a timer back; nothing happens if it is not set."""
         self._last = None
         self._entries.delete(encode_int64(time) + key_bytes + encode_namespace(window))
 
@@ -71,12 +69,10 @@ class TimerQueue:
         self._loaded = high
 
     def next_time(self) -> int | None:
-        """Return the time of the earliest timer, ``None`` if there is none."""
         first = next(self._entries.scan(b""), None)
         return None if first is None else decode_int64(first[0][:8])
 
     def __iter__(self) -> Iterator[Timer]:
-        """Yield all timers, earliest first."""
         return (_timer(entry) for entry, _ in self._entries.scan(b""))
 
 
@@ -91,18 +87,15 @@ class KeyTimerQueue(TimerQueue):
         self._key_bytes = b""
 
     def enter_key(self, key_bytes: bytes) -> None:
-        """Speak of the timers of a key."""
         self._key_bytes = key_bytes
 
     def add(self, time: int, key_bytes: bytes, window: Window | None) -> None:
         self._entries.put(key_bytes + encode_int64(time) + encode_namespace(window), b"")
 
     def remove(self, time: int, key_bytes: bytes, window: Window | None) -> None:
-        """Take a timer back; nothing happens if it is not set."""
         self._entries.delete(key_bytes + encode_int64(time) + encode_namespace(window))
 
     def poll(self, now: int) -> Timer | None:
-        """Return and remove the key's earliest timer with ``time <= now``, also one set meanwhile; ``None`` if none is due."""
         high = self._key_bytes + (encode_int64(now + 1) if now < MAX else _BEYOND)
         found = next(iter(self._entries.scan(self._key_bytes, high)), None)
         if found is None:
@@ -111,11 +104,9 @@ class KeyTimerQueue(TimerQueue):
         return _timer_of_key(found[0])
 
     def next_time(self) -> int | None:
-        """Return the time of the earliest timer of any key, ``None`` if there is none."""
         return min((timer.time for timer in self), default=None)
 
     def __iter__(self) -> Iterator[Timer]:
-        """Yield all timers, by key, earliest first."""
         return (_timer_of_key(entry) for entry, _ in self._entries.scan(b""))
 
 

@@ -53,14 +53,12 @@ class Batch:
     settled: int = NONE
 
     def __post_init__(self) -> None:
-        """Refuse a key of other columns."""
         missing = [name for name in self.key if name not in self.columns.names]
         if missing:
             raise InvalidSpecError(f"the key of {self.table!r} names {', '.join(missing)}; there are {self.columns.names}.")
 
     @property
     def columns(self) -> pa.Schema:
-        """The columns of the table."""
         return pa.schema([field for field in self.changes.schema if field.name != CHANGE_TYPE])
 
     def is_applied(self, taken: int) -> bool:

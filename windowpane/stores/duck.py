@@ -22,11 +22,6 @@ class DuckStore:
     """
 
     def __init__(self, path: str) -> None:
-        """Open the file.
-
-        Raises:
-            StoreError: it cannot be opened.
-        """
         self._path = path
         self._connection = open_file(path)
         self._connection.execute(_BATCHES)
@@ -35,7 +30,6 @@ class DuckStore:
         return f"DuckStore({self._path!r})"
 
     def apply(self, batch: Batch) -> bool:
-        """Apply a batch in one transaction; say whether it was new."""
         with self._transaction():
             if batch.is_applied(self.taken(batch.source)):
                 return False
@@ -50,7 +44,6 @@ class DuckStore:
         return True
 
     def taken(self, source: str) -> int:
-        """Return the number of the last batch of a source, ``NONE`` if there is none."""
         last = self._connection.execute("SELECT number FROM windowpane_batches WHERE source = ?", [source]).fetchall()
         return int(last[0][0]) if last else NONE
 
@@ -91,9 +84,7 @@ class DuckStore:
         self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM windowpane_rows WHERE NOT {IS_DELETED}")
 
     def read(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query on the store."""
         return list(self._connection.execute(query).fetchall())
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()

@@ -42,7 +42,6 @@ class PostgresStore:
     """
 
     def __init__(self, url: str) -> None:
-        """Connect."""
         MissingExtraError.unless("postgres", "psycopg")
         import psycopg
 
@@ -65,7 +64,6 @@ class PostgresStore:
 
     @property
     def database(self) -> str:
-        """The name of the database."""
         return str(self._connection.info.dbname)
 
     @contextmanager
@@ -84,7 +82,6 @@ class PostgresStore:
             raise StoreError(self.address, _reason(error)) from error
 
     def run(self, statement: str, parameters: list[Any] | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Run one statement in a transaction."""
         # Statements are built here, from quoted names; psycopg wants those as bytes.
         return self._connection.execute(statement.encode(), parameters)
 
@@ -109,7 +106,6 @@ class PostgresStore:
         return True
 
     def taken(self, source: str) -> int:
-        """Return the number of the last batch of a source, ``NONE`` if there is none."""
         with self.transaction():
             return self._taken(source)
 
@@ -175,7 +171,6 @@ class PostgresStore:
             self.run(f"CREATE UNIQUE INDEX ON {quoted(batch.table)} ({key}) NULLS NOT DISTINCT")
 
     def _staged(self, batch: Batch) -> str:
-        """Copy the rows of a batch to a staging table, and return its name."""
         self.run(f"DROP TABLE IF EXISTS pg_temp.{_STAGING}")
         columns = f"LIKE {quoted(batch.table)}, {IS_DELETED} boolean, {NEEDS_ROW} boolean, {_PLACE} bigint DEFAULT 0"
         self.run(f"CREATE TEMP TABLE {_STAGING} ({columns}) ON COMMIT DROP")
@@ -202,18 +197,15 @@ class PostgresStore:
             self.run(_merge_sql(batch, staging, is_null))
 
     def _nulls(self, batch: Batch, staging: str, where: str = "") -> list[dict[str, bool]]:
-        """Return which columns of the key are NULL in rows of a staging table."""
         nulls = ", ".join(f"{quoted(name)} IS NULL" for name in batch.key) or "false"
         patterns = self.run(f"SELECT DISTINCT {nulls} FROM {staging} {where}").fetchall()
         return [dict(zip(batch.key, pattern, strict=False)) for pattern in patterns]
 
     def read(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query on the store."""
         with self.transaction():
             return self.run(query).fetchall()
 
     def close(self) -> None:
-        """Disconnect."""
         self._connection.close()
 
 
@@ -239,7 +231,6 @@ def _same_key(is_null: Mapping[str, bool]) -> str:
 
 
 def _absent_sql(batch: Batch, staging: str, is_null: Mapping[str, bool]) -> str:
-    """Return the query for a key that changes of a staging table need, and the table does not have."""
     key = ", ".join(f"s.{quoted(name)}" for name in batch.key) or "NULL"
     needed = f"(SELECT * FROM {staging} WHERE {NEEDS_ROW} AND {_of_pattern(is_null)}) AS s"
     there = f"SELECT 1 FROM {quoted(batch.table)} AS t WHERE {_same_key(is_null)}"

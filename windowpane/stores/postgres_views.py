@@ -53,7 +53,6 @@ class PostgresViews:
     """
 
     def __init__(self, url: str) -> None:
-        """Connect."""
         self._store = PostgresStore(url)
         with self._store.transaction():
             for statement in _SET_UP:
@@ -61,21 +60,17 @@ class PostgresViews:
 
     @property
     def address(self) -> str:
-        """Where the server is, as ``host:port/database``."""
         return self._store.address
 
     @property
     def database(self) -> str:
-        """The name of the database."""
         return self._store.database
 
     def owner(self) -> Owner | None:
-        """Return the state that the views belong to, ``None`` while there is none."""
         rows = self._store.read("SELECT id, path, host FROM windowpane_state")
         return Owner(*rows[0]) if rows else None
 
     def claim(self, owner: Owner) -> None:
-        """Note which state the views belong to."""
         with self._store.transaction():
             self._store.run("DELETE FROM windowpane_state")
             self._store.run("INSERT INTO windowpane_state VALUES (%s, %s, %s)", [owner.id, owner.path, owner.host])
@@ -118,7 +113,6 @@ class PostgresViews:
                     self._register(batch.table, batch.source)
 
     def begin_staging(self, batch: Batch) -> str:
-        """Make a staging table for a batch of a view, to which tasks bring its rows with ``PostgresStore.stage``."""
         return self._store.begin_staging(batch)
 
     def apply_staged(self, batch: Batch, staging: str) -> None:
@@ -166,5 +160,4 @@ class PostgresViews:
                 self._store.run(f"DROP TABLE IF EXISTS {quoted(view)}")
 
     def close(self) -> None:
-        """Disconnect."""
         self._store.close()

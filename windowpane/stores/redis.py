@@ -65,11 +65,7 @@ class HashWriter:
     live_milliseconds: int = 0
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all batches, and say how many rows were newer than the stored ones.
-
-        Raises:
-            StoreError: the server cannot be reached, or a row has no version.
-        """
+        """Write all batches, and say how many rows were newer than the stored ones."""
         with _connected(self.url) as client:
             written = sum(self._write(client, pa.Table.from_batches([batch])) for batch in batches)
         yield pa.RecordBatch.from_pydict({"written": [written]}, pa.schema([("written", pa.int64())]))

@@ -26,19 +26,7 @@ from windowpane.windowing.expressions import Name
 def build_deduplication(
     source: Source, plan: DeduplicationPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]
 ) -> BuiltProgram:
-    """Return a deduplication on the DataFrame of a source.
-
-    Args:
-        source: where rows come from.
-        plan: the arguments of ``deduplicate``; its keys and order are those of ``keys`` and ``order_by``.
-        keys: names or Columns.
-        order_by: names or Columns.
-
-    Raises:
-        InvalidSpecError: the plan does not fit the source or its clock.
-        UnknownColumnError: the source has no such column.
-        UnsupportedTypeError: a key or a column of the order has a type that cannot be one.
-    """
+    """Return a deduplication on the DataFrame of a source."""
     dataframe = source.rows
     _check(source, plan, dataframe.columns)
     projection = Projection(dataframe)
@@ -94,7 +82,6 @@ def _check(source: Source, plan: DeduplicationPlan, columns: list[str]) -> None:
 
 
 def _outputs(source: Source, plan: DeduplicationPlan, program: DeduplicationProgram) -> dict[str, Output]:
-    """Return the outputs by name: ``main``, and late rows where they are an output. First rows pass the watermark on."""
     rows, own = source.rows.schema, source.own_watermark
     passes = plan.is_event_time and plan.keep is Keep.FIRST and source.has_watermark
     delay = source.delay + plan.settings.allowed_lateness

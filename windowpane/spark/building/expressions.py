@@ -36,7 +36,6 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
 
 
 def column_of(expression: Any) -> Any:
-    """Return an expression without OVER calls as a Column."""
     if isinstance(expression, str):
         return F.col(quoted(expression))
     if isinstance(expression, Name):
@@ -67,11 +66,7 @@ def is_column(value: Any) -> bool:
 
 
 def sort_of(value: Any) -> Sort:
-    """Return an item of ``order_by`` as a sort; without a direction it is Spark's default: ascending, NULLs first.
-
-    Raises:
-        InvalidSpecError: it is nothing that orders.
-    """
+    """Return an item of ``order_by`` as a sort; without a direction it is Spark's default: ascending, NULLs first."""
     if isinstance(value, Sort):
         return value
     if isinstance(value, str):

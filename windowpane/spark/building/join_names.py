@@ -37,19 +37,7 @@ class JoinNames:
         declared: Sequence[str] = (),
         fold: Callable[[str], str] = str,
     ) -> None:
-        """Resolve names.
-
-        Args:
-            request: the arguments of the fluent API.
-            visible: the columns of each side that users see.
-            declared: the columns that a function of co_group returns.
-            fold: makes names equal that mean one column.
-
-        Raises:
-            UnknownColumnError: a side has no such column.
-            DuplicateColumnError: the result would have two columns of one name.
-            InvalidSpecError: a column of the result is none.
-        """
+        """Resolve names."""
         self._request, self._visible, self._declared, self._fold = request, visible, declared, fold
         self._windowed = isinstance(request.match, WindowMatch)
         all_columns = dict(self._all())
@@ -104,7 +92,6 @@ class JoinNames:
         return [(left, present)]
 
     def _chosen(self, name: str, given: Expression | None, all_columns: Mapping[str, Expression]) -> list[tuple[str, Expression]]:
-        """Return the columns of one item of ``select``."""
         if given is None:
             return list(all_columns.items())
 
@@ -160,7 +147,6 @@ def _of(side: Side, names: list[SideName]) -> tuple[str, ...]:
 
 
 def _resolved(expression: Expression) -> Expression:
-    """Return an expression over the columns of the operator's output."""
 
     def leaf(part: Expression) -> Expression | None:
         return Name(passed_name(part.side, part.name)) if isinstance(part, SideName) else None

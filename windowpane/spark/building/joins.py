@@ -47,17 +47,7 @@ _WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgram:
-    """Return a join of two sources.
-
-    Args:
-        left: where left rows come from.
-        right: where right rows come from.
-        request: the arguments of the fluent API.
-
-    Raises:
-        InvalidSpecError: the request does not fit the sources; its subclasses say in what.
-        UnknownColumnError: a side has no such column.
-    """
+    """Return a join of two sources."""
     sources: dict[Side, Source] = {"left": left, "right": right}
     request = _spelled(request, sources)
     _check_sources(sources, request)
@@ -93,7 +83,6 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
 
 
 def _declared(source: Source, request: JoinRequest) -> T.StructType:
-    """Return the columns that a function of co_group returns; none where there is no such function."""
     if request.co_group is None:
         return T.StructType([])
     return declared_schema(source.dataframe.sparkSession, request.co_group[1], "co_group")
@@ -124,7 +113,6 @@ def _spelled(request: JoinRequest, sources: Mapping[Side, Source]) -> JoinReques
 
 
 def _check_sources(sources: Mapping[Side, Source], request: JoinRequest) -> None:
-    """Refuse sources that do not go together."""
     for side, source in sources.items():
         if CHANGE_TYPE in source.dataframe.columns and not (
             side == "right" and isinstance(request.match, AsOfMatch | ArrivalMatch)
@@ -149,7 +137,6 @@ def _check_sources(sources: Mapping[Side, Source], request: JoinRequest) -> None
 
 
 def _check_clocks(sources: Mapping[Side, Source], match: Match, *, static: bool) -> None:
-    """Refuse sources whose event times or watermarks do not go together."""
     for side, source in sources.items():
         if not static and not source.has_watermark:
             event_time = source.event_time or "at"
@@ -203,11 +190,7 @@ def _name(left: Source, right: Source) -> str:
 
 
 def _key_types(sources: Mapping[Side, Source], request: JoinRequest) -> tuple[T.DataType, ...]:
-    """Return the type of each key, on both sides.
-
-    Raises:
-        KeyTypeError: the types of two keys have none in common.
-    """
+    """Return the type of each key, on both sides."""
     fields = [[sources[side].dataframe.schema[pair[i]] for i, side in enumerate(SIDES)] for pair in request.on]
     spark = sources["left"].dataframe.sparkSession
     return tuple(_common_type(spark, one, other) for one, other in fields)
@@ -232,8 +215,6 @@ def _common_type(spark: Any, left: T.StructField, right: T.StructField) -> T.Dat
 
 @dataclass(frozen=True)
 class _Side:
-    """One side: its rows on their way to the operator, and how an engine reads them."""
-
     source: Source
     rows: SourceRows
     program: JoinSide
@@ -241,7 +222,6 @@ class _Side:
 
     @classmethod
     def of(cls, side: Side, source: Source, names: JoinNames, types: tuple[T.DataType, ...], request: JoinRequest) -> _Side:
-        """Select what a side needs."""
         projection = Projection(source.rows)
         keys = tuple(pair[SIDES.index(side)] for pair in request.on)
         carried = list(names.carried[side])
@@ -291,11 +271,9 @@ class JoinOutput(Output):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns that users see."""
         return tuple(name for name, _ in self.selected)
 
     def of(self, rows: Any, wire: Wire) -> Any:
-        """Return this output of an operator's rows."""
         system = [name for name in self.arrow.names if self.with_system and name.startswith(PREFIX)]
         names = [name for name in self.arrow.names if self.with_system or not name.startswith(PREFIX)]
         read = self.read(rows, wire, names)
@@ -314,7 +292,6 @@ def _outputs(
     sides: Mapping[Side, _Side],
     declared: T.StructType,
 ) -> dict[str, Output]:
-    """Return the outputs by name: ``main``, then the late rows of each side where they are an output."""
     known = [
         T.StructField(passed_name(side, name), sides[side].schema[name].dataType) for side in SIDES for name in names.passed[side]
     ]

@@ -24,8 +24,6 @@ from windowpane.spark.stages.wire import COUNTER_ROW
 
 
 class OperatorInput(Protocol):
-    """What an operator reads."""
-
     def encoded(self, before: Any) -> Any:
         """Return a DataFrame of ``encode.SCHEMA``; ``before`` is what left the operator before, if there is one."""
 
@@ -36,14 +34,7 @@ class OperatorInput(Protocol):
 
 @dataclass(frozen=True)
 class SourceRows:
-    """The rows of a source, which take the shortest way there is: those that Python makes need not go through Spark.
-
-    Args:
-        source: the source.
-        dataframe: its rows, as a DataFrame of what the projection selects.
-        projection: the columns that the operator needs.
-        encoder: encodes them for its buckets.
-    """
+    """The rows of a source, which take the shortest way there is: those that Python makes need not go through Spark."""
 
     source: Source
     dataframe: Any
@@ -51,7 +42,6 @@ class SourceRows:
     encoder: encode.Encoder
 
     def encoded(self, before: Any = None) -> Any:
-        """Return the rows as ``encode.SCHEMA``."""
         made = self.source.made
         watermark = self.source.spark_watermark
         if made is not None and self.way_through_spark() is None:
@@ -93,20 +83,13 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class PassedRows:
-    """The main rows of the operator before; its other outputs are handed on unread.
-
-    Args:
-        arrow: names and types of their columns.
-        spark: the same as Spark has them.
-        encoder: encodes them for the buckets of the next operator.
-    """
+    """The main rows of the operator before; its other outputs are handed on unread."""
 
     arrow: pa.Schema
     spark: T.StructType
     encoder: encode.Encoder
 
     def encoded(self, before: Any) -> Any:
-        """Return the rows as ``encode.SCHEMA``."""
         carried = T.StructType([*self.spark.fields, T.StructField(PASSED, T.BinaryType(), True)])
         tagged = before.filter(F.col("output") != COUNTER_ROW).select("output", "blob")
         rows = tagged.mapInArrow(NextOperatorRows(self.arrow).__call__, carried)
@@ -114,7 +97,6 @@ class PassedRows:
 
     @property
     def explanation(self) -> str:
-        """Nothing: ``explain`` says where the rows of the first operator come from."""
         return ""
 
 
@@ -131,12 +113,10 @@ class BothSides:
     right: SourceRows
 
     def encoded(self, before: Any = None) -> Any:
-        """Return the rows as ``encode.SCHEMA``."""
         return self.left.encoded().union(self.right.encoded())
 
     @property
     def explanation(self) -> str:
-        """The lines of ``explain`` about rows that are made in Python, the left side's first."""
         return self.left.explanation + self.right.explanation
 
 
@@ -151,12 +131,7 @@ def detour(reads: OperatorInput) -> str | None:
 
 
 def buckets_of(source: Source, is_side: bool) -> Buckets:
-    """Return how many buckets the rows of a source are spread over.
-
-    Args:
-        source: the source.
-        is_side: whether it is a side of a join: both are spread alike, whatever their sizes.
-    """
+    """Return how many buckets the rows of a source are spread over."""
     is_sized = not is_side and source.made is None
     return Buckets.of(source.dataframe.sparkSession, source.is_streaming, source.dataframe if is_sized else None)
 
@@ -173,19 +148,7 @@ def encoder_of(
     side: str | None = None,
     follows_watermark: bool = False,
 ) -> encode.Encoder:
-    """Return what encodes rows for an operator.
-
-    Args:
-        source: the source of the first operator.
-        keys: names of the key columns.
-        columns: the columns that the rows come with.
-        kept: the columns that the operator reads; the others are dropped on the way.
-        heartbeat: the column that marks heartbeats, ``None`` where they cannot come.
-        combiner: folds rows before the shuffle, ``None`` where they must arrive whole.
-        next_watermark: bounds the watermark of a stream whose late rows are sent whole while others fold.
-        side: the side of a join that the rows are of.
-        follows_watermark: whether the operator's watermark is that of the one before it in the same program.
-    """
+    """Return what encodes rows for an operator."""
     return encode.Encoder(
         keys=keys,
         event_time=source.event_time,

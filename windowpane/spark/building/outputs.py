@@ -38,12 +38,10 @@ class _Mapped:
 
     @cached_property
     def function(self) -> ToBlobs:
-        """The function."""
         found: ToBlobs = pickle.loads(self.pickled)
         return found
 
     def __call__(self, table: pa.Table) -> Iterator[bytes]:
-        """Map what an engine emitted."""
         rows = table.select(self.columns.names).cast(self.columns).combine_chunks()
         for batch in rows.to_batches():
             arrays = [batch[name] for name in self.names.values()]
@@ -73,7 +71,6 @@ class Output:
     own_watermark: str | None = None
 
     def of(self, rows: Any, wire: Wire) -> Any:
-        """Return this output of an operator's rows."""
         names = [name for name in self.arrow.names if self.with_system or not name.startswith(PREFIX)]
         read = self.read(rows, wire, names)
         if self.number != MAIN:
@@ -84,12 +81,10 @@ class Output:
 
     @property
     def passed(self) -> list[Any]:
-        """The Column of what comes along, if anything does."""
         return [F.col(PASSED)] if self.passing else []
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns that users see."""
         return tuple(self.emitted)
 
     @property

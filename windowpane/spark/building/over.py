@@ -30,17 +30,7 @@ _SYSTEM = (TIME, FIRING_WATERMARK)
 
 
 def build_over(source: Source, request: OverRequest) -> BuiltProgram:
-    """Return OVER windows on the DataFrame of a source.
-
-    Args:
-        source: where rows come from.
-        request: the arguments of the fluent API.
-
-    Raises:
-        InvalidSpecError: the request does not fit the source, or cannot work.
-        UnknownColumnError: the source has no such column.
-        NeverClosesError: in mode close, a window that never closes.
-    """
+    """Return OVER windows on the DataFrame of a source."""
     names = Names(source, request)
     plan = OverPlan(
         calls=names.calls,
@@ -114,7 +104,6 @@ def _operators(source: Source, names: Names, plan: OverPlan, programs: Sequence[
 
 
 def _passed(names: Names, before: AnyProgram, encoder: Encoder) -> PassedRows:
-    """Return the main rows of an operator, for the next one."""
     arrow = _without_system(before.main_schema)
     return PassedRows(arrow, spark_schema(arrow, names.schema), encoder)
 
@@ -134,7 +123,6 @@ def _without_system(columns: pa.Schema) -> pa.Schema:
 
 
 def _outputs(source: Source, names: Names, plan: OverPlan, programs: Sequence[OverProgram]) -> dict[str, Output]:
-    """Return the outputs by name: ``main``, and late rows where they are an output."""
     outputs: dict[str, Output] = {"main": _main(source, names, plan, programs[-1])}
     tag = plan.settings.late_tag
     if tag is not None:

@@ -80,7 +80,6 @@ class Names:
                 refuse_compared_collations(self.types_of(each.call.arguments), each.call.function)
 
     def types_of(self, names: tuple[str, ...]) -> T.StructType:
-        """Return the fields of columns."""
         return T.StructType([self.schema[name] for name in names])
 
     def _check_output(self) -> None:
@@ -125,7 +124,6 @@ class Names:
         return self._computed[which]
 
     def _call(self, call: WindowCall) -> str:
-        """Return the column of a call's result."""
         if call.identity not in self._calls:
             self._calls[call.identity] = self._windowed(call, f"{PREFIX}call_{len(self._calls)}")
         return self._calls[call.identity].name

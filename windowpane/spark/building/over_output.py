@@ -28,22 +28,16 @@ class OverOutput(Output):
     metadata: Mapping[str, Any] | None = None
 
     def of(self, rows: Any, wire: Wire) -> Any:
-        """Return this output of an operator's rows."""
         read = self.read(rows, wire, self.arrow.names)
         return read.select(*[self._column(name, expression) for name, expression in self.selected])
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns that users see, those that Spark computes among them."""
         return tuple(name for name, _ in self.selected)
 
     @property
     def emitted(self) -> Mapping[str, str]:
-        """The columns that users see, each by its name, with the name that it has in ``arrow``.
-
-        Raises:
-            MistakeError: Spark computes one of them, behind the operator.
-        """
+        """The columns that users see, each by its name, with the name that it has in ``arrow``."""
         names = {name: expression.name for name, expression in self.selected if isinstance(expression, Name)}
         if len(names) < len(self.selected):
             raise MistakeError("rows that leave an operator as blobs have no column that Spark computes")

@@ -104,11 +104,7 @@ class BuiltProgram:
     counters: tuple[str, ...] = COUNTERS
 
     def __post_init__(self) -> None:
-        """Refuse outputs with columns that Spark takes for one.
-
-        Raises:
-            DuplicateColumnError: there are some.
-        """
+        """Refuse outputs with columns that Spark takes for one."""
         for output in self.outputs.values():
             refuse_alike(output.column_names, self._spark)
 
@@ -150,7 +146,6 @@ class BuiltProgram:
 
     @property
     def is_streaming(self) -> bool:
-        """Whether the input is a stream."""
         return self.source.is_streaming
 
     @property
@@ -165,7 +160,6 @@ class BuiltProgram:
 
     @property
     def event_type(self) -> T.DataType | None:
-        """The type of the event time of main rows."""
         main = self.outputs["main"].arrow
         if WINDOW_END not in main.names:
             return self.sources[0].event_type
@@ -177,7 +171,6 @@ class BuiltProgram:
 
     @property
     def time_mode(self) -> str:
-        """Spark's time mode for the stateful operators."""
         own = self.source.stream_watermark
         if self.plan.uses_processing_time or (own is not None and not own.waits_for_rows_alone):
             return "ProcessingTime"
@@ -272,11 +265,7 @@ class BuiltProgram:
         return ["main", *(output.name if names.count(output.name) == 1 else full for full, output in sides)]
 
     def written(self, name: str) -> Output:
-        """Return the output of this program, or of one before it, that a sink of its query is given to.
-
-        Raises:
-            UnknownOutputError: there is none, or several.
-        """
+        """Return the output of this program, or of one before it, that a sink of its query is given to."""
         found = [output for full, output in self._all_side_outputs.items() if name in (full, output.name)]
         if name != "main" and len(found) != 1:
             raise UnknownOutputError(name, self.output_names, instead_of_argument(name))
@@ -301,7 +290,6 @@ class BuiltProgram:
         return [each.reading for each in made if each.reading is not None]
 
     def output(self, name: str) -> Any:
-        """Return a DataFrame of output ``name``."""
         output = self.named(name)
         if self.is_streaming and self.waits_for_the_clock:
             end_available_now_runs(self._spark)
@@ -335,11 +323,7 @@ class BuiltProgram:
         return self.rows(wire).filter(F.col("output").isin(MAIN, WATERMARK_ROW)).select("output", "blob")
 
     def followed_by(self, name: str) -> Source:
-        """Return the main output as the source of a window of the same query, with the time of each row beside it.
-
-        Raises:
-            InvalidSpecError: each key has a watermark of its own, or results have none.
-        """
+        """Return the main output as the source of a window of the same query, with the time of each row beside it."""
         if self.is_streaming and self.held_back is None:
             raise InvalidSpecError(
                 "these results have no watermark, so no window over them would ever be final; explain() says why. Write them to "
@@ -372,21 +356,7 @@ def run_on_buckets(
     history: Any = None,
     next_watermark: NextWatermark | None = None,
 ) -> Any:
-    """Return what an engine on buckets makes of encoded rows.
-
-    Args:
-        encoded: a DataFrame of ``encode.SCHEMA``.
-        make_engine: makes the engine.
-        wire: how its outputs travel.
-        time_mode: Spark's time mode for a stream; ``None`` for static rows, which need no state of Spark's.
-        buckets: how many buckets static rows are spread over, ``None`` for the session's shuffle partitions.
-        delay: microseconds by which the operator's watermark stays behind Spark's.
-        counted_as: the name of the counters in the query's progress, ``None`` for none.
-        own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
-        follows_watermark: whether its watermark is that of the operator before it, which does not have Spark's.
-        history: the state that a stream begins with, a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty.
-        next_watermark: bounds its watermark for the tasks that fold its rows, ``None`` where they need not know.
-    """
+    """Return what an engine on buckets makes of encoded rows."""
     check_worker_python(encoded.sparkSession)
     if time_mode is None:
         spread = encoded if buckets is None else encoded.repartition(buckets, encode.BUCKET)

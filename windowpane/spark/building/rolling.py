@@ -47,20 +47,7 @@ def build_rolling(
     until: dt.datetime | None = None,
     corrects: bool = False,
 ) -> BuiltProgram:
-    """Return rolling features of a source.
-
-    Args:
-        source: where rows come from.
-        request: the features.
-        emit: which rows are emitted.
-        deletes_empty: whether a key whose windows are all empty is emitted as a delete.
-        until: where the watermark of a static source ends, ``None`` for the first tick after its newest row.
-        corrects: whether ticks are emitted again for late rows.
-
-    Raises:
-        InvalidSpecError: the request does not fit the source; its subclasses say in what.
-        UnknownColumnError: the source has no such column.
-    """
+    """Return rolling features of a source."""
     event_time = _checked(source, request)
     if source.is_streaming and not source.has_watermark:
         raise MissingWatermarkError("rolling features have", f"wp.rolling(df, event_time={event_time!r}, watermark='10 minutes')")
@@ -120,21 +107,7 @@ def build_point_in_time(
     inclusive: bool,
     known_at: str | None,
 ) -> BuiltProgram:
-    """Return labels with the features of their keys as of their times.
-
-    Args:
-        source: where the rows of features come from.
-        request: the features.
-        labels: a DataFrame, static or a stream as the rows are.
-        time: name of its event time.
-        on: names of its keys, in the order of those of the features.
-        inclusive: whether rows at the time of a label count.
-        known_at: the column of rows with the time from which on a row was known, ``None`` for its event time.
-
-    Raises:
-        InvalidSpecError: labels and features do not go together; its subclasses say in what.
-        UnknownColumnError: one of the two has no such column.
-    """
+    """Return labels with the features of their keys as of their times."""
     event_time = _checked(source, request)
     given = Source.of(labels, time, None, None, "labels")
     heartbeat = source.heartbeat if source.is_streaming else None
@@ -186,7 +159,6 @@ def _labelled(
     given: T.StructType,
     heartbeat: str | None,
 ) -> BuiltProgram:
-    """Return the program over rows and labels as one DataFrame."""
     united = Source(both, _EVENT_TIME, name=source.name)
     projection = Projection(both)
     for name in both.columns:
@@ -256,7 +228,6 @@ def _micros(instant: dt.datetime) -> int:
 
 
 def calls_of(projection: Projection, request: RollingRequest) -> list[RollingCall]:
-    """Select arguments and filters, and return the calls over the columns that hold them."""
     calls = []
     first: dict[int, int] = {}
     for count, named in enumerate(request.calls):
@@ -288,7 +259,6 @@ def _plain(given: Any) -> Any:
 
 
 def columns_read(calls: Sequence[RollingCall]) -> tuple[str, ...]:
-    """Return the columns that calls read, each once."""
     read = [name for call in calls for name in (*call.aggregate.arguments, call.condition) if name is not None]
     return tuple(dict.fromkeys(read))
 

@@ -45,10 +45,6 @@ def with_history(built: BuiltProgram, history: Any, cut: Cut | None) -> BuiltPro
         history: a static DataFrame with the columns that the features read.
         cut: rows of the history from it on are left out, and rows of the stream before it are; ``None`` for the microsecond after
             the newest row of the history.
-
-    Raises:
-        InvalidSpecError: one is no stream, the other no static DataFrame, or their columns differ.
-        UnknownColumnError: the history lacks a column.
     """
     (operator,) = built.operators
     program, plan = operator.program, built.plan
@@ -72,7 +68,6 @@ def with_history(built: BuiltProgram, history: Any, cut: Cut | None) -> BuiltPro
 
 
 def _folded(past: Source, heartbeat: str | None, request: RollingRequest, program: RollingProgram, cut: int) -> Any:
-    """Return the state of each bucket, a row for each blob."""
     spark = past.dataframe.sparkSession
     rows = _visible(past, heartbeat, program.spec, cut)
     projection = Projection(rows)

@@ -38,20 +38,7 @@ _MICROSECOND = TumblingEventTimeWindows(1)
 
 
 def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderColumn, per: Sequence[str]) -> BuiltProgram:
-    """Return the program that takes the first rows of each window.
-
-    Args:
-        source: the results of ``earlier``, as a source.
-        earlier: the window program.
-        count: how many rows.
-        order: the column that orders results, and how.
-        per: columns, each combination of whose values has a top of its own.
-
-    Raises:
-        InvalidSpecError: the program has no windows whose rows meet, or later results of a window are no whole ones.
-        UnknownColumnError: results have no such column.
-        UnsupportedTypeError: a column has a type without an order.
-    """
+    """Return the program that takes the first rows of each window."""
     plan, program = earlier.plan, earlier.operators[-1].program
     if not isinstance(plan, WindowPlan):
         raise MistakeError("the fluent API offers it on windows only")
@@ -92,7 +79,6 @@ class _Top:
     rows: TopRows
 
     def __call__(self, results: pa.Table) -> pa.Table:
-        """Return the top rows with their ranks."""
         top, ranks = self.rows.of(results)
         start = top.column_names.index(WINDOW_START)
         own = top.set_column(start, WINDOW_START, top[_START]).drop_columns([_START])
@@ -119,12 +105,7 @@ def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
 
 
 def _identity(plan: WindowPlan, program: Program, newest: bool, per: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys, which distinguish the results of a window, as far as they have an order.
-
-    Raises:
-        InvalidSpecError: a window has several results, and it is not known which of them replaces which, or that may be one in
-            another top.
-    """
+    """Return the keys, which distinguish the results of a window, as far as they have an order."""
     ordered = tuple(field.name for field in program.keys if is_sortable(field.type))
     if not newest:
         return ordered
@@ -149,7 +130,6 @@ def _identity(plan: WindowPlan, program: Program, newest: bool, per: Sequence[st
 
 
 def _purges(trigger: Trigger) -> bool:
-    """Return whether a trigger drops the contents of a window when it fires."""
     inner = trigger
     while isinstance(inner, ProcessingTimeoutTrigger):
         inner = inner.inner

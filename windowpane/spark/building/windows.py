@@ -31,19 +31,7 @@ from windowpane.windowing.over.spec import OrderColumn
 
 
 def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> BuiltProgram:
-    """Return a windowed program on the DataFrame of a source.
-
-    Args:
-        source: where rows come from.
-        plan: the program; its keys, order and aggregate arguments are those of ``keys`` and so on.
-        keys: names or Columns.
-        order_by: names or Columns.
-
-    Raises:
-        InvalidSpecError: the plan does not fit the source, its types or its clock.
-        UnknownColumnError: the source has no such column.
-        UnsupportedTypeError: a key or a column of the order has a type that cannot be one.
-    """
+    """Return a windowed program on the DataFrame of a source."""
     if CHANGE_TYPE in source.dataframe.columns:
         raise InvalidSpecError(
             f"windows take rows, and column {CHANGE_TYPE} says that the input is a changelog, which takes rows back. Drop the "
@@ -141,11 +129,7 @@ def _add_input(projection: Projection, source: Source, rows: tuple[str, ...]) ->
 
 
 def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
-    """Select what orders the rows of a batch.
-
-    Raises:
-        UnsupportedTypeError: values of a type have no order that Arrow knows.
-    """
+    """Select what orders the rows of a batch."""
     sorts = [sort_of(item) for item in order_by]
     names = [projection.add(_by(sort), "order_by", f"order_{number}") for number, sort in enumerate(sorts)]
     schema = projection.select().schema if names else T.StructType([])

@@ -25,12 +25,9 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 
 @cache
 def _column_class() -> Any:
-    """Return the class of columns that are what a converter would make of them."""
     import pandas as pd
 
     class Converted(pd.arrays.ArrowExtensionArray):
-        """Values that lie in Arrow in their final form."""
-
         def map(self, mapper: Any, na_action: Any = None) -> Converted:
             """Return the values as they are, whatever would be made of each."""
             return self

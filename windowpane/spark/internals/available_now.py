@@ -69,7 +69,6 @@ class _StopWhenConsumed(StreamingQueryListener):
         """Nothing to do."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """Forget the run."""
         self._first.pop(str(event.runId), None)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802

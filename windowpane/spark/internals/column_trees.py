@@ -37,11 +37,7 @@ def column_name(column: Any) -> str | None:
 
 
 def column_order(column: Any) -> ColumnOrder | None:
-    """Return the order of a Column, such as ``F.col("x").desc()``; ``None`` if it has no direction.
-
-    Raises:
-        InvalidSpecError: it has a direction, in a form that this windowpane does not know.
-    """
+    """Return the order of a Column, such as ``F.col("x").desc()``; ``None`` if it has no direction."""
     try:
         return _classic_order(column) if hasattr(column, "_jc") else _connect_order(column)
     except _UNKNOWN as error:

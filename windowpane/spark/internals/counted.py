@@ -80,7 +80,6 @@ def _fields(row: Any) -> dict[str, Any]:
 
 
 def _shown(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return metrics with the malformed rows that they show."""
     if MALFORMED_ROWS not in fields:
         return fields
     shown = fields[MALFORMED_ROWS]

@@ -62,12 +62,7 @@ def has_kept_rows(dataframe: Any) -> bool:
 
 
 def waits_for_watermark(dataframe: Any, passed_on: str) -> bool:
-    """Whether rows of a stream leave an operator that emits what the watermark has passed: an aggregation, or windows.
-
-    Args:
-        dataframe: the stream.
-        passed_on: the metadata of a column that windows of this package pass their watermark on with.
-    """
+    """Whether rows of a stream leave an operator that emits what the watermark has passed: an aggregation, or windows."""
     found = list(_nodes(dataframe))
     if any(name in _BY_WATERMARK for name, _ in found):
         return True
@@ -78,7 +73,6 @@ def waits_for_watermark(dataframe: Any, passed_on: str) -> bool:
 
 
 def _metadata(selected: Any) -> str:
-    """Return a text with the metadata of the columns that a node selects."""
     return str(selected.schema().json())
 
 

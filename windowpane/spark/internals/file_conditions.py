@@ -46,9 +46,6 @@ def condition_of(tree: Tree, columns: Mapping[int, str]) -> Expression:
     Args:
         tree: the condition.
         columns: the columns of the files by the numbers (``exprId``) that they have in it.
-
-    Raises:
-        UnknownConditionError: Arrow may find another result.
     """
     kind, parts = tree.kind, tree.children
     if kind in ("And", "Or"):
@@ -106,14 +103,12 @@ class _Value:
 
     @property
     def column(self) -> Name:
-        """The column."""
         if not isinstance(self.expression, Name):
             raise UnknownConditionError
         return self.expression
 
     @property
     def truth(self) -> Expression:
-        """The value as a condition."""
         if self.kind != "boolean" or (isinstance(self.expression, Constant) and self.expression.value is None):
             raise UnknownConditionError
         return self.expression

@@ -29,11 +29,7 @@ _CUT = {"maxfilespertrigger", "maxbytespertrigger"}
 
 @dataclass(frozen=True)
 class LeftToSpark:
-    """Files that Spark reads.
-
-    Args:
-        reason: why it does, for ``explain()``.
-    """
+    """Files that Spark reads."""
 
     reason: str
 
@@ -62,12 +58,7 @@ class FileRelation:
 
 
 def file_relation(dataframe: Any, steps: Steps | None = None) -> FileRelation | LeftToSpark | None:
-    """Return the files that a streaming DataFrame reads, ``None`` if it does more than select columns and rows of them.
-
-    Args:
-        dataframe: the DataFrame.
-        steps: what its plan selects, where that is read already.
-    """
+    """Return the files that a streaming DataFrame reads, ``None`` if it does more than select columns and rows of them."""
     if not is_classic(dataframe.sparkSession):
         return None
     try:
@@ -127,9 +118,6 @@ def _selected(steps: Steps, described: Set[str]) -> tuple[dict[str, str], Expres
     Args:
         steps: the steps.
         described: columns of the relation that have metadata, by which Spark may read or compare them otherwise.
-
-    Raises:
-        ValueError: two columns have one name.
     """
     *selecting, relation = steps.trees
     selected = [tree_of(each) for each in relation.fields["output"]]

@@ -36,11 +36,7 @@ class PipelinedMap:
             self._map._mapStateClient._stateful_processor_api_client = self._server
 
     def values(self, keys: Sequence[Key]) -> list[Any]:
-        """Return the values under keys, ``None`` where there is none.
-
-        Raises:
-            PySparkRuntimeError: the server could not carry out a call.
-        """
+        """Return the values under keys, ``None`` where there is none."""
         if self._server is None:
             return [self._map.getValue(key) for key in keys]
         self.settle()
@@ -52,29 +48,15 @@ class PipelinedMap:
         return found
 
     def update(self, key: Key, value: tuple[Any, ...]) -> None:
-        """Write a value.
-
-        Raises:
-            PySparkRuntimeError: the server could not carry out this write, or one before it.
-        """
         self._map.updateValue(key, value)
         self._settle_from(_MOST_UNANSWERED)
 
     def remove(self, key: Key) -> None:
-        """Forget a key.
-
-        Raises:
-            PySparkRuntimeError: the server could not carry out this removal, or a write before it.
-        """
         self._map.removeKey(key)
         self._settle_from(_MOST_UNANSWERED)
 
     def settle(self) -> None:
-        """Read the answers to all writes.
-
-        Raises:
-            PySparkRuntimeError: the server could not carry one out.
-        """
+        """Read the answers to all writes."""
         self._settle_from(1)
 
     def _settle_from(self, unanswered: int) -> None:

@@ -33,11 +33,7 @@ class Tree:
 
 
 def tree_of(nodes: Sequence[Mapping[str, Any]]) -> Tree:
-    """Return the tree of nodes that are listed from the top down, each before its children.
-
-    Raises:
-        ValueError: they are no single tree.
-    """
+    """Return the tree of nodes that are listed from the top down, each before its children."""
     waiting: list[Tree] = []
     for node in reversed(nodes):
         children = tuple(waiting.pop() for _ in range(node["num-children"]))
@@ -54,7 +50,6 @@ def column_of(selected: Tree) -> Tree | None:
 
 
 def columns_in(expression: Tree) -> Iterator[Tree]:
-    """Return the columns that an expression reads."""
     if expression.kind == _COLUMN:
         yield expression
     for each in expression.children:
@@ -75,13 +70,11 @@ class Steps:
     """
 
     def __init__(self, nodes: Sequence[Any], below: Any, trees: Sequence[Tree] = ()) -> None:
-        """Take the nodes, and their trees where these are read already."""
         self.nodes, self.below = tuple(nodes), below
         self._trees = tuple(trees)
 
     @classmethod
     def of(cls, plan: Any) -> Steps:
-        """Return the steps at the top of a plan of Spark's."""
         nodes = []
         while plan.nodeName() in STEPS:
             nodes.append(plan)

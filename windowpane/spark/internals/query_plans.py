@@ -61,10 +61,6 @@ def with_own_counters(dataframe: Any, name: str) -> Any:
     """Return a stream whose union with one that has counters of the same name is refused in our words.
 
     Classic Spark analyzes a union at once; what was selected of the stream before it has Spark's own message.
-
-    Args:
-        dataframe: the stream.
-        name: the name of its counters.
     """
     if is_classic(dataframe.sparkSession):
         for method in ("union", "unionAll", "unionByName"):

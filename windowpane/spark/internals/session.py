@@ -87,12 +87,7 @@ def hide_state_warnings(spark: Any) -> None:
 
 
 def mark_jobs(spark: Any, mark: str) -> None:
-    """Give the jobs that this thread starts from now on in a session a mark, which their tasks can read.
-
-    Args:
-        spark: the session.
-        mark: letters and digits.
-    """
+    """Give the jobs that this thread starts from now on in a session a mark, which their tasks can read."""
     if is_classic(spark):
         spark.sparkContext.setLocalProperty(_MARK, mark)
         return

@@ -17,7 +17,6 @@ _MOST_CORES = 10_000
 
 
 def warm_workers(spark: Any) -> None:
-    """Run the job, one task a core; a failure is logged and goes no further."""
     try:
         if is_classic(spark):
             spark.sparkContext.setJobGroup(GROUP, "start Python workers")
@@ -27,7 +26,6 @@ def warm_workers(spark: Any) -> None:
 
 
 def imported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Import what the stages of a query need; no rows are emitted."""
     import_needed()
     for _ in batches:
         pass

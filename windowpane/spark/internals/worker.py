@@ -33,7 +33,6 @@ _NEEDED = ("pyspark.worker", "pandas", "pyarrow.compute", "windowpane.spark.stag
 
 
 def import_needed() -> None:
-    """Import what the stages of every query need."""
     for module in _NEEDED:
         importlib.import_module(module)
 

@@ -70,7 +70,6 @@ class BatchExchange:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Exchange in a folder, which may not exist yet."""
         self._folder, self._mark = folder, ""
 
     def publish(self, text: str, spark: Any) -> None:
@@ -90,11 +89,7 @@ class BatchExchange:
         return self._folder / (mark_of_job() or self._mark)
 
     def published(self) -> str | None:
-        """Return, on a task, the text for its batch; ``None`` on the driver.
-
-        Raises:
-            SqlRunError: the task does not see the folder.
-        """
+        """Return, on a task, the text for its batch; ``None`` on the driver."""
         if TaskContext.get() is None:
             return None
         try:
@@ -107,7 +102,6 @@ class BatchExchange:
 
     @property
     def partition(self) -> int:
-        """The number of a task in its batch."""
         context = TaskContext.get()
         return 0 if context is None else int(context.partitionId())
 
@@ -124,11 +118,7 @@ class BatchExchange:
 
     @property
     def reports(self) -> list[Any]:
-        """What the tasks of the batch reported.
-
-        Raises:
-            SqlRunError: another run of the batch has begun meanwhile.
-        """
+        """What the tasks of the batch reported."""
         try:
             found = [pickle.loads(file.read_bytes()) for file in sorted(self._run.glob(f"[!.]*{_REPORT}"))]
             (self._run / _FROM_DRIVER).stat()
@@ -164,7 +154,6 @@ class BatchQuery:
         self._behind = None if behind is None else _Behind(behind)
 
     def start(self) -> None:
-        """Start the query, unless it runs."""
         if self._query is None or not self._query.isActive:
             self._failure = None
             self._query = self._started()
@@ -174,9 +163,6 @@ class BatchQuery:
 
         Args:
             is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
-
-        Raises:
-            SqlRunError: a task of the query failed; what ``take`` raises is raised unchanged.
         """
         replaced = 0
         while True:
@@ -221,11 +207,9 @@ class BatchQuery:
                 raise failure
 
     def _begins(self) -> tuple[int, int]:
-        """Return how many batches have begun, and the number of the last of them."""
         return self._begun, self._number
 
     def _ends(self) -> int:
-        """Return how many batches have ended."""
         return self._ended
 
     def stop(self) -> None:
@@ -246,7 +230,6 @@ class BatchQuery:
             return writer.start()
 
     def _batch_function(self) -> Take:
-        """Return what Spark hands batches to."""
         return _weakly_held(self)
 
     def batch(self, rows: Any, number: int) -> str | None:
@@ -300,7 +283,6 @@ class _Behind:
     """Calls a function on a thread of its own, once at a time."""
 
     def __init__(self, function: Callable[[], None]) -> None:
-        """Call ``function``."""
         self._function = function
         self._pool = ThreadPoolExecutor(1, "windowpane behind a batch")
         self._call: Future[None] | None = None
@@ -322,13 +304,11 @@ class _Idle(threading.Thread):
     """Waits for a moment in which a query has nothing to do."""
 
     def __init__(self, query: Any) -> None:
-        """Wait once it is started."""
         super().__init__(daemon=True)
         self._query = query
         self.failure: Exception | None = None
 
     def run(self) -> None:
-        """Wait; what is raised is kept."""
         try:
             self._query.processAllAvailable()
         except Exception as error:
@@ -336,11 +316,7 @@ class _Idle(threading.Thread):
 
 
 def collected(rows: Any) -> pa.Table:
-    """Run a batch and return its rows.
-
-    Raises:
-        SqlRunError: a task failed.
-    """
+    """Run a batch and return its rows."""
     with _as_sql_errors():
         return rows.toArrow()
 
@@ -349,16 +325,12 @@ def written_files(rows: Any) -> list[Path]:
     """Run a batch of ``FILES``, and return the files, those of one task behind those of another.
 
     Of a task that is run twice they are those of the run that Spark counts.
-
-    Raises:
-        SqlRunError: a task failed.
     """
     with _as_sql_errors():
         return [Path(os.fsdecode(bytes(path))) for (path,) in rows.collect()]
 
 
 def of_files(spark: Any, files: Sequence[Path]) -> Any:
-    """Return a static DataFrame of ``FILES``."""
     return spark.createDataFrame([(os.fsencode(file),) for file in files], FILES)
 
 
@@ -371,11 +343,7 @@ def sees(spark: Any, file: Path) -> bool:
 
 
 def write_by_tasks(rows: Any, write: Callable[[int, Iterator[pa.RecordBatch]], None]) -> None:
-    """Run a batch; each task hands the number of its partition and the Arrow batches in it to a function.
-
-    Raises:
-        SqlRunError: a task failed.
-    """
+    """Run a batch; each task hands the number of its partition and the Arrow batches in it to a function."""
 
     def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -386,11 +354,7 @@ def write_by_tasks(rows: Any, write: Callable[[int, Iterator[pa.RecordBatch]], N
 
 
 def run_only(rows: Any) -> None:
-    """Run a batch for the sake of its state.
-
-    Raises:
-        SqlRunError: a task failed.
-    """
+    """Run a batch for the sake of its state."""
     with _as_sql_errors():
         rows.write.format("noop").mode("overwrite").save()
 

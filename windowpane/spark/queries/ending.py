@@ -40,11 +40,7 @@ _HEARTBEAT = (
 
 
 def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[str, Any]) -> None:
-    """Refuse a stream that has no end, or whose last windows cannot be closed from its state.
-
-    Raises:
-        InvalidSpecError: saying what to do instead.
-    """
+    """Refuse a stream that has no end, or whose last windows cannot be closed from its state."""
     if not trigger.get("availableNow"):
         raise InvalidSpecError(
             f"flush_at_end=True needs a run that ends: trigger={{'availableNow': True}}, not {dict(trigger)!r}. {_HEARTBEAT}"
@@ -71,11 +67,7 @@ def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[st
 
 
 def refuse_an_ended_stream(spark: Any, checkpoint: str, built: BuiltProgram, write: Write) -> None:
-    """Refuse a checkpoint whose stream has ended; its last windows are written first, where that was interrupted.
-
-    Raises:
-        EndedStreamError: it has ended.
-    """
+    """Refuse a checkpoint whose stream has ended; its last windows are written first, where that was interrupted."""
     number = _mark(spark, checkpoint, _ENDING)
     if number is None:
         return
@@ -85,7 +77,6 @@ def refuse_an_ended_stream(spark: Any, checkpoint: str, built: BuiltProgram, wri
 
 
 def end_stream(spark: Any, checkpoint: str, built: BuiltProgram, write: Write) -> None:
-    """Write the last windows of a stream whose run has ended, and mark its checkpoint."""
     states = spark.read.format("state-metadata").load(checkpoint)
     last = states.agg({"maxBatchId": "max"}).first()[0]
     if last is not None:

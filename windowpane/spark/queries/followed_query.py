@@ -40,18 +40,14 @@ class Elsewhere:
 
 
 class FollowedQuery(BatchQuery):
-    """A ``BatchQuery`` that is followed from here."""
-
     def __init__(
         self, spark: Any, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take, elsewhere: Elsewhere
     ) -> None:
-        """Hand batches to ``take``, which is sent to the server; ``elsewhere`` says how they are followed."""
         super().__init__(spark, name, checkpoint, rows, take)
         self._elsewhere = elsewhere
         self._follower: _Follower | None = None
 
     def start(self) -> None:
-        """Start the query, and following it, unless it runs."""
         super().start()
         if self._follower is None or not self._follower.is_alive():
             self._follower = _Follower(self._elsewhere)
@@ -62,20 +58,12 @@ class FollowedQuery(BatchQuery):
 
         Args:
             is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
-
-        Raises:
-            SqlRunError: a task of the query failed, or the folder of the server is not that of the session; what ``take`` raises
-                there is raised here.
         """
         super().finish(is_endless=is_endless)
         self._see_written()
 
     def _see_written(self) -> None:
-        """Wait until the last batch that Spark has committed is seen here.
-
-        Raises:
-            SqlRunError: it is not, as where the folder of the server is not that of the session.
-        """
+        """Wait until the last batch that Spark has committed is seen here."""
         committed = max((each.batchId for each in self._query.recentProgress if "addBatch" in each.durationMs), default=-1)
         deadline = time.monotonic() + _LONGEST
         while self._elsewhere.written() < committed:
@@ -84,7 +72,6 @@ class FollowedQuery(BatchQuery):
             time.sleep(0.05)
 
     def _begins(self) -> tuple[int, int]:
-        """Return how many batches may have begun, and the number of the last of them: one may be under way."""
         number = self._elsewhere.written() + 1
         return number + 1, number
 
@@ -92,22 +79,16 @@ class FollowedQuery(BatchQuery):
         return self._elsewhere.written() + 1
 
     def stop(self) -> None:
-        """Stop the query, and following it; a batch under way is given up."""
         if self._follower is not None:
             self._follower.stop()
         super().stop()
 
     def join(self) -> None:
-        """Wait until nothing of a query that was stopped is taken any more; the store must not be locked here."""
         if self._follower is not None:
             self._follower.join()
 
     def _started(self) -> Any:
-        """Return the query, started again where the server's Python worker for batches did not connect back in time.
-
-        Raises:
-            SqlRunError: the server does not start it.
-        """
+        """Return the query, started again where the server's Python worker for batches did not connect back in time."""
         while True:
             try:
                 return super()._started()
@@ -124,12 +105,10 @@ class _Follower(threading.Thread):
     """Takes what a query has written elsewhere, as soon as it is written."""
 
     def __init__(self, elsewhere: Elsewhere) -> None:
-        """Follow once it is started."""
         super().__init__(daemon=True)
         self._elsewhere, self._stops = elsewhere, threading.Event()
 
     def run(self) -> None:
-        """Take; a failure ends it, and whoever waits for the query meets it again."""
         taken = -1
         try:
             while not self._stops.wait(_FOLLOWING):
@@ -141,5 +120,4 @@ class _Follower(threading.Thread):
             logging.getLogger(__name__).info("what a query wrote waits for the next flush: %s", error)
 
     def stop(self) -> None:
-        """Take nothing more."""
         self._stops.set()

@@ -24,12 +24,7 @@ _LATEST = "latest"
 
 
 def read_latest(spark: Any, path: str, key: Sequence[str]) -> Any:
-    """Return the last result of each key and window as a static DataFrame.
-
-    Raises:
-        InvalidSpecError: ``Files`` did not write there, or two queries did.
-        UnknownColumnError: results have no such key.
-    """
+    """Return the last result of each key and window as a static DataFrame."""
     found = spark.read.parquet(path)
     batch = found.columns[-1]
     if not _BATCH.fullmatch(batch):

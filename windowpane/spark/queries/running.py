@@ -127,13 +127,7 @@ def start_writing(
     query_name: str | None = None,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
-    """Start a query that hands each batch of a streaming DataFrame to a function, and return it.
-
-    Raises:
-        RunningCheckpointError: a query with this checkpoint runs already.
-        InvalidSpecError: the trigger is none of Spark's.
-        MisplacedStateError: a sink and the checkpoint do not belong together.
-    """
+    """Start a query that hands each batch of a streaming DataFrame to a function, and return it."""
     _check_trigger(trigger)
     writer = rows.writeStream.outputMode("append").options(**options).foreachBatch(ShortFailures(write).__call__)
     if checkpoint is not None:
@@ -187,7 +181,6 @@ class BatchWriter:
     """The first batch of the run."""
 
     def __call__(self, blobs: Any, batch_id: int) -> None:
-        """Compute the batch once and hand its outputs to their sinks."""
         blobs = blobs.persist()
         try:
             present = {row.output for row in blobs.select("output").collect()}
@@ -209,11 +202,7 @@ class BatchWriter:
         return True
 
     def compare(self, rows: Any) -> None:
-        """Compare the checkpoint and the sinks before the query starts, with a DataFrame of its session.
-
-        Raises:
-            MisplacedStateError: a sink and the checkpoint do not belong together.
-        """
+        """Compare the checkpoint and the sinks before the query starts, with a DataFrame of its session."""
         for _, write in self.outputs:
             if isinstance(write, PairedSink):
                 write.compare(rows)

@@ -47,7 +47,6 @@ ToFiles = Callable[[Iterable[pa.Table]], Iterable[bytes]]
 
 
 def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the parts that rows of (relation, blob) are."""
     for batch in batches:
         for relation, blob in zip(batch.column(0), batch.column(1), strict=True):
             yield relation.as_py(), unpack(blob.as_py())
@@ -171,7 +170,6 @@ def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> lis
 
 
 def _once(arriving: Sequence[Any], stage: Stage, partitions: int, wire: Wire) -> Any:
-    """Return what the engine of a stage without state makes of each batch."""
     run = RunWithoutState(stage.make_engine, wire)
     return _mapped(_union(arriving).repartition(partitions, encode.BUCKET), run, "output int, blob binary")
 
@@ -201,7 +199,6 @@ class Spread:
     parts: Parts = parts_of
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Spread the parts of one input partition."""
         ids = bucket_ids(state_partitions(self.partitions))
         for relation, table in self.parts(batches):
             if relation == CLOCK:
@@ -218,12 +215,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class RunWithoutState:
-    """Runs an engine on each bucket of a batch, and keeps nothing of it.
-
-    Args:
-        make_engine: makes the engine.
-        wire: how its outputs travel.
-    """
+    """Runs an engine on each bucket of a batch, and keeps nothing of it."""
 
     make_engine: Callable[[], Engine]
     wire: Wire
@@ -243,33 +235,23 @@ class RunWithoutState:
 
 @dataclass(frozen=True)
 class WriteTable:
-    """Writes what is made of a table that a stage emits to files.
-
-    Args:
-        rows: what is made of it.
-        relation: of the table.
-        to_files: writes it.
-    """
+    """Writes what is made of a table that a stage emits to files."""
 
     rows: Rows
     relation: str
     to_files: ToFiles
 
     def __call__(self, table: pa.Table) -> Iterable[bytes]:
-        """Return the paths of the files."""
         return self.to_files(_made(self.rows, self.relation, table))
 
 
 @dataclass(frozen=True)
 class WriteResult:
-    """Writes what is made of parts as it is to files."""
-
     rows: Rows
     to_files: ToFiles
     parts: Parts = parts_of
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write what is made of the parts of one partition."""
         made = chain.from_iterable(_made(self.rows, relation, table) for relation, table in self.parts(batches))
         for path in self.to_files(made):
             yield pa.RecordBatch.from_arrays([pa.array([path], pa.binary())], ["file"])

@@ -41,12 +41,10 @@ def started(start: Callable[[], Any], spark: Any) -> Any:
 
 
 def was_too_slow(error: object) -> bool:
-    """Whether a query ended by the silence of the driver's Python worker."""
     return any(each in str(error or "") for each in _TOO_SLOW)
 
 
 def warn() -> None:
-    """Say that a query is started again."""
     logging.getLogger(__name__).warning(
         "Spark gave the driver's Python worker ten seconds to connect back, which it did not manage: the machine is busy. "
         "Nothing of the batch was computed yet; the query is started again, until it succeeds or you interrupt it."
@@ -71,12 +69,10 @@ def _is_under_way(query: Any, spark: Any) -> bool:
 
 
 def warn_of_leaking_sockets(spark: Any) -> None:
-    """Say once that the version of Spark leaks sockets, if it does."""
     _warn(str(spark.version))
 
 
 def leaks_sockets(version: str) -> bool:
-    """Whether a version of Spark, ``"4.1.3"``, leaks sockets."""
     major, minor, patch = ([int(number) for number in re.findall(r"\d+", version)] + [0, 0, 0])[:3]
     mended = _MENDED.get((major, minor), 0)
     return mended is None or patch < mended

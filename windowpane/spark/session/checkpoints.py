@@ -24,7 +24,6 @@ def only(path: str) -> str:
 
 
 def exists(spark: Any, folder: str) -> bool:
-    """Whether a folder exists."""
     path = only(folder)
     try:
         return bool(spark.read.text([path, path]).schema)  # of one path that does not exist Spark logs a stack trace
@@ -47,7 +46,6 @@ def query_id(spark: Any, checkpoint: str) -> str:
 
 
 def has_begun(spark: Any, checkpoint: str) -> bool:
-    """Whether a batch of the query of a checkpoint was committed."""
     commits = f"{only(checkpoint)}/commits/[0-9]*"
     try:
         return spark.read.text(commits).first() is not None
@@ -66,16 +64,11 @@ def mark_of(spark: Any, checkpoint: str, name: str) -> str | None:
 
 
 def set_mark(spark: Any, checkpoint: str, name: str, text: str) -> None:
-    """Write such a file, of one line."""
     spark.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(f"{checkpoint}/windowpane/{name}")
 
 
 def compare_earlier_outputs(spark: Any, checkpoint: str, names: Sequence[str]) -> None:
-    """Compare the outputs of earlier operators that are computed beside the others with those of the query's first start.
-
-    Raises:
-        ChangedPlanError: they are others; Spark knows its operators by their places.
-    """
+    """Compare the outputs of earlier operators that are computed beside the others with those of the query's first start."""
     now = ", ".join(names) or "none"
     was = mark_of(spark, checkpoint, _EARLIER)
     if was not in (None, now) and has_begun(spark, checkpoint):
@@ -88,9 +81,6 @@ def refuse_a_second_query(spark: Any, checkpoint: str) -> None:
     """Refuse a checkpoint whose query runs in this session: Spark would stop that query in the middle of a batch.
 
     Where the user has set ``stopActiveRunOnRestart`` to true, it is what they want.
-
-    Raises:
-        RunningCheckpointError: naming the query.
     """
     running = {str(query.id): query for query in spark.streams.active}
     if not running or spark.conf.get(_STOPS_THE_FIRST, None) == "true":

@@ -19,11 +19,7 @@ def folding(spark: Any) -> Callable[[str], str]:
 
 
 def column_named(dataframe: Any, name: str) -> str | None:
-    """Return the column that a name means, as the DataFrame spells it; ``None`` if there is none.
-
-    Raises:
-        DuplicateColumnError: there are several.
-    """
+    """Return the column that a name means, as the DataFrame spells it; ``None`` if there is none."""
     alike = [each for each in dataframe.columns if each.lower() == name.lower()]
     if not alike or alike == [name]:
         return name if alike else None
@@ -35,11 +31,7 @@ def column_named(dataframe: Any, name: str) -> str | None:
 
 
 def refuse_alike(names: Iterable[str], spark: Any) -> None:
-    """Refuse columns of a result that a session takes for one.
-
-    Raises:
-        DuplicateColumnError: there are some.
-    """
+    """Refuse columns of a result that a session takes for one."""
     every = list(names)
     if len({name.lower() for name in every}) == len(every):
         return

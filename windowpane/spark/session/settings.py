@@ -88,7 +88,6 @@ class Buckets:
 
     @property
     def text(self) -> str:
-        """What ``explain`` says."""
         buckets, cores = _counted(self.number, "bucket"), self.cores
         return buckets if cores is None else f"{buckets}, {_counted(cores, 'core')}"
 
@@ -122,15 +121,12 @@ def _cores(spark: Any) -> int | None:
 
 
 def watermark_policy(spark: Any) -> str:
-    """Return how Spark makes one watermark of those of several streams: ``min`` or ``max``."""
     return setting(spark, WATERMARK_POLICY, "min").lower()
 
 
 def is_local(spark: Any) -> bool:
-    """Whether the tasks of a session run in the process of its driver."""
     return _LOCAL.match(setting(spark, _MASTER) or "") is not None
 
 
 def _bounds_arrow_bytes(spark: Any) -> bool:
-    """Whether this Spark bounds an Arrow batch by bytes."""
     return setting(spark, _ARROW_BYTES) not in (None, "-1", _UNBOUNDED, str(2**63 - 1))

@@ -26,11 +26,7 @@ _PATIENCE = 60.0
 
 
 def check_worker_python(spark: Any) -> None:
-    """Check once the version and the packages of the workers' Python in a local session.
-
-    Raises:
-        WorkerPythonError: it is of another version, or lacks what workers import.
-    """
+    """Check once the version and the packages of the workers' Python in a local session."""
     if not is_classic(spark) or not is_local(spark) or spark.sparkContext._python_includes:
         return  # files of Python go to the workers with the session, windowpane perhaps among them
     wrong = _wrong_with(spark.sparkContext.pythonExec)

@@ -54,7 +54,6 @@ def last_batches(spark: Any, checkpoint: str) -> tuple[int, int]:
 
 
 def _files_in(spark: Any, folder: str) -> list[str]:
-    """Return the names of the files in a folder; none where it is not there."""
     if is_classic(spark):
         return _names(*_files(spark, folder))
     try:
@@ -69,7 +68,6 @@ def _names(files: Any, folder: Any) -> list[str]:
 
 
 def _files(spark: Any, folder: str) -> tuple[Any, Any]:
-    """Return the file system of a folder, and its path there."""
     path = spark._jvm.org.apache.hadoop.fs.Path(folder)
     return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), path
 

@@ -28,7 +28,6 @@ class QueryId:
         self._id: str | None = None
 
     def read(self, dataframe: Any) -> str:
-        """Return the id, with the session of ``dataframe``."""
         if self._id is None:
             self._id = query_id(dataframe.sparkSession, self._checkpoint)
         return self._id
@@ -50,7 +49,6 @@ class PairedSink:
 
     @cached_property
     def pair(self) -> Pair:
-        """The two, for the rule."""
         giver = "the query" if self.checkpoint is None else f"checkpoint {self.checkpoint!r}"
         return Pair(giver, self.sink.taker, self.sink.way_out)
 
@@ -58,9 +56,6 @@ class PairedSink:
         """Compare both before the query starts, with a DataFrame of its session.
 
         On Spark Connect stores may be out of reach here, and the first batch does.
-
-        Raises:
-            MisplacedStateError: they do not belong together.
         """
         spark = rows.sparkSession
         if self.checkpoint is None or not (is_classic(spark) or isinstance(self.sink, FolderWriter)):
@@ -71,11 +66,6 @@ class PairedSink:
             self.pair.has_begun(self.sink.taken(rows), committed if committed >= first else NONE, begun)
 
     def __call__(self, dataframe: Any, number: int) -> None:
-        """Write a batch.
-
-        Raises:
-            MisplacedStateError: checkpoint and sink do not belong together.
-        """
         self.sink.take(dataframe, number, self.pair, self.settled(dataframe, number))
 
     def settled(self, dataframe: Any, number: int) -> int:
@@ -112,12 +102,10 @@ class FolderWriter(ABC):
 
     @property
     def taker(self) -> str:
-        """The folder."""
         return f"folder {self.sink.path!r}"
 
     @property
     def way_out(self) -> str:
-        """Copies, or a new pair."""
         return (
             "Put copies back that belong together, or start with a new checkpoint and a new folder. Where all of its files were "
             "taken away on purpose, write to another folder."
@@ -128,13 +116,11 @@ class FolderWriter(ABC):
         return kept_number(dataframe.sparkSession, self._number(dataframe))
 
     def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
-        """Write one batch."""
         pair.has_begun(self.taken(dataframe), settled, number)
         self.write(dataframe, number)
         keep_number(dataframe.sparkSession, self._number(dataframe), number)
 
     def skip(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
-        """Pass over a batch without rows."""
         pair.has_begun(self.taken(dataframe), settled, number)
         keep_number(dataframe.sparkSession, self._number(dataframe), number)
 
@@ -153,8 +139,6 @@ class FolderWriter(ABC):
 
 @dataclass(frozen=True)
 class FilesWriter(FolderWriter):
-    """Writes each batch into a folder of its own."""
-
     folders: tuple[str, str]
 
     def write(self, dataframe: Any, number: int) -> None:

@@ -100,13 +100,7 @@ class FileReader:
     takes_any_name: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Read the files of one partition.
-
-        Raises:
-            UnreadableFileError: a file cannot be read.
-            MalformedRowError: a row cannot be read, and that is to be an error.
-            PatternNameError: a name that Spark takes for a pattern has come since the query began.
-        """
+        """Read the files of one partition."""
         read = set[str]()
         for batch in batches:
             for path, content in zip(batch["path"].to_pylist(), batch["content"], strict=True):
@@ -189,7 +183,6 @@ class FileReader:
         return column.cast(field.type)
 
     def parquet(self, content: pa.Buffer) -> pa.Table:
-        """Read Parquet."""
         from pyarrow.parquet import ParquetFile  # a tenth of a second, which a worker that reads text need not wait
 
         file = ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
@@ -201,7 +194,6 @@ class FileReader:
         return table.cast(pa.schema(fields))
 
     def delimited(self, content: pa.Buffer) -> pa.Table:
-        """Read CSV."""
         names = None if self.csv.header else self.schema.names
         return pa.csv.read_csv(
             pa.BufferReader(content),
@@ -218,7 +210,6 @@ class FileReader:
         )
 
     def lines(self, content: pa.Buffer) -> pa.Table:
-        """Read JSON, an object a line."""
         schema = pa.schema([pa.field(field.name, _as_text(field.type)) for field in self.schema])
         options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         return pa.json.read_json(pa.BufferReader(content), parse_options=options)

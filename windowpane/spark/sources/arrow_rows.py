@@ -70,7 +70,6 @@ class ArrowRows:
     reading: Reading | None = None
 
     def map_in_arrow(self, function: BatchFunction, schema: Any) -> ArrowRows:
-        """Go on with another function, see ``windowpane.map_in_arrow``."""
         columns = declared_schema(self.origin.sparkSession, schema, "map_in_arrow")
         return ArrowRows(self.origin, _Chained(self.typed, function), columns, reading=self.reading)
 
@@ -82,11 +81,9 @@ class ArrowRows:
 
     @property
     def typed(self) -> TypedFunction:
-        """The function, its results checked."""
         return TypedFunction(self.function, arrow_schema(self.schema, "map_in_arrow"))
 
     def refusal(self, columns: Sequence[str]) -> str | None:
-        """Return why ``columns`` of files are left to Spark, ``None`` if they need not be."""
         if self.sample is None or not isinstance(self.function, ParquetColumns):
             return None
         reason = self.function.refusal(self.sample, columns)
@@ -106,13 +103,7 @@ class ArrowRows:
         return _Read(self.function.narrowed(columns, coded & frozenset(columns))).__call__
 
     def encoded(self, encoder: encode.Encoder, columns: tuple[str, ...], watermark: str | None) -> Any:
-        """Return the rows as ``encode.SCHEMA``, with a watermark if there is to be one.
-
-        Args:
-            encoder: encodes ``columns``, of which it drops what it does not keep.
-            columns: names of the columns that the operator needs.
-            watermark: its delay as Spark takes it, ``None`` for none.
-        """
+        """Return the rows as ``encode.SCHEMA``, with a watermark if there is to be one."""
         event_time = encoder.event_time
         if event_time is not None and event_time not in columns:
             columns = (*columns, event_time)
@@ -125,12 +116,7 @@ class ArrowRows:
 
 
 def read_in_arrow(dataframe: Any, steps: Steps | None = None) -> ArrowRows | LeftToSpark | None:
-    """Return the rows of a stream of Parquet files as Arrow reads them, or why it does not; ``None`` for other DataFrames.
-
-    Args:
-        dataframe: the DataFrame.
-        steps: what its plan selects, where that is read already.
-    """
+    """Return the rows of a stream of Parquet files as Arrow reads them, or why it does not; ``None`` for other DataFrames."""
     found = parquet_stream(dataframe, steps)
     if not isinstance(found, ParquetStream):
         return found
@@ -147,7 +133,6 @@ def read_columns(dataframe: Any, columns: Sequence[str]) -> Any:
 
 
 def mapped(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:
-    """Return the rows that ``function`` makes, see ``windowpane.map_in_arrow``."""
     if isinstance(rows, ArrowRows):
         return rows.map_in_arrow(function, schema)
     return ArrowRows(rows, function, declared_schema(rows.sparkSession, schema, "map_in_arrow"))
@@ -179,13 +164,10 @@ class TypedFunction:
 
 @dataclass(frozen=True)
 class _Chained:
-    """One function after another."""
-
     first: BatchFunction
     then: BatchFunction
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[Any]:
-        """Call the second function on what the first one yields."""
         return self.then(iter(self.first(batches)))
 
 
@@ -196,22 +178,18 @@ class _Read:
     columns: ParquetColumns
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Read what one partition names."""
         for table in self.columns(iter(batches)):
             yield from table.to_batches(max_chunksize=MANY_ROWS)
 
 
 @dataclass(frozen=True)
 class _EncodingFunction:
-    """Makes rows and encodes them."""
-
     function: Callable[[Batches], Iterator[pa.RecordBatch]]
     columns: tuple[str, ...]
     encoded: LatestTime
     reading: Reading | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Make and encode the rows of one partition; malformed ones follow for the output of them."""
         yield from self.encoded(batch.select(self.columns) for batch in self.function(batches))
         if self.reading is not None and self.reading.met:
             yield self.encoded.sent(malformed_blob(rows_table(self.reading.met)))

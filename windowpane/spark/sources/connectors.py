@@ -37,11 +37,7 @@ def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def connector_rows(spark: Any, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> Any:
-    """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them.
-
-    Raises:
-        SqlRunError: Spark does not know the source, as where its jar is missing, or refuses its options; a column is not there.
-    """
+    """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them."""
     given = dict(options)
     if connector == "kafka":
         given.setdefault("startingOffsets", "earliest")

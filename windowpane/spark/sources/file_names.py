@@ -22,7 +22,6 @@ _CHARACTERS = frozenset("?*[]{}\\")
 
 
 def is_pattern(path: str) -> bool:
-    """Whether Spark takes the path of a file for a pattern."""
     return not _CHARACTERS.isdisjoint(path)
 
 
@@ -32,21 +31,12 @@ def has_one_file_a_batch(options: Mapping[str, str]) -> bool:
 
 
 def odd_name(path: str, options: Mapping[str, str]) -> str | None:
-    """Return the path of a file that Spark would take for a pattern, of those that a stream reads now; ``None`` if there is none.
-
-    Args:
-        path: what the stream reads, as Spark has it, on the local file system.
-        options: of the file source, by lower-case name.
-    """
+    """Return the path of a file that Spark would take for a pattern, of those that a stream reads now."""
     return None if has_one_file_a_batch(options) else next(filter(is_pattern, _files(path)), None)
 
 
 def refuse_odd_name(path: str | None) -> None:
-    """Refuse a file that Spark reads with others.
-
-    Raises:
-        PatternNameError: there is one.
-    """
+    """Refuse a file that Spark reads with others."""
     if path is not None:
         raise PatternNameError(path, "Rename it, or read one file a batch, with maxFilesPerTrigger=1.")
 

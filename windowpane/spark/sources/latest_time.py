@@ -38,7 +38,6 @@ class LatestTime:
     time: str | None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Encode the rows of one partition."""
         latest = _Latest(self.time)
         reported = None
         for blobs in self.encoder(latest.seen(batches)):
@@ -52,20 +51,13 @@ class LatestTime:
         return self.sent(HEARTBEAT, latest)
 
     def sent(self, blob: bytes, latest: int | None = None) -> pa.RecordBatch:
-        """Return a blob on its way to the first bucket."""
         first = bucket_ids(state_partitions(self.encoder.partitions))[0]
         columns = [pa.array([first], pa.int32()), pa.array([blob], pa.binary()), pa.array([latest], TIMESTAMP)]
         return pa.RecordBatch.from_arrays(columns, [encode.BUCKET, "blob", _LATEST])
 
 
 def encoded(dataframe: Any, function: Any, watermark: str | None) -> Any:
-    """Return what a ``LatestTime`` makes of a DataFrame as ``encode.SCHEMA``.
-
-    Args:
-        dataframe: the rows, or what ``function`` makes them of.
-        function: a ``LatestTime``, or one behind what makes the rows.
-        watermark: the delay of the watermark as Spark takes it, ``None`` for none.
-    """
+    """Return what a ``LatestTime`` makes of a DataFrame as ``encode.SCHEMA``."""
     blobs = mapped_in_arrow(dataframe, function, _SCHEMA)
     watermarked = blobs if watermark is None else blobs.withWatermark(_LATEST, watermark)
     return watermarked.select(encode.BUCKET, "blob")
@@ -73,13 +65,10 @@ def encoded(dataframe: Any, function: Any, watermark: str | None) -> Any:
 
 @dataclass
 class _Latest:
-    """The latest event time that came by, in microseconds."""
-
     time: str | None
     value: int | None = None
 
     def seen(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Pass batches on."""
         for batch in batches:
             if self.time is not None:
                 self._see(pc.max(batch[self.time].cast(pa.int64())).as_py())

@@ -55,13 +55,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class ParquetStream:
-    """A stream of Parquet files that Arrow reads.
-
-    Args:
-        places: the places in the files, as a DataFrame.
-        reader: reads the rows there.
-        sample: one of the files.
-    """
+    """A stream of Parquet files that Arrow reads."""
 
     places: Any
     reader: ParquetColumns
@@ -69,15 +63,7 @@ class ParquetStream:
 
 
 def parquet_stream(dataframe: Any, steps: Steps | None = None) -> ParquetStream | LeftToSpark | None:
-    """Return the Parquet files that a DataFrame is a stream of; ``None`` if it is none, or all files are left to Spark.
-
-    Args:
-        dataframe: the DataFrame.
-        steps: what its plan selects, where that is read already.
-
-    Raises:
-        PatternNameError: Spark would read files, and take the name of one for a pattern.
-    """
+    """Return the Parquet files that a DataFrame is a stream of; ``None`` if it is none, or all files are left to Spark."""
     if not getattr(dataframe, "isStreaming", False):
         return None
     relation = file_relation(dataframe, steps)
@@ -130,11 +116,7 @@ def _reason(spark: Any, schema: T.StructType, relation: FileRelation) -> str | N
 
 
 def _reader(columns: T.StructType, relation: FileRelation) -> ParquetColumns:
-    """Return what reads the columns and the rows of a DataFrame.
-
-    Raises:
-        UnsupportedTypeError: Arrow has no type for a column.
-    """
+    """Return what reads the columns and the rows of a DataFrame."""
     tested = () if relation.condition is None else dict.fromkeys(names_in(relation.condition))
     schema = arrow_schema(T.StructType([relation.schema[name] for name in tested]), "files")
     kept = None if relation.condition is None else RowFilter(relation.condition, schema)

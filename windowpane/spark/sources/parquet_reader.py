@@ -59,18 +59,12 @@ def places(spark: Any, path: str, options: Mapping[str, str], *, is_exact: bool 
 
 @dataclass(frozen=True)
 class RowFilter:
-    """Which rows of a file are read.
-
-    Args:
-        condition: holds for these rows.
-        schema: the columns that it reads.
-    """
+    """Which rows of a file are read."""
 
     condition: Expression
     schema: pa.Schema
 
     def mask(self, columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> pa.Array:
-        """Return whether each of so many rows is read, given the columns of ``schema``."""
         return holds(self.condition, lambda column: columns[self.schema.get_field_index(cast(Name, column).name)], rows)
 
 
@@ -95,15 +89,10 @@ class ParquetColumns:
     takes_any_name: bool = False
 
     def narrowed(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> ParquetColumns:
-        """Return a reader of some of the columns, of ``coded`` texts among them."""
         return replace(self, schema=pa.schema([self.schema.field(name) for name in columns]), coded=coded)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Read the row groups of one partition; the next is read while one is encoded.
-
-        Raises:
-            UnreadableFileError: a file is no Parquet, or Spark would read it otherwise; the message says what to set.
-        """
+        """Read the row groups of one partition; the next is read while one is encoded."""
         with ThreadPoolExecutor(1) as ahead:
             waiting: Future[pa.Table] | None = None
             for read in self._groups(batches):
@@ -132,7 +121,6 @@ class ParquetColumns:
                     yield partial(file.read, group)
 
     def refusal(self, sample: str, columns: Sequence[str]) -> str | None:
-        """Return why Spark reads files like ``sample`` otherwise, ``None`` if it does not."""
         try:
             _checked(_parquet(sample), self.narrowed(columns))
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -160,11 +148,6 @@ class _File:
 
     @classmethod
     def opened(cls, path: str, wanted: ParquetColumns) -> _File:
-        """Open a file.
-
-        Raises:
-            ValueError: Spark would read a column otherwise than Arrow.
-        """
         file = _parquet(local_path(path))
         if "=" in path.rpartition("/")[0]:
             raise ValueError("a folder with '=' in its name holds values of a column, which Spark reads")
@@ -229,11 +212,7 @@ def _naming_the_file(path: str) -> Iterator[None]:
 
 
 def _checked(file: ParquetFile, wanted: ParquetColumns) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    """Return the names in the file of the columns that are wanted, and of those that the filter reads.
-
-    Raises:
-        ValueError: Spark would read the file otherwise than Arrow.
-    """
+    """Return the names in the file of the columns that are wanted, and of those that the filter reads."""
     refused = _refused_file(file)
     if refused is not None:
         raise ValueError(refused)
@@ -243,11 +222,7 @@ def _checked(file: ParquetFile, wanted: ParquetColumns) -> tuple[dict[str, str |
 
 
 def _name(file: ParquetFile, column: str, kind: pa.DataType) -> str | None:
-    """Return the name in the file of a column, ``None`` if it has none.
-
-    Raises:
-        ValueError: Spark would read it otherwise than Arrow.
-    """
+    """Return the name in the file of a column, ``None`` if it has none."""
     alike = [name for name in file.schema_arrow.names if name.lower() == column.lower()]
     if len(alike) > 1:
         raise ValueError(f"the columns {alike} differ in case only")
@@ -299,7 +274,6 @@ def _refused_file(file: ParquetFile) -> str | None:
 
 
 def _file_type(file: ParquetFile, name: str) -> pa.DataType:
-    """Return the type that Arrow reads a column as; instants of 96 bits are in UTC."""
     return file.schema_arrow.field(name).type
 
 

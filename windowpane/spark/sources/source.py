@@ -109,12 +109,6 @@ class Source:
 
         A watermark that the DataFrame got last (``df.withWatermark(event_time, ...)``) counts as given here, where it costs less
         than in front of the rows.
-
-        Raises:
-            NoDataFrameError: something else was given than rows of Spark.
-            UnknownColumnError: it has no such event time or heartbeat.
-            InvalidSpecError: something else was given than names, or the watermark cannot be made.
-            InvalidDurationError: the watermark is neither a strategy nor a duration.
         """
         _check_names(event_time, heartbeat)
         if not (isinstance(rows, ArrowRows) or hasattr(rows, "isStreaming")):
@@ -137,13 +131,7 @@ class Source:
         return source
 
     def require(self, columns: Iterable[Any], role: str) -> tuple[Any, ...]:
-        """Return columns with names as the rows spell them; Columns are Spark's to resolve.
-
-        Raises:
-            UnknownColumnError: there is no such column.
-            DuplicateColumnError: there are several.
-            InvalidSpecError: a function, as Flink takes it.
-        """
+        """Return columns with names as the rows spell them; Columns are Spark's to resolve."""
         return tuple(self._named(each, role) for each in columns)
 
     def _named(self, given: Any, role: str) -> Any:
@@ -161,12 +149,7 @@ class Source:
 
     @cached_property
     def rows(self) -> Any:
-        """The DataFrame, checked. A watermark that Spark makes of the event time is not in it: it is put behind the encoder.
-
-        Raises:
-            UnknownColumnError: it has no such event time or heartbeat, or not the columns that the watermark is made from.
-            InvalidSpecError: the event time is no timestamp, or the watermark cannot be made.
-        """
+        """The DataFrame, checked. A watermark that Spark makes of the event time is not in it: it is put behind the encoder."""
         dataframe, strategy = self.dataframe, self.watermark
         self.require([] if self.event_time is None else [self.event_time], "event_time")
         self.require([] if self.heartbeat is None else [self.heartbeat], "heartbeat")
@@ -195,7 +178,6 @@ class Source:
 
     @property
     def is_streaming(self) -> bool:
-        """Whether the rows are a stream."""
         return bool(self.dataframe.isStreaming)
 
     @property
@@ -243,29 +225,24 @@ class Source:
 
     @property
     def numbered_from(self) -> int:
-        """The largest number of an output of the programs before."""
         return 0 if self.upstream is None else max((each.number for each in self.upstream.side_outputs.values()), default=0)
 
     @property
     def event_type(self) -> T.DataType | None:
-        """The type of the event time, ``None`` without one."""
         if self.upstream is not None:
             return self.upstream.event_type
         return None if self.event_time is None else self.dataframe.schema[self.event_time].dataType
 
     @property
     def is_passed_on(self) -> bool:
-        """Whether the event time is a column that an earlier operator passed its watermark on with."""
         return self.upstream is None and self._metadata(PASSED_ON) is not None
 
     @property
     def is_window_end(self) -> bool:
-        """Whether the event time is the end of an earlier window."""
         return self.upstream is None and self._metadata(PASSED_ON) == WINDOW_END
 
     @property
     def kind(self) -> Upstream:
-        """Where rows come from, as an ``Upstream`` of programs."""
         if self.upstream is not None:
             return Upstream.WINDOW_WITH_WATERMARKS
         return Upstream.WINDOW if self.is_passed_on or self._leaves_operator else Upstream.SOURCE
@@ -279,7 +256,6 @@ class Source:
 
     @property
     def has_watermark(self) -> bool:
-        """Whether Spark keeps a watermark for the query."""
         if self.upstream is not None:
             return self.upstream.has_watermark
         if self.is_passed_on or (self.watermark is not None and self.is_streaming):
@@ -294,7 +270,6 @@ class Source:
 
     @property
     def delay(self) -> int:
-        """Microseconds by which the operator's watermark stays behind Spark's."""
         if self.upstream is not None:
             return self.upstream.delay
         if not self.is_passed_on:
@@ -309,7 +284,6 @@ class Source:
 
     @property
     def watermark_words(self) -> str:
-        """What ``explain`` says of the watermark; empty for rows that are no stream."""
         if not self.is_streaming:
             return ""
         if self.upstream is not None:
@@ -337,7 +311,6 @@ class Source:
             )
 
     def _check_strategy(self, strategy: Watermarks) -> None:
-        """Refuse columns that a watermark cannot be made from."""
         for name, role in ((strategy.punctuation, "punctuated"), (strategy.source, "per_source")):
             self.require([] if name is None else [name], role)
         if strategy.punctuation is not None:

@@ -30,7 +30,6 @@ class NextOperatorRows:
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass on the batches of one partition."""
         for batch in batches:
             for output, blob in zip(batch.column(0), batch.column(1), strict=True):
                 table = unpack(blob.as_py())

@@ -27,12 +27,10 @@ class SparkBlobStore:
     """The name of the MapState, its key and its value."""
 
     def __init__(self, map_state: Any) -> None:
-        """Keep the blobs in ``map_state``, of whatever bucket is current in Spark."""
         self._map = PipelinedMap(map_state)
         self._fetched: dict[str, bytes | None] = {}
 
     def get(self, key: str) -> bytes | None:
-        """Return the blob under ``key``, ``None`` if there is none."""
         self.prefetch([key])
         return self._fetched.pop(key)
 
@@ -48,15 +46,10 @@ class SparkBlobStore:
         self._map.update((key,), (blob,))
 
     def remove(self, key: str) -> None:
-        """Forget ``key``."""
         self._fetched.pop(key, None)
         self._map.remove((key,))
 
     def settle(self) -> None:
-        """Wait until everything is stored: the last thing before any other call to Spark, or another bucket.
-
-        Raises:
-            PySparkRuntimeError: something could not be stored; Spark then repeats the task.
-        """
+        """Wait until everything is stored: the last thing before any other call to Spark, or another bucket."""
         self._fetched.clear()
         self._map.settle()

@@ -15,7 +15,6 @@ from windowpane.state.compact.texts import coded_texts, texts_repeat
 
 
 def pack(table: pa.Table) -> bytes:
-    """Return a table as one compact Arrow IPC stream."""
     blob: bytes = to_stream(table, lists=True).to_pybytes()
     return blob
 
@@ -63,12 +62,10 @@ PROBE: bytes = pack(pa.table({}).replace_schema_metadata({_PROBES: b""}))
 
 
 def is_probe(table: pa.Table) -> bool:
-    """Whether a table is that of ``PROBE``."""
     return _PROBES in (table.schema.metadata or {})
 
 
 def is_heartbeat(table: pa.Table) -> bool:
-    """Whether a table is that of ``HEARTBEAT``."""
     return not table.num_columns and not table.schema.metadata
 
 
@@ -79,7 +76,6 @@ class Decoder:
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decode the batches of one partition."""
         prepare_worker()
         for batch in batches:
             for blob in batch.column(0):

@@ -48,11 +48,7 @@ _ENCODED = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
 
 
 def call_to_buckets(partitions: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function for ``mapInArrow`` that calls every bucket: those without rows begin with a state, too.
-
-    Args:
-        partitions: number of state partitions where the task has no such setting.
-    """
+    """Return the function for ``mapInArrow`` that calls every bucket: those without rows begin with a state, too."""
 
     def calls(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:

@@ -80,7 +80,6 @@ class Encoder:
         return frozenset() if self.combiner is None else self.combiner.coded - {self.event_time, self.heartbeat, source}
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Encode the batches of one input partition."""
         prepare_worker()
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
@@ -189,20 +188,16 @@ def _without_passed(rows: pa.Table, reports: list[Moves]) -> tuple[pa.Table, lis
 
 
 def _sent(buckets: Sequence[int], blobs: Sequence[bytes] | pa.Array) -> pa.RecordBatch:
-    """Return blobs on their way to their buckets."""
     return pa.RecordBatch.from_arrays([pa.array(buckets, pa.int32()), pa.array(blobs, pa.binary())], [BUCKET, "blob"])
 
 
 @dataclass
 class _Pending:
-    """Tables that wait to be sent together."""
-
     tables: list[pa.Table] = field(default_factory=list)
     rows: int = 0
     size: int = 0
 
     def add(self, table: pa.Table) -> None:
-        """Let a table wait."""
         self.tables.append(table)
         self.rows += table.num_rows
         self.size += table.nbytes
@@ -213,6 +208,5 @@ class _Pending:
         return self.size > _FLUSH_BYTES or self.rows >= most
 
     def taken(self) -> list[pa.Table]:
-        """Return what waits, which then waits no more."""
         tables, self.tables, self.rows, self.size = self.tables, [], 0, 0
         return tables

@@ -52,11 +52,7 @@ class Layout:
         return None if query is None or partitions is None else cls(query, partitions)
 
     def compare(self, bucket: Any, store: BlobStore) -> None:
-        """Compare with the layout that a bucket was written under; done once for each bucket in this process.
-
-        Raises:
-            RepartitionedCheckpointError: it is another one.
-        """
+        """Compare with the layout that a bucket was written under; done once for each bucket in this process."""
         if (self, bucket) in _compared:
             return
         blob = store.get(_KEY)

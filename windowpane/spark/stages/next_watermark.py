@@ -60,13 +60,7 @@ class NextWatermark:
         return int(published["bound"]) if published["batch"] == batch.number else None
 
     def publish(self, store: BlobStore, watermark: int, marks: Iterable[pa.Table]) -> None:
-        """Write the bound for the tasks of the next batch.
-
-        Args:
-            store: the state of a bucket, which is called in each batch that has rows.
-            watermark: that of the operator after this batch where it makes it, else Spark's of this batch.
-            marks: the latest event times of this batch.
-        """
+        """Write the bound for the tasks of the next batch."""
         batch = self._batch()
         if batch is None:
             return
@@ -98,14 +92,7 @@ class NextWatermark:
 
 @dataclass(frozen=True)
 class _Batch:
-    """The batch of a streaming query that a task belongs to, on an executor with a folder.
-
-    Args:
-        run: the id of the run.
-        number: that of the batch.
-        folder: the folder of the executor.
-        follows_fastest: whether Spark's watermark is that of the fastest stream, by the checkpoint.
-    """
+    """The batch of a streaming query that a task belongs to, on an executor with a folder."""
 
     run: str
     number: int

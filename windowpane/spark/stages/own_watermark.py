@@ -48,7 +48,6 @@ class Mark:
     latest: dict[SourceName, int] = field(default_factory=dict)
 
     def see(self, rows: pa.Table) -> None:
-        """Take rows into account."""
         if self.source is None:
             _add(self.latest, [None], [pc.max(rows[TIME]).as_py()])
             return
@@ -66,12 +65,10 @@ class Mark:
 
 
 def is_mark(table: pa.Table) -> bool:
-    """Whether a table is a mark."""
     return _MARK in (table.schema.metadata or {})
 
 
 def latest_of(marks: Iterable[pa.Table]) -> dict[SourceName, int]:
-    """Return the latest event time of each source in the rows of a batch."""
     latest: dict[SourceName, int] = {}
     for mark in marks:
         _add(latest, mark["source"].to_pylist(), mark["latest"].to_pylist())
@@ -97,16 +94,13 @@ class Moves:
     after: int = MIN
 
     def less(self, delay: int) -> Moves:
-        """Return the watermark that stays so many microseconds behind."""
         return Moves(add_clamped(self.before, -delay), add_clamped(self.after, -delay))
 
     @classmethod
     def least(cls, reports: Sequence[Moves]) -> Moves:
-        """Return the watermark of what several buckets report."""
         return cls(min((each.before for each in reports), default=MIN), min((each.after for each in reports), default=MIN))
 
     def report(self) -> pa.Table:
-        """Return a table that reports it to the operator behind."""
         return pa.table({}).replace_schema_metadata({_REPORT: f"{self.before} {self.after}".encode()})
 
 
@@ -118,16 +112,10 @@ def reported(table: pa.Table) -> Moves | None:
 
 @dataclass(frozen=True)
 class OwnWatermark:
-    """Makes the watermark of a bucket."""
-
     strategy: Watermarks
 
     def read(self, store: BlobStore) -> WatermarkState:
-        """Return what earlier batches have written; nothing of sources, where another column names them now.
-
-        Raises:
-            UnknownStateFormatError: another version of windowpane did.
-        """
+        """Return what earlier batches have written; nothing of sources, where another column names them now."""
         blob = store.get(_KEY)
         if blob is None:
             return WatermarkState()

@@ -72,7 +72,6 @@ class BucketProcessor(StatefulProcessor):
         self._next = next_watermark
 
     def init(self, handle: Any) -> None:
-        """Open the state; called once a state partition and batch."""
         prepare_worker()
         self._handle = handle
         self._engine = self._make_engine()

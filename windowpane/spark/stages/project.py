@@ -90,22 +90,16 @@ class Projection:
         return slots
 
     def add_system(self) -> None:
-        """Select the columns that rows of an earlier window carry."""
         for name in (TIME, FIRING_WATERMARK, PASSED):
             if name in self.dataframe.columns:
                 self.columns[name] = F.col(name)
 
     def select(self) -> Any:
-        """Return the projected DataFrame."""
         return self.dataframe.select(*self.columns.values())
 
 
 def refuse_key_collations(keys: T.StructType, role: str) -> None:
-    """Refuse keys with a collation under which texts of different bytes are equal.
-
-    Raises:
-        UnsupportedTypeError: naming the column; ``role`` says what it is.
-    """
+    """Refuse keys with a collation under which texts of different bytes are equal."""
     for column in keys.fields:
         collation = foreign_collation(column.dataType)
         if collation is not None:
@@ -116,15 +110,7 @@ def refuse_key_collations(keys: T.StructType, role: str) -> None:
 
 
 def refuse_compared_collations(columns: Iterable[T.StructField], role: str) -> None:
-    """Refuse columns whose values are compared by bytes, where Spark compares them by a collation.
-
-    Args:
-        columns: the columns.
-        role: what they are, for messages.
-
-    Raises:
-        UnsupportedTypeError: a column has a collation, at any depth of its type.
-    """
+    """Refuse columns whose values are compared by bytes, where Spark compares them by a collation."""
     for column in columns:
         collation = foreign_collation(column.dataType)
         if collation is not None:
@@ -149,12 +135,7 @@ def mapped_in_arrow(dataframe: Any, function: Callable[[Iterator[Any]], Iterator
 
 @dataclass(frozen=True)
 class Renamed:
-    """A function of batches whose columns have other names.
-
-    Args:
-        function: as ``mapInArrow`` takes it.
-        names: the names that it knows the columns by.
-    """
+    """A function of batches whose columns have other names."""
 
     function: Callable[[Iterator[Any]], Iterator[Any]]
     names: tuple[str, ...]

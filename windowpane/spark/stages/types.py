@@ -28,11 +28,7 @@ _MICROSECONDS = 6
 
 
 def arrow_schema(schema: T.StructType, role: str) -> pa.Schema:
-    """Return a Spark schema as an Arrow schema, every column nullable.
-
-    Raises:
-        UnsupportedTypeError: a column has a type that cannot pass through Arrow; the message names it.
-    """
+    """Return a Spark schema as an Arrow schema, every column nullable."""
     return pa.schema([pa.field(field.name, _arrow_type(field, role)) for field in schema.fields])
 
 
@@ -74,23 +70,14 @@ def _refusal(field: T.StructField, role: str) -> str:
 
 
 def spark_schema(schema: pa.Schema, known: T.StructType | None = None) -> T.StructType:
-    """Return an Arrow schema as a Spark schema, every column nullable.
-
-    Args:
-        schema: the Arrow schema.
-        known: columns whose Spark types are known, and are taken by name: Arrow has no char(3).
-    """
+    """Return an Arrow schema as a Spark schema, every column nullable."""
     types = {} if known is None else {field.name: field.dataType for field in known.fields}
     found = from_arrow_schema(schema, prefer_timestamp_ntz=True)
     return T.StructType([T.StructField(field.name, types.get(field.name, field.dataType), True) for field in found.fields])
 
 
 def declared_schema(spark: Any, schema: Any, what: str) -> T.StructType:
-    """Return a schema given by a user as DDL text or StructType.
-
-    Raises:
-        InvalidSpecError: it is neither, or the text does not parse.
-    """
+    """Return a schema given by a user as DDL text or StructType."""
     if isinstance(schema, T.StructType):
         return schema
     if isinstance(schema, str):
@@ -129,7 +116,6 @@ def foreign_collation(kind: T.DataType) -> str | None:
 
 
 def arriving(table: pa.Table) -> pa.Table:
-    """Return a table with the types of ``arriving_type``; the values stay as they are."""
     schema = arriving_schema(table.schema)
     return table if schema.equals(table.schema) else table.cast(schema)
 
@@ -140,7 +126,6 @@ def arriving_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def arriving_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type with UTC for every zone, and nullable fields."""
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     if pa.types.is_map(kind):

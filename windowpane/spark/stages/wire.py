@@ -76,31 +76,22 @@ class Wire:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of a row, in Arrow's types."""
         plain = [] if self.main is None else [pa.field(_column(i), _plain(f.type)) for i, f in enumerate(self.main)]
         return pa.schema([*_TAGGED, *plain])
 
     @property
     def spark_schema(self) -> T.StructType:
-        """The columns of a row, in Spark's types."""
         return spark_schema(self.schema)
 
     def rows(
         self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = (), own_watermark: WatermarkState | None = None
     ) -> pa.Table:
-        """Return what a bucket emitted and passed on as rows of ``schema``, see ``frames``."""
         return pa.concat_tables(list(self.frames(output, passed, own_watermark))).combine_chunks()
 
     def frames(
         self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = (), own_watermark: WatermarkState | None = None
     ) -> Iterator[pa.Table]:
-        """Yield what a bucket emitted and passed on as rows of ``schema``, about ``LARGEST_BLOB`` at once, in single chunks.
-
-        Args:
-            output: what the engine emitted; its tables are read once, in order.
-            passed: what an earlier operator emitted to other outputs.
-            own_watermark: the watermark and what holds it, where the operator makes it itself.
-        """
+        """Yield what a bucket emitted and passed on as rows of ``schema``, about ``LARGEST_BLOB`` at once, in single chunks."""
         waiting: list[pa.Table] = []
         size = 0
         for number, piece in _cut(map(self._numbered, output.tables)):
@@ -129,7 +120,6 @@ class Wire:
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
 
     def packed(self, tables: Iterable[tuple[int, pa.Table]]) -> list[tuple[int, bytes]]:
-        """Return tables as blobs, each with the number of its output."""
         found: list[tuple[int, bytes]] = []
         for number, piece in _cut(tables):
             blobs = [pack(piece)] if self.main_blobs is None or number != MAIN else self.main_blobs(piece)
@@ -142,19 +132,16 @@ class Wire:
         return pa.table([*columns, *nulls], schema=self.schema)
 
     def main_columns(self, names: Iterable[str]) -> list[Any]:
-        """Return the Columns that read ``names`` of the main output from its columns."""
         if self.main is None:
             raise MistakeError("the caller has checked")
         return [_read(_column(self.main.get_field_index(name)), self.main.field(name).type).alias(name) for name in names]
 
 
 def _cut(tables: Iterable[tuple[int, pa.Table]]) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the tables of outputs in pieces, each with the number of its output."""
     return ((number, piece) for number, table in tables for piece in _pieces(table))
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:
-    """Yield a table in pieces of about ``LARGEST_BLOB``."""
     step = max(1, table.num_rows * LARGEST_BLOB // max(1, table.nbytes))
     if table.num_rows <= step:
         yield table

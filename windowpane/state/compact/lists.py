@@ -20,12 +20,7 @@ _BASES = b"windowpane.bases_of_structs"
 
 
 def with_compact_lists(table: pa.Table, structs: bool = False) -> pa.Table:
-    """Return a table whose lists of integers and of texts are compact where that saves bytes; texts may be coded already.
-
-    Args:
-        table: the table.
-        structs: whether lists of structs are, too.
-    """
+    """Return a table whose lists of integers and of texts are compact where that saves bytes; texts may be coded already."""
     for place, field in enumerate(table.schema):
         is_meant = pa.types.is_list(field.type) and (structs or not pa.types.is_struct(field.type.value_type))
         found = _compact(field, _flat(table[field.name])) if is_meant else None
@@ -89,7 +84,6 @@ def _compact_structs(
 
 
 def _plain_structs(lists: pa.ListArray, bases: bytes) -> pa.ListArray:
-    """Return the lists that ``_compact_structs`` was given."""
     fields, columns = list(lists.type.value_type), lists.values.flatten()
     for place, base in (map(int, each.split(":")) for each in bases.decode().split()):
         columns[place] = pc.add(columns[place].cast(pa.int64()), base)
