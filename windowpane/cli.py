@@ -109,7 +109,6 @@ def sql(
 
 
 def _pace(flush_every: str | None, script: str | None) -> float | None:
-    """Return the seconds between flushes."""
     if flush_every is None:
         return None
     if script is None:
@@ -136,8 +135,6 @@ def _spark() -> object:
 
 
 class _Said(logging.Handler):
-    """Prints what a session logs to stderr."""
-
     def emit(self, record: logging.LogRecord) -> None:
         """Print it; that something takes long is no warning."""
         is_news = record.levelno < logging.WARNING
@@ -182,7 +179,6 @@ class _refusals:  # noqa: N801 - used as a context, like contextlib's
         """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Report the error."""
         if isinstance(error, ModuleNotFoundError) and not isinstance(error, WindowpaneError) and error.name in _EXTRAS:
             error = MissingExtraError(error.name, _EXTRAS[error.name])
         if isinstance(error, WindowpaneError):
@@ -223,7 +219,6 @@ def bench(context: typer.Context) -> None:
 
 
 def _module(name: str, arguments: list[str], instead: str) -> None:
-    """Run a module as a program, with the arguments that follow the command."""
     import runpy
 
     sys.path.insert(0, str(Path.cwd()))

@@ -195,7 +195,6 @@ class RedisHashes:
     read_query: Callable[[Any], str] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
         if not self._names:
             raise InvalidSpecError("RedisHashes without a key: the key says which hash a row is.")
         if self.ttl is not None and self._live_milliseconds < 1:
@@ -321,11 +320,9 @@ class ChangeWriter:
         self._of(dataframe)._apply(dataframe.toArrow(), number, self._source(self._query(dataframe)), pair, settled)
 
     def _of(self, df: Any) -> ChangeWriter:
-        """Return the same with the key as a batch spells it."""
         return replace(self, key=tuple(_spelled(df, self.key)))
 
     def _query(self, df: Any) -> str | None:
-        """Return the id of the query of a batch."""
         from windowpane.spark.internals.session import is_classic, query_of_batch
 
         if self.read_query is not None:

@@ -493,16 +493,12 @@ class WindowedStream(Configured, Guided):
 
 @dataclass(frozen=True)
 class _Process(ProcessWindowFunction):
-    """A function as a process function."""
-
     function: ProcessFunction
 
     def process(self, key: Any, context: ProcessContext, elements: Any) -> Any:
-        """Call it."""
         return self.function(key, context, elements)
 
     def __repr__(self) -> str:
-        """Name it, for errors."""
         return f"process({getattr(self.function, '__name__', self.function)})"
 
 

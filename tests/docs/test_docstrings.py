@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import doctest
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Iterator
 
@@ -35,3 +36,16 @@ def test_an_example_gives_what_it_says(test: doctest.DocTest, capsys: pytest.Cap
     if any(example.want for example in test.examples):
         failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test)
         assert failed == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if inspect.isclass(value) or inspect.isfunction(value)])
+def test_what_users_import_says_what_it_is(name: str) -> None:
+    value = getattr(windowpane, name)
+    own = value.__doc__ or ""
+    assert own
+    assert not own.startswith(f"{name}("), "dataclasses make a docstring of their fields"
+    if inspect.isclass(value):
+        members = [
+            each for each, part in vars(value).items() if not each.startswith("_") and callable(getattr(part, "fget", part))
+        ]
+        assert [each for each in members if not inspect.getdoc(getattr(value, each))] == []

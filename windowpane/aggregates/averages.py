@@ -142,8 +142,6 @@ class _Counted(KernelAggregate):
 
 
 class ColumnarFloatMean(_Counted, ColumnarFloatSum):
-    """Doubles."""
-
     def finish(self, partials: pa.Table) -> pa.Array:
         return pc.divide(super().finish(partials), partials[f"{self.prefix}n"].cast(pa.float64()).combine_chunks())
 
@@ -240,8 +238,6 @@ class RunningFloatMean(RunningFloatSum):
 
 
 class RunningDecimalMean(RunningDecimalSum):
-    """avg."""
-
     def value(self, rows: SortedRows) -> pa.Array:
         if self.kind is None:
             raise MistakeError("it has an argument")

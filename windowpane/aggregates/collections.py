@@ -95,7 +95,6 @@ class ColumnarList(SegmentAggregate):
         return f"{self.prefix}v", f"{self.prefix}a"
 
     def values_of(self, rows: pa.Table) -> pa.Array:
-        """Return the values to collect."""
         return flat(rows[self.slots[0]])
 
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
@@ -118,8 +117,6 @@ class ColumnarList(SegmentAggregate):
 
 
 class ColumnarStringAgg(ColumnarList):
-    """The values joined into one, text or binary."""
-
     def __init__(self, prefix: str, slots: tuple[str, ...], separator: str | bytes) -> None:
         super().__init__(prefix, slots)
         self._separator = separator

@@ -129,8 +129,6 @@ class ColumnarCount(KernelAggregate):
 
 
 class FramedCount(FramedAggregate):
-    """How many values each frame holds."""
-
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         return pa.array(count)
 

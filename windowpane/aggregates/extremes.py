@@ -171,8 +171,6 @@ def columnar(kind: str) -> Callable[[ColumnarCall], ColumnarAggregate]:
 
 
 class FramedMin(FramedAggregate):
-    """The smallest value."""
-
     is_max: ClassVar[bool] = False
 
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
@@ -185,8 +183,6 @@ class FramedMin(FramedAggregate):
 
 
 class FramedMax(FramedMin):
-    """The largest value."""
-
     is_max = True
 
 
@@ -194,8 +190,6 @@ class FramedMax(FramedMin):
 
 
 class RunningMin(RunningCount):
-    """The smallest code so far."""
-
     is_max: ClassVar[bool] = False
 
     @property
@@ -222,8 +216,6 @@ class RunningMin(RunningCount):
 
 
 class RunningMax(RunningMin):
-    """The largest code so far."""
-
     is_max = True
 
 
@@ -251,8 +243,6 @@ class RunningRankedMin(RunningValue):
 
 
 class RunningRankedMax(RunningRankedMin):
-    """The largest of values that have no codes."""
-
     is_max = True
 
 

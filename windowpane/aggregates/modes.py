@@ -50,8 +50,6 @@ class Mode:
 
 
 class ColumnarMode(SegmentAggregate):
-    """The most frequent value."""
-
     @property
     def columns(self) -> tuple[str, ...]:
         return f"{self.prefix}v", f"{self.prefix}n"

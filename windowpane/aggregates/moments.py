@@ -103,8 +103,6 @@ def _merged_beyond_doubles(left: list[float], right: list[float]) -> list[float]
 
 @dataclass(frozen=True, slots=True)
 class StandardDeviation(Variance):
-    """The square root of the variance."""
-
     def get_result(self, accumulator: list[float]) -> float | None:
         count, _, m2 = accumulator
         return math.sqrt(m2 / (count - self.missing)) if count > self.missing else None
@@ -114,8 +112,6 @@ class StandardDeviation(Variance):
 
 
 class ColumnarMoments(SegmentAggregate):
-    """The variance, or its root; ``missing`` degrees of freedom are 0 for the population, 1 for a sample."""
-
     def __init__(self, prefix: str, slots: tuple[str, ...], missing: int, is_root: bool) -> None:
         super().__init__(prefix, slots)
         self._missing = missing
@@ -218,7 +214,6 @@ class RunningMoments(Running):
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """The carry columns."""
         count, mean, squares = (column_name(what, self.call) for what in ("moment0", "moment1", "moment2"))
         return count, mean, squares
 

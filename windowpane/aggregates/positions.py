@@ -35,8 +35,6 @@ NEVER = -1
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The value of the row that arrived first."""
-
     result_type: pa.DataType
     ignore_nulls: bool
 
@@ -57,8 +55,6 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class Last(First):
-    """The value of the row that arrived last."""
-
     def add(self, accumulator: tuple[Any] | None, value: Any) -> tuple[Any] | None:
         return accumulator if value is None and self.ignore_nulls else (value,)
 
@@ -67,8 +63,6 @@ class Last(First):
 
 
 class ColumnarPosition(SegmentAggregate):
-    """The value of the row that arrived first or last."""
-
     is_ordered = True
     takes_codes = True
 
@@ -103,8 +97,6 @@ class ColumnarPosition(SegmentAggregate):
 
 
 class FramedFirst(CallKernel):
-    """The value of the first row of each frame."""
-
     pick = staticmethod(picks.first)
 
     def value(self, rows: SortedRows) -> pa.Array:
@@ -114,8 +106,6 @@ class FramedFirst(CallKernel):
 
 
 class FramedLast(FramedFirst):
-    """The value of the last row of each frame."""
-
     pick = staticmethod(picks.last)
 
 

@@ -166,7 +166,6 @@ class ColumnarIntegerSum(KernelAggregate):
         return {f"{self.prefix}h": high, f"{self.prefix}l": pc.bit_wise_and(values, _LOW)}
 
     def integers(self, values: Any) -> Any:
-        """Return the numbers to add up, of 64 bits."""
         return values.cast(pa.int64())
 
     def normalise(self, partials: pa.Table) -> pa.Table:
@@ -183,7 +182,6 @@ class ColumnarIntegerSum(KernelAggregate):
         return pc.add(pc.shift_left(high, _LOW_BITS), low).combine_chunks()
 
     def overflow(self, total: int) -> AggregateOverflowError:
-        """Return the refusal of a sum that does not fit."""
         return AggregateOverflowError(self._label, total, pa.int64())
 
     def _culprit(self, partials: pa.Table) -> int:
@@ -191,7 +189,6 @@ class ColumnarIntegerSum(KernelAggregate):
         return next(total for total in totals if total is not None and not -(2**63) <= total < 2**63)
 
     def totals(self, partials: pa.Table) -> list[int | None]:
-        """Return the exact sums as Python integers."""
         pairs = zip(partials[f"{self.prefix}h"].to_pylist(), partials[f"{self.prefix}l"].to_pylist(), strict=True)
         return [None if high is None else exact_sum(high, low) for high, low in pairs]
 
@@ -280,7 +277,6 @@ class FramedFloatSum(FramedAggregate):
     """Doubles, each frame from its first row to its last."""
 
     def summed(self, rows: SortedRows, counted: Mask) -> Doubles:
-        """Return the total of each frame."""
         numbers = self.argument(rows).cast(pa.float64()).fill_null(0.0).to_numpy()
         return float_sums(np.where(counted, numbers, -0.0), rows.spans(self.call.own_frame))
 
@@ -368,7 +364,6 @@ class RunningFloatSum(RunningCount):
             rows.carries[self.total] = pa.array(segment_scan(np.add, numbers, rows.layout))
 
     def summed(self, rows: SortedRows) -> Doubles:
-        """Return the total of each frame."""
         sums: Doubles = rows.carries[self.total].to_numpy()
         return sums[frame_ends(rows, self.call).row] if len(sums) else sums
 
@@ -377,11 +372,8 @@ class RunningFloatSum(RunningCount):
 
 
 class RunningDecimalSum(RunningIntegerSum):
-    """sum."""
-
     @property
     def result_type(self) -> pa.DataType:
-        """The type of the call's result."""
         [name] = self.call.arguments
         return bind_call(self.call, pa.schema([(name, self.kind)])).result_type
 
@@ -403,7 +395,6 @@ def of_numbers(integers: type[T], floats: type[T], decimals: type[T]) -> Callabl
 
 
 def is_exact(call: Call) -> bool:
-    """Whether numbers are added up exactly."""
     return not pa.types.is_floating(call.type)
 
 
@@ -416,8 +407,6 @@ def define_total(
     *,
     is_mean: bool,
 ) -> None:
-    """Define an aggregate of the total of numbers or intervals."""
-
     def by_frame(call: Call, bound: BoundAggregate) -> Callable[..., pa.Array] | None:
         return None if is_exact(call) else partial(float_sums_by_frame, is_mean=is_mean)
 

@@ -33,7 +33,6 @@ class MistakeError(WindowpaneError):
     """Something that windowpane relies on does not hold: a mistake of windowpane's, to be reported with the program."""
 
     def __init__(self, claim: str) -> None:
-        """Say what should hold."""
         super().__init__(
             f"this should hold, and does not: {claim}. It is a mistake of windowpane's, not of yours: please report it, with the "
             "program and the traceback."

@@ -13,7 +13,6 @@ class InvalidDurationError(WindowpaneError, ValueError):
     """A duration that is no duration: unknown unit, wrong type, finer than a microsecond, beyond int64."""
 
     def __init__(self, duration: object, reason: str) -> None:
-        """Name the value and what is wrong with it."""
         super().__init__(
             f"{duration!r} is not a duration: {reason}. Write text such as '10 minutes' or '1 hour 30 minutes' (units of "
             "fixed length up to weeks), a timedelta, or an integer of microseconds."
@@ -28,7 +27,6 @@ class MissingWatermarkError(InvalidSpecError):
     """A stream without a watermark, of which nothing would ever be final."""
 
     def __init__(self, who: str, way_out: str) -> None:
-        """Name who has none ("rolling features have"), and how one is given."""
         super().__init__(f"{who} no watermark, so no row would ever be final: {way_out}.")
 
 
@@ -36,7 +34,6 @@ class DuplicateColumnError(InvalidSpecError):
     """Two columns of a result have one name, or two of the input that a name may mean."""
 
     def __init__(self, columns: Iterable[str], way_out: str, who: str = "the result would have") -> None:
-        """Name the columns, who has them, and what to do."""
         named = dict.fromkeys(map(repr, columns))
         super().__init__(f"{who} {', '.join(named)}{' twice' if len(named) == 1 else ', which are one name'}. {way_out}")
 
@@ -45,7 +42,6 @@ class EmptyIntervalError(InvalidSpecError):
     """The bounds of an interval join that no two rows can meet."""
 
     def __init__(self, lower: object, upper: object) -> None:
-        """Name the bounds."""
         super().__init__(
             f"within({lower!r}, {upper!r}): no time of a right row is both after the lower and before the upper bound. The "
             "bounds are added to the time of the left row, the lower one first: within('-5 minutes', '1 minute')."
@@ -56,7 +52,6 @@ class UnboundedIntervalError(InvalidSpecError):
     """An interval join without one of its bounds, whose state would grow for ever."""
 
     def __init__(self, bound: str) -> None:
-        """Name the bound."""
         super().__init__(
             f"within: the {bound} bound is None, so every row would be kept for ever. Give a duration; for the latest row before "
             "another, however old, use wp.as_of."
@@ -67,7 +62,6 @@ class UnsupportedJoinError(InvalidSpecError):
     """A kind of join that has no meaning for how rows are matched."""
 
     def __init__(self, what: str, reason: str) -> None:
-        """Name what is missing, and what to do."""
         super().__init__(f"{what}: {reason}.")
 
 
@@ -75,7 +69,6 @@ class UnknownChangeError(WindowpaneError, ValueError):
     """A row of a changelog that says of itself something else than what a changelog says."""
 
     def __init__(self, column: str, word: object, words: Sequence[str]) -> None:
-        """Name the column, the word and those that there are."""
         super().__init__(
             f"a row of the right side of the join has {column} = {word!r}, but it is one of {', '.join(map(repr, words))}. "
             "Translate it before the join, or drop the column if every row is a version."
@@ -86,7 +79,6 @@ class MixedBoundednessError(InvalidSpecError):
     """A stream and a static DataFrame in one join."""
 
     def __init__(self, static: str) -> None:
-        """Name the static side and what to do."""
         stream = "left" if static == "right" else "right"
         super().__init__(
             f"the {static} side of the join is static and the {stream} one is a stream. Join a stream with a table by Spark's "
@@ -98,7 +90,6 @@ class WatermarkPolicyError(InvalidSpecError):
     """Spark is set to take the greatest watermark of several inputs, under which results of a join are not final."""
 
     def __init__(self, policy: str) -> None:
-        """Name the policy and the setting."""
         super().__init__(
             f"spark.sql.streaming.multipleWatermarkPolicy is {policy!r}: the watermark would be that of the faster side, and "
             "rows of the slower one be lost. A join needs 'min', Spark's default: unset it, or set it to 'min' before the join."
@@ -109,7 +100,6 @@ class ChangelogInputError(InvalidSpecError):
     """A changelog where a join takes rows."""
 
     def __init__(self, side: str, column: str) -> None:
-        """Name the side, the column and what to do."""
         super().__init__(
             f"the {side} side of the join is a changelog (it has {column!r}), and a row that has been joined cannot be taken "
             "back. Only the right side of wp.as_of may be one. If all rows are inserts, drop the column."
@@ -120,7 +110,6 @@ class KeyTypeError(InvalidSpecError, TypeError):
     """Keys of a join whose types have no common type."""
 
     def __init__(self, left: str, left_type: str, right: str, right_type: str) -> None:
-        """Name the keys, their types and what to do."""
         super().__init__(
             f"on: {left!r} of the left side is {left_type}, {right!r} of the right side is {right_type}. Spark widens neither "
             "to the other without loss: cast one of them before the join."
@@ -131,7 +120,6 @@ class ConditionError(WindowpaneError, ValueError):
     """The condition of a join that cannot be computed on its rows."""
 
     def __init__(self, condition: object, reason: str) -> None:
-        """Name the condition, what is wrong, and what to do."""
         super().__init__(
             f"where({condition!r}): {reason}. The join computes it on pairs, from operators, constants and columns: whatever "
             "else it needs, compute with Spark before the join, as a column of its side."
@@ -142,7 +130,6 @@ class TileMismatchError(InvalidSpecError):
     """A rolling window or a step that is no multiple of the length of its tiles."""
 
     def __init__(self, what: str, hop: str, nearest: str) -> None:
-        """Name both and the nearest lengths that are, nothing if a length is none."""
         reason = f"The nearest are {nearest}; .hop(...) sets other tiles." if nearest else "Both must be longer than nothing."
         super().__init__(f"{what} is no multiple of {hop}, the length of its tiles. {reason}")
 
@@ -151,7 +138,6 @@ class EdgeError(InvalidSpecError):
     """An edge of rolling windows that does not fit how they are emitted."""
 
     def __init__(self, what: str) -> None:
-        """Name both and what to do."""
         super().__init__(f"{what} do not go together: each row is to have the rows of its own window. Use .edge('exact').")
 
 
@@ -159,7 +145,6 @@ class UnboundedStateError(InvalidSpecError):
     """An aggregate over a long rolling window that keeps every value."""
 
     def __init__(self, name: str, aggregate: object, length: str) -> None:
-        """Name the feature and the ways out."""
         super().__init__(
             f"{name}={aggregate!r} over {length} keeps every value of that time for every key. Use an approximate one, such as "
             "approx_count_distinct or approx_quantile, a window of up to a day, or allow it by .unbounded_state()."
@@ -174,7 +159,6 @@ class NeverClosesError(InvalidSpecError):
     """A window that can never emit on close: a call needs rows that no watermark ever completes."""
 
     def __init__(self, call: object, reason: str) -> None:
-        """Name the call, why it never closes, and what to do."""
         super().__init__(f"{call}: {reason}, so a row would never be emitted. Bound the frame, or emit on update.")
 
 
@@ -182,7 +166,6 @@ class NonMergingTriggerError(InvalidSpecError):
     """A trigger that cannot merge was put on an assigner whose windows merge (sessions)."""
 
     def __init__(self, assigner: object, trigger: object) -> None:
-        """Name both and what to do."""
         super().__init__(
             f"{assigner!r} merges windows, but {trigger!r} cannot merge its state. Use a trigger whose can_merge() is true "
             "(event time, processing time, count, continuous), or give yours can_merge and on_merge. A trigger that overrides "
@@ -194,7 +177,6 @@ class UnknownColumnError(WindowpaneError, ValueError):
     """A column that the DataFrame does not have."""
 
     def __init__(self, column: object, role: str, available: Iterable[str]) -> None:
-        """Name the column, what it was wanted for, and the columns there are."""
         close = difflib.get_close_matches(str(column), [str(each) for each in available], n=1, cutoff=0.5)
         meant = f" Did you mean {close[0]!r}?" if close else ""
         super().__init__(f"{role}: there is no column {column!r}; the DataFrame has {list(available)}.{meant}")
@@ -204,7 +186,6 @@ class UnknownNameError(WindowpaneError, AttributeError):
     """A method or name that something of windowpane does not have, such as one of PySpark's or Flink's."""
 
     def __init__(self, owner: str, name: str, way_out: str) -> None:
-        """Name both, and say what to write."""
         super().__init__(f"{owner} has no {name!r}: {way_out}" if way_out else f"{owner} has no {name!r}.")
 
 
@@ -212,7 +193,6 @@ class UnknownArgumentError(InvalidSpecError, TypeError):
     """An argument that a function which begins a program does not have."""
 
     def __init__(self, function: str, name: str, way_out: str) -> None:
-        """Name both, and say what to give."""
         super().__init__(f"{function} has no argument {name!r}: give {way_out}.")
 
 
@@ -220,7 +200,6 @@ class NoDataFrameError(InvalidSpecError, TypeError):
     """Something else than a DataFrame of Spark where a program begins."""
 
     def __init__(self, given: str, way_out: str) -> None:
-        """Say what was given, and how a DataFrame is made of it."""
         super().__init__(f"a program reads a DataFrame of Spark, and was given {given}: {way_out}.")
 
 
@@ -232,7 +211,6 @@ class AggregateTypeError(WindowpaneError, TypeError):
     """A built-in aggregate has no meaning for the types of its arguments; refused when the plan is built."""
 
     def __init__(self, aggregate: object, types: object, wanted: str) -> None:
-        """Name the aggregate, the types it got and those it takes."""
         super().__init__(f"{aggregate} got {types}, but takes {wanted}. Cast the column, or aggregate another one.")
 
 
@@ -240,7 +218,6 @@ class UndeclaredSideOutputError(WindowpaneError, KeyError):
     """A function wrote to, or a caller read, a side output that is not declared."""
 
     def __init__(self, tag: object, declared: object) -> None:
-        """Name the tag and those that are declared."""
         super().__init__(
             f"side output {tag!r} is not declared; declared are {declared!r}. Declare it with .side_output(OutputTag(...)) (or "
             ".side_output_late_data(...) for late rows) before the function is set."
@@ -255,7 +232,6 @@ class UnknownOutputError(UndeclaredSideOutputError):
     """A sink was given to an output that a program does not have."""
 
     def __init__(self, name: str, outputs: Sequence[str], instead: str) -> None:
-        """Name the output, those that there are, and what was meant, if that is known."""
         close = difflib.get_close_matches(name, outputs, n=1, cutoff=0.5)
         meant = f"Say {instead}." if instead else f"Did you mean {close[0]!r}?" if close else ""
         WindowpaneError.__init__(
@@ -269,7 +245,6 @@ class MissingExtraError(WindowpaneError, ModuleNotFoundError):
     """A package that is not installed, of an extra of windowpane."""
 
     def __init__(self, package: str, extra: str) -> None:
-        """Name the package, and the extra that brings it."""
         super().__init__(f"{package} is not installed. It comes with an extra: pip install 'windowpane[{extra}]'.")
         self.name = package
 
@@ -289,7 +264,6 @@ class WorkerPythonError(WindowpaneError):
     """Spark's workers on this machine run a Python that cannot run windowpane."""
 
     def __init__(self, executable: str, reason: str, here: str) -> None:
-        """Name the Python of the workers, what is wrong with it, and the one to take."""
         super().__init__(
             f"Spark's workers would run {executable!r}, but {reason}. Before the session is made, say "
             f"os.environ['PYSPARK_PYTHON'] = sys.executable (here {here!r}), or activate the virtual environment."

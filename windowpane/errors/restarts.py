@@ -16,7 +16,6 @@ class ChangedPlanError(WindowpaneError):
     """A restart found state that another program wrote: its plan or schema differs from the one that runs now."""
 
     def __init__(self, differences: dict[str, tuple[str | None, str | None]]) -> None:
-        """Name each part that differs, as it was and as it is."""
         lines = [f"  {part}: was {was or 'absent'}, is {now or 'absent'}" for part, (was, now) in differences.items()]
         super().__init__(
             "the checkpoint was written by a different program; its state cannot be read by this one:\n"
@@ -37,7 +36,6 @@ class HistoryAfterStartError(WindowpaneError):
     """A history was given to rolling features whose checkpoint has begun already."""
 
     def __init__(self, checkpoint: str | None = None) -> None:
-        """Name the checkpoint, if it is known, and the ways out."""
         which = "this checkpoint" if checkpoint is None else f"checkpoint {checkpoint!r}"
         super().__init__(
             f"history= is what a query begins with, and {which} has begun already. To continue from it, leave history= and cut= "
@@ -50,7 +48,6 @@ class EndedStreamError(WindowpaneError):
     """A query was started with the checkpoint of a stream that ``flush_at_end`` has ended."""
 
     def __init__(self, checkpoint: str) -> None:
-        """Name the checkpoint and the ways out."""
         super().__init__(
             f"checkpoint {checkpoint!r} belongs to a stream that flush_at_end=True has ended: all of its windows are written, "
             "and rows that came now would be late for them. To read the whole input again, start with a new checkpoint and new "
@@ -63,7 +60,6 @@ class RunningCheckpointError(WindowpaneError):
     """A query was started with the checkpoint of a query that runs."""
 
     def __init__(self, checkpoint: str, name: str | None, query: str) -> None:
-        """Name the checkpoint, the query and the ways out."""
         super().__init__(
             f"checkpoint {checkpoint!r} belongs to query {name or query!r}, which runs in this session: Spark would stop it to "
             f"start this one. Stop it before, spark.streams.get({query!r}).stop(), or give this query a checkpoint of its own. "
@@ -76,7 +72,6 @@ class RepartitionedCheckpointError(WindowpaneError):
     """Spark's offline repartition has rewritten a checkpoint: its keys are in other buckets than rows are sent to now."""
 
     def __init__(self, written: int, partitions: int) -> None:
-        """Name the number of state partitions that the keys were spread over, and the number there is now."""
         super().__init__(
             f"the state was written over {written} state partitions, and the checkpoint has been repartitioned to {partitions}: "
             "windowpane spreads keys by that number, so rows would not find the state of their keys. Go on from a copy of the "
@@ -112,7 +107,6 @@ class SparkGoneError(WindowpaneError, ConnectionError):
     """The JVM of a Spark session does not answer any more: it was killed, or it ran out of memory."""
 
     def __init__(self) -> None:
-        """Say what is left, and the way out."""
         super().__init__(
             "the JVM of this Spark session does not answer: it was killed, or it ran out of memory (then its log says so, and "
             "spark.driver.memory helps). What was committed is kept, by the checkpoint of a query and by the store of a SQL "

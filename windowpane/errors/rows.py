@@ -18,7 +18,6 @@ class MissingTimestampError(WindowpaneError, ValueError):
     """An element without a timestamp reached event-time windows that need one."""
 
     def __init__(self, assigner: object, key: object, value: object) -> None:
-        """Name the element and what to do."""
         super().__init__(
             f"{f'element {value!r}' if value else 'an element'} of key {key!r} has no timestamp, and {assigner!r} assigns "
             "windows by event time. Filter out rows whose event time is null, give them one, or use processing-time or global "
@@ -30,7 +29,6 @@ class MissingSideTimestampError(MissingTimestampError):
     """A row of a join without an event time."""
 
     def __init__(self, side: str, rows: int) -> None:
-        """Name the side and how many rows."""
         WindowpaneError.__init__(
             self,
             f"{rows} {'row' if rows == 1 else 'rows'} of the {side} side of the join have no event time, so no watermark ever "
@@ -42,7 +40,6 @@ class MissingEventTimeError(MissingTimestampError):
     """A row without an event time reached rolling features or a deduplication, which need it."""
 
     def __init__(self, key: object, who: str = "rolling features go") -> None:
-        """Name the key, what needs its time, and what to do."""
         WindowpaneError.__init__(
             self,
             f"a row of key {key!r} has no event time, and {who} by it. Filter out rows whose event time is NULL, "
@@ -54,7 +51,6 @@ class CalendarRangeError(WindowpaneError, OverflowError):
     """An element lies outside of the years in which calendar windows are known."""
 
     def __init__(self, timestamp: int | None, timezone: str) -> None:
-        """Name the element's time, if it is known, and the zone of the calendar."""
         at = "a bound" if timestamp is None else f"the element at {timestamp} µs ({format_instant(timestamp)})"
         super().__init__(
             f"{at} of calendar windows in {timezone!r} lies outside of the years 1 to 9999. The event time is most likely wrong "
@@ -66,7 +62,6 @@ class TimestampOverflowError(WindowpaneError, OverflowError):
     """A window of an element would begin or end beyond int64 microseconds."""
 
     def __init__(self, timestamp: int, start: int, end: int) -> None:
-        """Name the element's time and the window that does not fit."""
         super().__init__(
             f"the window [{start}, {end}) of an element at {timestamp} µs ({format_instant(timestamp)}) does not fit into "
             "64 bits of microseconds. The event time is most likely wrong (a unit mixed up?): filter such rows out before "
@@ -78,7 +73,6 @@ class EvictionTimeError(WindowpaneError, ValueError):
     """A time evictor met elements whose times it cannot compare."""
 
     def __init__(self, window_size: int, reason: str) -> None:
-        """Name the evictor and what it met."""
         super().__init__(
             f"TimeEvictor.of({window_size}) cannot tell which elements are too old: {reason}. Filter such rows out before the "
             "window, give all of them a time, or evict by count."
@@ -89,7 +83,6 @@ class MissingOrderError(WindowpaneError, ValueError):
     """A row without an ORDER BY value reached a window that emits on close: it has no place in the order of time."""
 
     def __init__(self, column: str, row: object) -> None:
-        """Name the column and the row."""
         super().__init__(f"{column!r} of the row {row!r} is NULL, so no watermark ever closes it. Filter such rows out before.")
 
 
@@ -104,7 +97,6 @@ class InconsistentChangeError(WindowpaneError, ValueError):
     """A change that cannot be: a double insert, a delete of an absent row, an update after a delete."""
 
     def __init__(self, change: str, row: object, reason: str) -> None:
-        """Name the change, the row and what contradicts it."""
         super().__init__(
             f"{change} of {_shown(row)!r}: {reason}. The input is no sound changelog, or its key does not identify rows: mend "
             'it, or set on_inconsistent="warn" to count such changes and continue.'
@@ -115,7 +107,6 @@ class AbsentRowError(WindowpaneError, ValueError):
     """A change takes back a row that the table of a store does not have."""
 
     def __init__(self, table: str, key: dict[str, object]) -> None:
-        """Name the table and the key."""
         super().__init__(
             f"a change deletes or replaces the row {_shown(key)} of table {table!r}, which does not have it: others have written "
             "the table, the changes before are not in it, or the key does not identify a row. Nothing of the batch was written. "
@@ -129,7 +120,6 @@ class InvalidIntervalError(WindowpaneError, ValueError):
     """A calendar interval that cannot be added to an instant."""
 
     def __init__(self, interval: object, instant: object, reason: str) -> None:
-        """Name the interval, the instant and why."""
         super().__init__(f"{instant} plus {interval!r}: {reason}. Use a smaller interval, or filter out rows with such values.")
 
 
@@ -137,7 +127,6 @@ class LongSortKeyError(WindowpaneError, ValueError):
     """A text or bytes in ORDER BY that is too long: all keys of a batch are as long as the longest."""
 
     def __init__(self, width: int, rows: int, most: int) -> None:
-        """Name the length of the longest key, the rows and the bound."""
         super().__init__(
             f"ORDER BY, or PARTITION BY, has a text of about {width:,} bytes among {rows:,} rows that are sorted together. Keys "
             f"are as long as the longest, and {most:,} bytes are the most for all. Order by the first letters, such as "
@@ -149,7 +138,6 @@ class UnrepresentableValueError(WindowpaneError, ValueError):
     """A value that Spark can hold and Python cannot, such as a timestamp after the year 9999."""
 
     def __init__(self, column: str, value: object, error: BaseException) -> None:
-        """Name the column and the value."""
         super().__init__(
             f"column {column!r} holds {value}, which Python cannot represent ({error}). Functions see rows as Python values: "
             "filter such rows out, or cast the column to a number or a string before the window."
@@ -173,7 +161,6 @@ class InvalidSessionGapError(WindowpaneError, ValueError):
     """A dynamic session gap that is not greater than zero."""
 
     def __init__(self, gap: object, value: object) -> None:
-        """Name the gap and the element it was made from."""
         super().__init__(
             f"the session gap of element {value!r} is {gap!r}, but a gap must be an integer of microseconds greater than zero. "
             "Mend the function given to with_dynamic_gap, or filter out the rows it has no gap for."
@@ -184,7 +171,6 @@ class WindowTypeError(WindowpaneError, TypeError):
     """A trigger or function met a kind of window it is not made for."""
 
     def __init__(self, what: object, window: object) -> None:
-        """Name the part, the window and what to do."""
         super().__init__(
             f"{what!r} works on time windows and met {window}. On global windows use a count, delta, never or end-of-stream "
             "trigger, or one of your own."
@@ -195,7 +181,6 @@ class MergeBehindWatermarkError(WindowpaneError):
     """Merging windows made one that ends behind the watermark (or behind the clock, for processing time)."""
 
     def __init__(self, key: object, window: object, allowed_lateness: int, clock: str, now: int) -> None:
-        """Name key, window and time."""
         super().__init__(
             f"merging windows of key {key!r} gave {window}, which with an allowed lateness of {allowed_lateness} µs ends at or "
             f"before the current {clock} {now} ({format_instant(now)}): its results could never be emitted. The assigner's "
@@ -207,7 +192,6 @@ class PerWindowStateError(WindowpaneError):
     """A function used per-window state on merging windows, where no window lives long enough to own it."""
 
     def __init__(self, key: object, window: object) -> None:
-        """Name key, window and what to do."""
         super().__init__(
             f"per-window state was asked for in {window} of key {key!r}, but merging windows (sessions) have none: a merge would "
             "leave it without an owner. Use context.global_state, or keep it in the trigger with on_merge."
@@ -218,7 +202,6 @@ class UserFunctionError(WindowpaneError):
     """A function, trigger, evictor or assigner given by the user raised; the original error is the cause."""
 
     def __init__(self, what: object, key: object, window: object, error: BaseException) -> None:
-        """Name the function, the key, the window and the error."""
         super().__init__(
             f"{what!r} raised {type(error).__name__}: {error}{_place_in(error)} -- key {key!r}, window {window}. Nothing of this "
             "batch was committed: mend the function and restart from the same checkpoint."
@@ -235,7 +218,6 @@ class TriggerResultError(WindowpaneError, TypeError):
     """A trigger of the user's answered with something that is no TriggerResult."""
 
     def __init__(self, trigger: object, result: object, window: object) -> None:
-        """Name the trigger, what it returned and the window."""
         super().__init__(
             f"{trigger!r} returned {result!r} for window {window}, which is no TriggerResult. Every callback of a trigger "
             "returns one of wp.TriggerResult: CONTINUE where nothing is to happen, FIRE, PURGE or FIRE_AND_PURGE. Nothing of "
@@ -247,7 +229,6 @@ class OutputSchemaError(WindowpaneError, TypeError):
     """A row that a function returned does not fit the schema it was declared with."""
 
     def __init__(self, output: str, reason: str, row: object, key: object, window: object) -> None:
-        """Name the output, what does not fit, the row, key and window."""
         super().__init__(
             f"output {output!r}: {reason}; the row is {row!r}, of key {key!r} in {window}. Return dicts that fit the declared "
             "schema, or mend the schema given with the function."
@@ -258,7 +239,6 @@ class FailedBatchError(WindowpaneError):
     """A batch of ``start`` failed; the cause has what failed."""
 
     def __init__(self, batch: int) -> None:
-        """Name the batch and what to do."""
         super().__init__(
             f"batch {batch} failed by the error above, and the query has stopped. Mend the cause and start from the same "
             "checkpoint: the batch runs again, and its outputs are written over."
@@ -269,7 +249,6 @@ class UnreadableFileError(WindowpaneError, ValueError):
     """A file that is not of the format it was read as, or whose values do not fit the schema."""
 
     def __init__(self, path: str, format: str, error: BaseException) -> None:
-        """Name the file, the format and what Arrow says."""
         super().__init__(
             f"{path} cannot be read as {format}: {error}. Mend the file or move it away, or mend the schema; its batch was not "
             "committed, and the query continues from there."
@@ -281,7 +260,6 @@ class MalformedRowError(WindowpaneError, ValueError):
     """A row of a source cannot be read, and malformed rows were to be an error."""
 
     def __init__(self, row: object, path: str = "") -> None:
-        """Name the row, which says source, position, column, value and reason."""
         super().__init__(
             f"{row}. Its batch was not committed. malformed='null' makes such values NULL and leaves out what is no row at all, "
             "malformed='drop' leaves out the whole row; both count and show them. Or mend the row, or the schema."
@@ -293,7 +271,6 @@ class PatternNameError(WindowpaneError, ValueError):
     """The path of a file has a character of patterns, for which Spark reads other files of its batch more than once."""
 
     def __init__(self, path: str, way_out: str) -> None:
-        """Name the file, and what to do."""
         super().__init__(
             f"the path {path!r} has one of ? * [ ] {{ }} \\: Spark's file source takes it for a pattern, and reads the other "
             f"files of its batch more than once. {way_out} Nothing of the batch was committed."
@@ -305,7 +282,6 @@ class ArrowResultError(WindowpaneError, ValueError):
     """What a function on Arrow tables returned does not fit."""
 
     def __init__(self, what: object, reason: str) -> None:
-        """Name the function and what does not fit."""
         super().__init__(
             f"{what!r}: {reason}. Return a pyarrow.Table as the function's documentation says, with the columns of the declared "
             "schema; nothing of this batch was committed."
@@ -316,7 +292,6 @@ class AggregateOverflowError(WindowpaneError, OverflowError):
     """The result of a built-in aggregate does not fit its result type; it is never wrapped or cut."""
 
     def __init__(self, aggregate: object, value: object, result_type: object) -> None:
-        """Name the aggregate, the value and the type it does not fit."""
         super().__init__(
             f"the result of {aggregate} is {value}, which does not fit {result_type}. Cast the column "
             "to a wider type (double or a decimal with fewer decimal places), or aggregate over smaller windows."
@@ -327,7 +302,6 @@ class EndlessTimerError(WindowpaneError):
     """A trigger registers one timer after the other, so that one advance of a clock would never end."""
 
     def __init__(self, trigger: object, key: object, window: object, firings: int) -> None:
-        """Name the trigger, the key and the window."""
         super().__init__(
             f"{trigger!r} keeps registering timers that are already due, and fired {firings:,} of them again within one "
             f"advance of the clock, the last one for key {key!r} in {window}. A periodic trigger on a global window never "

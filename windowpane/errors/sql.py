@@ -9,7 +9,6 @@ class SqlError(WindowpaneError, ValueError):
     """A statement was refused; ``line`` and ``column`` say where in the text, counted from 1."""
 
     def __init__(self, message: str, line: int, column: int) -> None:
-        """Say what, and where."""
         super().__init__(f"line {line}, column {column}: {message}")
         self.line = line
         self.column = column
@@ -39,7 +38,6 @@ class DivisionByZeroError(SqlRunError, ZeroDivisionError):
     """A number was divided by zero; in a view the quotient is NULL instead."""
 
     def __init__(self) -> None:
-        """Say so."""
         super().__init__("division by zero.")
 
 
@@ -59,7 +57,6 @@ class InvalidTextError(InvalidValueError):
     """A text that is no value of the type it was cast to."""
 
     def __init__(self, kind: str, value: str) -> None:
-        """Name the type and the text."""
         super().__init__(f'invalid input syntax for type {kind}: "{value}".')
         self.kind, self.value = kind, value
 
@@ -72,7 +69,6 @@ class ResultSizeError(OutOfMemoryError):
     """The result of a query is larger than ``max_result_size``; ``most`` has its bytes, ``rows`` how many were read by then."""
 
     def __init__(self, most: int, rows: int) -> None:
-        """Name the bound, and the ways out."""
         super().__init__(
             f"the result has more than {most:,} bytes, after {rows:,} rows, and max_result_size allows no more at once. "
             "Read it in parts with Session.stream, ask for less (LIMIT, GROUP BY), or raise the bound: SET max_result_size = "
@@ -85,7 +81,6 @@ class StaleViewError(WindowpaneError):
     """A statement was run and kept, but some views could not follow: they show the rows of their last good flush."""
 
     def __init__(self, failures: dict[str, str]) -> None:
-        """Name each view, and why it stays behind."""
         lines = [f"  {name}: {reason}" for name, reason in failures.items()]
         super().__init__(
             "views that could not be brought up to date; all others were, and the changes are kept:\n" + "\n".join(lines) + "\n"
@@ -99,7 +94,6 @@ class UnexpectedError(WindowpaneError):
     """Something failed that should not: a mistake of windowpane's, to be reported with the statement."""
 
     def __init__(self, statement: str, error: BaseException) -> None:
-        """Name the statement and what failed; ``__cause__`` has the traceback."""
         first = str(error).split("\n")[0]
         super().__init__(
             f"{type(error).__name__}: {first}. This is a mistake of windowpane's, not of yours: please report it, with the "
@@ -113,7 +107,6 @@ class UnsupportedStoreError(WindowpaneError):
     """A store that a session of this mode, with Spark or without, cannot open."""
 
     def __init__(self, store: str, reason: str) -> None:
-        """Name the store, why not, and what to do."""
         super().__init__(f"store {store!r}: {reason}")
 
 
@@ -121,7 +114,6 @@ class StoreVersionError(WindowpaneError):
     """A store was written by another version of windowpane, which planned its views, or stored their rows, in another way."""
 
     def __init__(self, store: str, differences: dict[str, tuple[str | None, str | None]]) -> None:
-        """Name the store, and each part that differs, as it was and as it is."""
         lines = [f"  {part}: was {was or 'not kept'}\n    is {now}" for part, (was, now) in differences.items()]
         super().__init__(
             f"store {store!r} was written by another version of windowpane:\n" + "\n".join(lines) + "\nOpen it with that "
@@ -135,7 +127,6 @@ class StoreError(WindowpaneError):
     """A store cannot be reached, or refuses what is written to it."""
 
     def __init__(self, store: str, reason: str) -> None:
-        """Name the store, and repeat its error."""
         super().__init__(f"store {store}: {reason}")
         self.store, self.reason = store, reason
 
@@ -144,7 +135,6 @@ class ChangedViewSchemaError(WindowpaneError):
     """A store holds a table of that name with other columns; a view never changes the schema of what is stored."""
 
     def __init__(self, table: str, differences: dict[str, tuple[str | None, str | None]]) -> None:
-        """Name each column that differs, as it is stored and as it is in the view."""
         lines = [f"  {name}: stored {was or 'absent'}, view {now or 'absent'}" for name, (was, now) in differences.items()]
         super().__init__(
             f"table {table!r} of the store has other columns than the view:\n" + "\n".join(lines) + "\nDrop or rename the "

@@ -87,7 +87,6 @@ class _Sides:
         return cls(left, right, (prefixes[0], prefixes[1]))
 
     def keyed(self, keys: tuple[Any, ...], null_safe: bool) -> _Sides:
-        """Return the sides with their keys."""
         pairs = [(key, key) if isinstance(key, str) else key for key in keys]
         if not pairs:
             raise InvalidSpecError("on needs at least one key: on('user'), or on(('user', 'buyer')) where the names differ.")
@@ -100,7 +99,6 @@ class _Sides:
         return dataclasses.replace(self, on=tuple((pair[0], pair[1]) for pair in pairs), null_safe=null_safe)
 
     def matched(self, match: Match, how: How) -> JoinRequest:
-        """Return the request of a join."""
         return JoinRequest(self.on, match, self.null_safe, how, prefixes=self.prefixes)
 
 

@@ -37,7 +37,6 @@ class DeduplicationPlan:
     settings: Settings = DEFAULTS
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
         if self.within <= 0:
             raise InvalidSpecError(
                 f"within={format_micros(self.within)}: rows of a key less apart than this are duplicates, so it must be longer "
@@ -51,16 +50,13 @@ class DeduplicationPlan:
 
     @property
     def retracts(self) -> bool:
-        """Whether later rows take earlier ones back."""
         return self.keep is Keep.LAST
 
     @property
     def uses_processing_time(self) -> bool:
-        """Whether the time of rows is that of the clock."""
         return not self.is_event_time
 
     def explain(self, engine: str, reason: str, buckets: str) -> str:
-        """Return the plan as text, with the engine that runs it, and why it is this one."""
         first = "first: a row is emitted if none of its key that was emitted is near"
         last = "last: the newest of rows of a key that are near each other, as a changelog"
         lines = [

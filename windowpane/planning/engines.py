@@ -30,7 +30,6 @@ def engine_of(program: P) -> Callable[[P], Engine]:
 
 
 def make_engine(program: P) -> Engine:
-    """Return the engine that runs ``program``."""
     return engine_of(program)(program)
 
 

@@ -87,7 +87,6 @@ class JoinRequest:
             raise UnsupportedJoinError("co_group", "its function makes the results: leave out how, where and select")
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work before any DataFrame is looked at."""
         if not isinstance(self.match, WindowMatch):
             check_join(self.match, self.how)
         if isinstance(self.match, ArrivalMatch) and self.updates:
@@ -118,21 +117,18 @@ class JoinPlan:
     watermarks: tuple[str, str] = ("", "")
 
     def __post_init__(self) -> None:
-        """Refuse parts that do not go together, and what never ends on a stream."""
         self.request.check()
         if self.is_streaming and isinstance(self.request.match, AsOfMatch):
             self.request.match.check_closes()
 
     @property
     def retracts(self) -> bool:
-        """Whether later results take earlier ones back."""
         request = self.request
         corrects = isinstance(request.match, WindowMatch) and request.settings.allowed_lateness > 0 and request.co_group is None
         return corrects or bool(request.updates)
 
     @property
     def uses_processing_time(self) -> bool:
-        """Whether the join waits for the clock of the machine."""
         trigger = self.request.trigger
         return uses_clock(self.request.match) or (trigger is not None and trigger.uses_processing_time)
 
@@ -174,7 +170,6 @@ class JoinPlan:
         return "\n".join([f"{what} of two streams", *(f"  {name:<15} {text}" for name, text in lines.items())])
 
     def _times(self) -> dict[str, str]:
-        """Return which time rows meet by."""
         if not uses_event_time(self.request.match):
             is_by_arrival = isinstance(self.request.match, ArrivalMatch)
             which = "the clock of the machine" if not is_by_arrival else "order of arrival, right rows of a batch first"
@@ -192,7 +187,6 @@ class JoinPlan:
         return "the smaller one of both sides: a silent side holds it, until a heartbeat of that side moves it"
 
     def _held(self, program: JoinProgram) -> dict[str, str]:
-        """Return how long rows of each side are held."""
         match, lateness = self.request.match, self.request.settings.allowed_lateness
         if self.uses_processing_time:
             until = "until the clock is past the end of their last window"
@@ -256,6 +250,5 @@ def _passed_text(program: JoinProgram) -> str:
 
 
 def side_tags(request: JoinRequest) -> dict[Side, OutputTag]:
-    """Return where late rows of each side go, where they are an output."""
     sides: tuple[Side, Side] = ("left", "right")
     return {side: tag for side, tag in zip(sides, request.late, strict=True) if tag is not None}

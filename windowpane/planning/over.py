@@ -90,7 +90,6 @@ class OverPlan:
     """OVER windows follow event time, or the order in which rows come."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work, and split the calls into stages."""
         if not self.calls:
             raise InvalidSpecError("select has no OVER call: add one, such as n=wp.row_number(), or use the DataFrame as it is.")
         self._check_settings()
@@ -100,7 +99,6 @@ class OverPlan:
 
     @property
     def retracts(self) -> bool:
-        """Whether later results of a row take earlier ones back."""
         return self.mode is Emit.UPDATE
 
     @property

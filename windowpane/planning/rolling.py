@@ -105,12 +105,10 @@ class RollingPlan:
 
     @property
     def retracts(self) -> bool:
-        """Whether later results take earlier ones back."""
         return False
 
     @property
     def uses_processing_time(self) -> bool:
-        """Whether the program waits for the clock of the machine."""
         return False
 
     def explain(self, engine: Mapping[str, str], buckets: str) -> str:
@@ -200,5 +198,4 @@ def _aggregate_call(name: str, given: Any) -> WindowCall:
 
 
 def aggregate_of(call: WindowCall, arguments: Sequence[str]) -> Aggregate:
-    """Return the aggregate of a call, over columns of these names."""
     return Aggregate(call.function, tuple(arguments), call.parameters)

@@ -32,7 +32,6 @@ class Settings:
     engine: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work before any DataFrame is looked at."""
         if self.allowed_lateness < 0:
             raise InvalidSpecError(f"allowed lateness cannot be negative, but is {format_micros(self.allowed_lateness)}.")
         names = [tag.name for tag in self.tags]
@@ -56,7 +55,6 @@ class Settings:
 
     @property
     def late_text(self) -> str:
-        """Where late rows go, as ``explain`` says it."""
         return f"side output {self.late_tag.name}" if self.late_tag else "counted and dropped"
 
 

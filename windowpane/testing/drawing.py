@@ -68,7 +68,6 @@ def draw(result: Result, watermark: Duration | Watermarks = 0) -> Timeline:
 
 
 def _times(rows: pa.Table, event_time: str | None) -> list[int | None]:
-    """Return the event time of each row in microseconds; it is in a column of its own where rows do not carry it."""
     name = TIME if TIME in rows.column_names else event_time
     times: list[int | None] = [None] * rows.num_rows if name is None else rows[name].cast(pa.int64()).to_pylist()
     return times

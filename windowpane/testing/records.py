@@ -96,7 +96,6 @@ class RecordingCollector:
     """
 
     def __init__(self, declared: Sequence[str] | None = None) -> None:
-        """Start with an empty log."""
         self.log: list[Emitted] = []
         self.history: list[Given | Emitted] = []
         self._declared = declared

@@ -34,8 +34,6 @@ _LONGEST = 34
 
 @dataclass(frozen=True)
 class _Step:
-    """One element or clock, and what it brought about."""
-
     given: Given
     emitted: list[Emitted] = field(default_factory=list)
 

@@ -75,7 +75,6 @@ class Calendar:
         return np.searchsorted(begins, instants, side="right") - 1 + first
 
     def begins(self, indexes: Integers) -> Integers:
-        """Return the first instants of periods."""
         if not len(indexes):
             return np.empty(0, np.int64)
         first = int(indexes.min())

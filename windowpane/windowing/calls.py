@@ -192,7 +192,6 @@ class WindowCall(Windowable):
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether the function is an aggregate."""
         return self.function not in FUNCTIONS
 
     @property

@@ -172,8 +172,6 @@ class Expression(Guided):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Name(Expression):
-    """A column of the input by its name."""
-
     name: str
 
     def __repr__(self) -> str:
@@ -193,8 +191,6 @@ class SideName(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Constant(Expression):
-    """A constant, or a PySpark Column as it was given."""
-
     value: Any
 
     def __repr__(self) -> str:
@@ -203,8 +199,6 @@ class Constant(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Operation(Expression):
-    """An operator on one or two operands."""
-
     operator: str
     parts: tuple[Expression, ...]
 
@@ -227,8 +221,6 @@ class Operation(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Applied(Expression):
-    """A function from Columns to a Column, on operands."""
-
     function: Callable[..., Any]
     parts: tuple[Expression, ...]
 
@@ -243,12 +235,9 @@ class Applied(Expression):
 
 @dataclass(frozen=True)
 class Cast:
-    """Casts a Column."""
-
     to: Any
 
     def __call__(self, column: Any) -> Any:
-        """Return the cast Column."""
         return column.cast(self.to)
 
     def __repr__(self) -> str:
@@ -257,8 +246,6 @@ class Cast:
 
 @dataclass(frozen=True)
 class Named:
-    """An expression and the name of its output column."""
-
     expression: Expression
     name: str
 
@@ -348,7 +335,6 @@ def ways_of_spark(column: Any) -> str:
 
 
 def operand(value: Any) -> Expression:
-    """Return an operand as an expression."""
     return value if isinstance(value, Expression) else Constant(value)
 
 

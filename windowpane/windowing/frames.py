@@ -63,7 +63,6 @@ class Bound:
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether it is the end of the partition."""
         return self.side in (Side.UNBOUNDED_PRECEDING, Side.UNBOUNDED_FOLLOWING)
 
     @property
@@ -161,7 +160,6 @@ class Frame:
 
     @property
     def session_gap(self) -> Offset:
-        """The gap of a SESSION frame, which has one."""
         if self.gap is None:
             raise MistakeError("a SESSION frame has a gap")
         return self.gap

@@ -114,7 +114,6 @@ class ApplyFunction(ProcessWindowFunction):
         return self.function(key, context.window, elements)
 
     def __repr__(self) -> str:
-        """Name the function, for errors."""
         return f"apply({getattr(self.function, '__name__', self.function)})"
 
 
@@ -133,7 +132,6 @@ class ReduceAggregate(AggregateFunction):
     reduce: Callable[[Any, Any], Any]
 
     def create_accumulator(self) -> tuple[Any] | None:
-        """Return none: there is nothing to reduce."""
         return None
 
     def add(self, value: Any, accumulator: tuple[Any] | None) -> tuple[Any] | None:
@@ -192,7 +190,6 @@ class WindowFunctionSpec:
     accumulate: AggregateFunction | None = None
 
     def __post_init__(self) -> None:
-        """Refuse rich functions where they would run without a context, as Flink does."""
         inner = self.accumulate.reduce if isinstance(self.accumulate, ReduceAggregate) else self.accumulate
         if isinstance(inner, RichFunction):
             raise InvalidSpecError(

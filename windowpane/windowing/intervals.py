@@ -63,7 +63,6 @@ class Interval:
 
     @property
     def is_zero(self) -> bool:
-        """Whether it moves nothing."""
         return not (self.months or self.days or self.micros)
 
     @property

@@ -79,7 +79,6 @@ class IntervalMatch:
     upper_column: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse bounds that nothing lies between."""
         if self.upper_column is None and self.lower > self.upper:
             raise EmptyIntervalError(format_micros(self.lower), format_micros(self.upper))
 
@@ -147,7 +146,6 @@ class AsOfMatch:
     retain: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what has no meaning."""
         if self.direction not in get_args(Direction):
             raise InvalidSpecError(f"match({self.direction!r}): it is one of {', '.join(map(repr, get_args(Direction)))}.")
         for name, distance in (("tolerance", self.tolerance), ("retain", self.retain)):

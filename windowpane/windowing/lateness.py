@@ -40,7 +40,6 @@ class Lateness:
         return add_clamped(max_timestamp, self.allowed) if self.is_event_time else max_timestamp
 
     def cleanup_times(self, max_timestamps: Integers) -> Integers:
-        """Return the cleanup time of each window."""
         if not self.is_event_time:
             return max_timestamps
         return np.minimum(max_timestamps, MAX - self.allowed) + self.allowed

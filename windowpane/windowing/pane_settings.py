@@ -36,14 +36,12 @@ class PaneSettings:
     allows_unsafe_triggers: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse unknown words."""
         _require_word("accumulation", self.accumulation, (None, *get_args(AccumulationMode)))
         _require_word("on_time_behavior", self.on_time_behavior, get_args(PaneBehavior))
         _require_word("closing_behavior", self.closing_behavior, get_args(PaneBehavior))
 
     @property
     def text(self) -> str:
-        """The settings, as ``explain`` says them."""
         return ", ".join(
             [
                 self.accumulation or "as the trigger says",
@@ -56,7 +54,6 @@ class PaneSettings:
 
     @property
     def options(self) -> PaneOptions:
-        """What results say of their panes."""
         return PaneOptions(self.shows_info, self.accumulation == "retracting")
 
     def trigger(

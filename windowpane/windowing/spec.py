@@ -53,7 +53,6 @@ class WindowSpec:
     panes: PaneOptions = NO_PANES
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
         if not isinstance(self.trigger, Trigger):
             raise InvalidSpecError(
                 f"{self.trigger!r} is no Trigger. A WindowSpec takes the trigger that runs: give a composable one to "

@@ -134,7 +134,6 @@ class Zone(ZoneInfo):
     """A time zone with the rules of the package ``tzdata``; a pickled one is read from the package where it arrives."""
 
     def __reduce__(self) -> tuple[Callable[[str], ZoneInfo], tuple[str]]:
-        """Return how to make it again."""
         return zone_of, (self.key,)
 
 

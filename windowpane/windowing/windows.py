@@ -92,7 +92,6 @@ class TimeWindow(Window):
         return TimeWindow(min(self.start, other.start), max(self.end, other.end))
 
     def __str__(self) -> str:
-        """Return the window as ``[start, end)`` in UTC."""
         return f"[{format_instant(self.start)}, {format_instant(self.end)})"
 
 
@@ -113,7 +112,6 @@ class GlobalWindow(Window):
         return MAX
 
     def __str__(self) -> str:
-        """Return the word GLOBAL."""
         return "GLOBAL"
 
 

@@ -43,11 +43,9 @@ class Sketch(SegmentAggregate):
         return {f"{self.prefix}b": pa.array(self._images(flat(lifted[f"{self.prefix}b"]), segments), pa.binary())}
 
     def _images(self, column: pa.Array, segments: Segments) -> list[bytes]:
-        """Return the sketch of the values of each segment, as its bytes."""
         return list(map(self._image, _cut(segments.gather(column).to_pylist(), segments.offsets)))
 
     def _image(self, values: list[Any]) -> bytes:
-        """Return the sketch of values, as its bytes."""
         return self._write(reduce(self._bound.add, values, self._bound.create_accumulator()))
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
@@ -56,17 +54,14 @@ class Sketch(SegmentAggregate):
         return {f"{self.prefix}b": pa.array(merged, pa.binary())}
 
     def _merged(self, images: list[bytes]) -> bytes:
-        """Return several sketches as one, all as their bytes."""
         return self._write(reduce(self._bound.merge, map(self._read, images)))
 
     def finish(self, partials: pa.Table) -> pa.Array:
         return pa.array(map(self._result, partials[f"{self.prefix}b"].to_pylist()), self._bound.result_type)
 
     def _result(self, image: bytes) -> Any:
-        """Return the result of a sketch, given as its bytes."""
         return self._bound.get_result(self._read(image))
 
 
 def _cut(values: list[Any], offsets: Integers) -> Iterable[list[Any]]:
-    """Return the values of each group."""
     return (values[start:end] for start, end in pairwise(offsets.tolist()))

@@ -31,8 +31,6 @@ def lg_k_for(rsd: float) -> int:
 
 
 class DistinctSketch:
-    """A HyperLogLog sketch that pickles."""
-
     __slots__ = ("hll",)
 
     def __init__(self, hll: hll_sketch) -> None:
@@ -42,12 +40,10 @@ class DistinctSketch:
         return DistinctSketch.from_bytes, (self.to_bytes(),)
 
     def to_bytes(self) -> bytes:
-        """Return the sketch in the format of the library."""
         return bytes(self.hll.serialize_compact())
 
     @staticmethod
     def from_bytes(image: bytes) -> DistinctSketch:
-        """Return the sketch that ``to_bytes`` wrote."""
         return DistinctSketch(hll_sketch.deserialize(image))
 
 
@@ -117,5 +113,4 @@ class ApproxCountDistinct:
 
 
 def bound(call: Call) -> BoundAggregate:
-    """Bind ``approx_count_distinct(column, rsd)``."""
     return ApproxCountDistinct(lg_k_for(call.parameters["rsd"]), _datum_of(call.type))

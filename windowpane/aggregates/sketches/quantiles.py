@@ -70,8 +70,6 @@ class _PickledItems(PyObjectSerDe):  # type: ignore[misc]  # the library is unty
 
 
 class QuantileSketch:
-    """A KLL sketch that pickles."""
-
     __slots__ = ("kll",)
 
     def __init__(self, kll: kll_items_sketch) -> None:
@@ -81,12 +79,10 @@ class QuantileSketch:
         return QuantileSketch.from_bytes, (self.to_bytes(),)
 
     def to_bytes(self) -> bytes:
-        """Return the sketch in the format of the library."""
         return bytes(self.kll.serialize(_PickledItems()))
 
     @staticmethod
     def from_bytes(image: bytes) -> QuantileSketch:
-        """Return the sketch that ``to_bytes`` wrote."""
         return QuantileSketch(kll_items_sketch.deserialize(image, _PickledItems()))
 
     @staticmethod
@@ -134,7 +130,6 @@ class ApproxQuantile:
 
 
 def bound(call: Call) -> BoundAggregate:
-    """Bind ``approx_quantile(column, q, accuracy)``."""
     if not is_orderable(call.type):
         raise call.refusal("a type with an order (maps have none)")
     return ApproxQuantile(call.type, form_of(call.type), call.parameters["q"], k_for(call.parameters["accuracy"]))
@@ -180,7 +175,6 @@ class NumberSketch(Sketch):
         return _MARK + bytes(merged.serialize())
 
     def _of_values(self, image: bytes) -> QuantileSketch:
-        """Return a sketch as one of Python values."""
         if not image.startswith(_MARK):
             return QuantileSketch.from_bytes(image)
         return QuantileSketch.from_doubles(image.removeprefix(_MARK), int if self._is_integer else float)
@@ -201,14 +195,12 @@ def _of_doubles(image: bytes) -> kll_doubles_sketch:
 
 
 def _fit(integers: pa.Array) -> bool:
-    """Return whether all of them are doubles."""
     bounds = pc.min_max(integers)
     least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
     return least is None or (least >= -_LARGEST and greatest <= _LARGEST)
 
 
 def columnar(call: ColumnarCall) -> Sketch:
-    """Return the columnar form."""
     if pa.types.is_signed_integer(call.type) or pa.types.is_floating(call.type):
         return NumberSketch(call.prefix, call.slots, cast("ApproxQuantile", call.bound))
     return Sketch(call.prefix, call.slots, call.bound, QuantileSketch.to_bytes, QuantileSketch.from_bytes)

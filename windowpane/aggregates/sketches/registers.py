@@ -136,5 +136,4 @@ def _is_valid(values: pa.Array) -> Mask:
 
 
 def columnar(call: ColumnarCall) -> RegisterSketch:
-    """Return the columnar form."""
     return RegisterSketch(call.prefix, call.slots, cast("ApproxCountDistinct", call.bound))

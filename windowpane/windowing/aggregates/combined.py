@@ -70,11 +70,9 @@ class CombinedAggregate(AggregateFunction):
         return pa.schema([(name, bound.result_type) for name, bound, _ in self.columns])
 
     def create_accumulator(self) -> list[Any]:
-        """Return the accumulator of no rows."""
         return [bound.create_accumulator() for bound in self._aggregates]
 
     def add(self, value: Mapping[str, Any], accumulator: list[Any]) -> list[Any]:
-        """Return the accumulator with one more row, which holds every slot."""
         for index, add in self._nullary:
             accumulator[index] = add(accumulator[index])
         for index, add, slot in self._unary:
@@ -93,6 +91,5 @@ class CombinedAggregate(AggregateFunction):
         return {name: bound.get_result(part) for (name, bound, _), part in columns}
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """Return the accumulator of the rows of ``a``, the earlier ones, and then those of ``b``."""
         parts = zip(self._aggregates, left, right, strict=True)
         return [bound.merge(left, right) for bound, left, right in parts]

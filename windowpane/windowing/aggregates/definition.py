@@ -83,15 +83,12 @@ class Definition:
     merged_by: str | None = None
 
     def is_exact(self, call: Call) -> bool:
-        """Whether a call is exact for the types of its arguments."""
         return self.exact if isinstance(self.exact, bool) else self.exact(call)
 
     def is_invertible(self, call: Call) -> bool:
-        """Whether a call is invertible for the types of its arguments."""
         return self.invertible if isinstance(self.invertible, bool) else self.invertible(call)
 
     def wrong_form(self, form: object, wanted: str) -> InvalidSpecError:
-        """Return the refusal of a form that is none."""
         return InvalidSpecError(f"a form of the aggregate {self.name} is {form!r}, where a subclass of {wanted} was expected.")
 
     @property
@@ -106,7 +103,6 @@ class Definition:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether it is one of the package."""
         return self.module.startswith("windowpane.aggregates.")
 
     def __reduce__(self) -> tuple[Callable[..., Definition], tuple[Any, ...]]:
@@ -137,7 +133,6 @@ def _arrived(name: str, state: Mapping[str, Any] | None) -> Definition:
 
 
 def is_defined(name: str) -> bool:
-    """Whether there is an aggregate of this name."""
     return name in _DEFINITIONS
 
 
@@ -158,5 +153,4 @@ def definition_in_duckdb(name: str) -> Definition | None:
 
 
 def definitions() -> tuple[Definition, ...]:
-    """Return every aggregate."""
     return tuple(_DEFINITIONS.values())

@@ -57,7 +57,6 @@ class Call:
 
     @property
     def type(self) -> pa.DataType:
-        """The type of the first argument."""
         return self.types[0]
 
     def refusal(self, wanted: str) -> AggregateTypeError:

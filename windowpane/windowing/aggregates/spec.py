@@ -78,7 +78,6 @@ class Aggregate(Windowable):
         return self.definition.bind(self.call(types))
 
     def as_call(self) -> WindowCall:
-        """Return the aggregate as an OVER call with the default frame."""
         arguments = tuple(argument(self.name, each) for each in self.arguments)
         return WindowCall(self.name, arguments, parameters=self.parameters)
 

@@ -25,7 +25,6 @@ class ArrowByRow(AggregateFunction):
     results: pa.Schema
 
     def create_accumulator(self) -> pa.Table | None:
-        """Return none: there is nothing to fold."""
         return None
 
     def add(self, value: Mapping[str, Any], accumulator: pa.Table | None) -> pa.Table:
@@ -66,7 +65,6 @@ class ArrowByKey(ProcessWindowFunction):
     keys: int
 
     def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
-        """Call the function with the rows of one key and window."""
         window = context.window
         bounds = (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
         given = [*((key,) if self.keys == 1 else key or ()), *bounds]

@@ -128,7 +128,6 @@ class CalendarWindows(WindowAssigner):
         return cls(unit, periods, periods, step=1)
 
     def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
-        """Return the windows that hold ``timestamp``: sliding ones latest first, cumulating ones shortest first."""
         require_timestamp(self, element, timestamp, context)
         return self.windows_at(timestamp)
 

@@ -30,7 +30,6 @@ class CumulateEventTimeWindows(WindowAssigner):
     offset: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse parameters that give no whole number of steps."""
         given = f"but max size is {self.max_size} µs, step {self.step} µs and offset {self.offset} µs"
         if self.max_size <= 0 or self.step <= 0 or self.max_size % self.step:
             raise InvalidSpecError(f"CumulateEventTimeWindows: max size must be a positive multiple of a positive step, {given}.")

@@ -43,5 +43,4 @@ class WindowStagger(Enum):
         return (offset + shift) % size
 
     def __repr__(self) -> str:
-        """Return ``WindowStagger.NAME``."""
         return f"WindowStagger.{self.name}"

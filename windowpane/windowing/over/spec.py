@@ -96,7 +96,6 @@ class OverCall:
 
     @property
     def own_frame(self) -> Frame:
-        """The frame of an aggregate or a value function, which has one."""
         return present(self.frame, f"{self.function} has a frame")
 
     @classmethod
@@ -107,7 +106,6 @@ class OverCall:
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether the function is an aggregate."""
         return self.function not in FUNCTIONS
 
     @property
@@ -117,12 +115,10 @@ class OverCall:
 
     @property
     def is_numbering(self) -> bool:
-        """Whether the function gives a row's place."""
         return self.function in NUMBERING
 
     @property
     def aggregate(self) -> Aggregate:
-        """The aggregate that is called."""
         return Aggregate(self.function, self.arguments, self.parameters)
 
     @property
@@ -237,7 +233,6 @@ class OverSpec:
 
     @property
     def order_names(self) -> tuple[str, ...]:
-        """The names of the ORDER BY columns."""
         return tuple(column.name for column in self.order_by)
 
     @property

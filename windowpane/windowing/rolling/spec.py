@@ -72,7 +72,6 @@ class RollingSpec:
     corrects: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work before any DataFrame is looked at."""
         smallest = min(window.hop for window in self.windows)
         check_multiple("a step", self.step, smallest)
         for call in self.calls:

@@ -69,7 +69,6 @@ class RollingWindow:
     is_exact: bool
 
     def __post_init__(self) -> None:
-        """Refuse windows that tiles do not fill."""
         check_multiple("a window", self.length, self.hop)
 
     @property

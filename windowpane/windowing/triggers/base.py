@@ -30,12 +30,6 @@ class TriggerResult(Enum):
     """The function sees the contents, then they are dropped."""
 
     def __init__(self, is_fire: bool, is_purge: bool) -> None:
-        """Make a result of two answers.
-
-        Args:
-            is_fire: whether the function is called.
-            is_purge: whether the contents are dropped.
-        """
         self.is_fire = is_fire
         self.is_purge = is_purge
 

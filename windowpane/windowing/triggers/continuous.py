@@ -25,7 +25,6 @@ class ContinuousTrigger(Trigger):
     interval: int
 
     def __post_init__(self) -> None:
-        """Refuse an interval that is not positive."""
         if self.interval <= 0:
             raise InvalidSpecError(f"{type(self).__name__}: the interval must be greater than zero, but is {self.interval} µs.")
 
@@ -75,14 +74,12 @@ class ContinuousTrigger(Trigger):
         return True
 
     def on_merge(self, window: Window, context: MergeContext) -> None:
-        """Keep the earliest pending fire time."""
         context.merge_reducing_state(_FIRE_TIME, min)
         pending = context.reducing_state(_FIRE_TIME, min).get()
         if pending is not None:
             self._register(pending, context)
 
     def clear(self, window: Window, context: TriggerContext) -> None:
-        """Drop the pending fire time and its timer."""
         fire_time = context.reducing_state(_FIRE_TIME, min)
         pending = fire_time.get()
         if pending is not None:
@@ -108,7 +105,6 @@ class ContinuousEventTimeTrigger(ContinuousTrigger):
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Fire at the end of the window and at the pending interval, and register the one after it."""
         return self._answer(time, window, context)
 
     def _register(self, time: int, context: TriggerContext) -> None:
@@ -133,7 +129,6 @@ class ContinuousProcessingTimeTrigger(ContinuousTrigger):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Fire at the end of the window and at the pending interval, and register the one after it."""
         return self._answer(time, window, context)
 
     def _register(self, time: int, context: TriggerContext) -> None:

@@ -32,7 +32,6 @@ class CountTrigger(Trigger):
         return cls(max_count)
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Count the element; fire and start anew when the count is reached."""
         count = context.reducing_state(_COUNT, operator.add)
         count.add(1)
         if count.get() >= self.max_count:

@@ -33,7 +33,6 @@ class DeltaTrigger(Trigger):
         return cls(threshold, delta)
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Compare with the reference; fire and take the element as the new one if the threshold is exceeded."""
         last = context.value_state(_LAST)
         held = last.get()
         if held is None:

@@ -31,7 +31,6 @@ class EndOfStreamTrigger(Trigger):
         return False
 
     def can_merge(self) -> bool:
-        """Return true: the timer is set anew."""
         return True
 
     def on_merge(self, window: Window, context: MergeContext) -> None:

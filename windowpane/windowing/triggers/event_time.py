@@ -35,7 +35,6 @@ class EventTimeTrigger(Trigger):
         return cls()
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Fire at once behind the watermark, else wait for it."""
         if window.max_timestamp <= context.current_watermark:
             return TriggerResult.FIRE
         context.register_event_time_timer(window.max_timestamp)

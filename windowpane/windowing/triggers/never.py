@@ -22,7 +22,6 @@ class NeverTrigger(Trigger):
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """Return true: there is nothing to carry over."""
         return True
 
     def on_merge(self, window: Window, context: MergeContext) -> None:

@@ -69,7 +69,6 @@ class ProcessingTimeoutTrigger(Trigger):
         return self._fire(self.inner.on_event_time(time, window, context.prefixed(_INNER)), window, context)
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Fire: the timeout or a timer of the inner trigger is due."""
         return self._fire(self.inner.on_processing_time(time, window, context.prefixed(_INNER)), window, context)
 
     def _fire(self, inner_result: TriggerResult, window: Window, context: TriggerContext) -> TriggerResult:
@@ -79,7 +78,6 @@ class ProcessingTimeoutTrigger(Trigger):
         return TriggerResult.FIRE_AND_PURGE if inner_result.is_purge else TriggerResult.FIRE
 
     def clear(self, window: Window, context: TriggerContext) -> None:
-        """Drop the timeout and clear the inner trigger."""
         timeout = context.value_state(_TIMEOUT)
         pending = timeout.get()
         if pending is not None:

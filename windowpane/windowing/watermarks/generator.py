@@ -30,7 +30,6 @@ class WatermarkGenerator:
     """
 
     def __init__(self, strategy: Watermarks, state: WatermarkState | None = None, run: str = "") -> None:
-        """Begin where ``state`` was, or with nothing."""
         self.strategy = Watermarks.of(strategy)
         if strategy.of_each_key:
             raise InvalidSpecError(f"{strategy!r} gives each key a watermark of its own: there is none for the whole stream.")

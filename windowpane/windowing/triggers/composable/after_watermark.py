@@ -41,13 +41,11 @@ class AfterWatermark(ComposableTrigger):
     late: ComposableTrigger | None
 
     def __init__(self, early: ComposableTrigger | Trigger | None = None, late: ComposableTrigger | Trigger | None = None) -> None:
-        """Fire at the end, and as ``early`` and ``late`` say."""
         object.__setattr__(self, "early", None if early is None else _repeated(early))
         object.__setattr__(self, "late", None if late is None else _repeated(late))
 
     @property
     def is_once(self) -> bool:
-        """Whether there is no early and no late part."""
         return self.early is None and self.late is None
 
     @property
@@ -56,15 +54,12 @@ class AfterWatermark(ComposableTrigger):
 
     @property
     def children(self) -> Sequence[ComposableTrigger]:
-        """The early and the late part, those there are."""
         return tuple(part for part in (self.early, self.late) if part is not None)
 
     def may_finish(self, allowed_lateness: int) -> bool:
-        """Whether late rows may arrive and the trigger has no late part."""
         return allowed_lateness > 0 and self.late is None
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
-        """Hand the row to the part whose phase it is."""
         is_late, held = state or _Phase()
         part, below = self._part(is_late, path)
         return _Phase(is_late, held if part is None else part.add(held, element, timestamp, below, moment))
@@ -108,19 +103,16 @@ class AfterWatermark(ComposableTrigger):
         return _Phase(is_late, held if part is None else part.settled(held, below, moment))
 
     def due_times(self, state: Any) -> Iterator[int]:
-        """Yield those of the part whose phase it is."""
         is_late, held = state or _Phase()
         part = self.late if is_late else self.early
         return iter(()) if part is None else part.due_times(held)
 
     def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
-        """Yield those of the part whose phase it is."""
         is_late, held = state or _Phase()
         part, below = self._part(is_late, path)
         return iter(()) if part is None else part.flink_triggers(held, below)
 
     def forget(self, path: str, moment: Moment) -> None:
-        """Drop what Flink's triggers below keep by themselves."""
         for is_late in (False, True):
             part, below = self._part(is_late, path)
             if part is not None:

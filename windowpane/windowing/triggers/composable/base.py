@@ -43,7 +43,6 @@ class Moment:
 
     @property
     def now(self) -> int:
-        """The processing time in microseconds."""
         return self.context.current_processing_time
 
     def wait_until(self, time: int) -> None:
@@ -75,21 +74,17 @@ class LeafContext:
 
     @property
     def current_watermark(self) -> int:
-        """The watermark."""
         return self.inner.current_watermark
 
     @property
     def current_processing_time(self) -> int:
-        """The processing time."""
         return self.inner.current_processing_time
 
     def register_event_time_timer(self, time: int) -> None:
-        """Register a timer."""
         self.moment.leaf_timers.add(self.path, time, event_time=True)
         self.inner.register_event_time_timer(time)
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Register a timer."""
         self.moment.leaf_timers.add(self.path, time, event_time=False)
         self.inner.register_processing_time_timer(time)
 
@@ -106,34 +101,26 @@ class LeafContext:
             self.inner.delete_processing_time_timer(time)
 
     def value_state(self, name: str) -> ValueState:
-        """Return a value of this trigger."""
         return self.inner.value_state(name)
 
     def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
-        """Return a value of this trigger that grows."""
         return self.inner.reducing_state(name, reduce)
 
     def announce(self, firing: Firing) -> None:
-        """Say what the firing is."""
         self.inner.announce(firing)
 
     def prefixed(self, prefix: str) -> LeafContext:
-        """Return the context of a trigger inside this one."""
         return LeafContext(self.inner.prefixed(prefix), self.moment, self.path)
 
 
 @dataclass(frozen=True)
 class LeafMergeContext(LeafContext):
-    """The context of ``on_merge`` of one of Flink's triggers in a tree."""
-
     inner: MergeContext
 
     def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
-        """Combine the state of that name of all merged windows."""
         self.inner.merge_reducing_state(name, reduce)
 
     def prefixed(self, prefix: str) -> LeafMergeContext:
-        """Return the context of a trigger inside this one."""
         return LeafMergeContext(self.inner.prefixed(prefix), self.moment, self.path)
 
 
@@ -212,5 +199,4 @@ class Leaf(ComposableTrigger):
 
 
 def child_path(path: str, number: int) -> str:
-    """Return the path of a child."""
     return f"{path}{number}/"

@@ -65,7 +65,6 @@ class _OfOnce(_Several):
     triggers: tuple[ComposableTrigger, ...]
 
     def __init__(self, *triggers: ComposableTrigger | Trigger) -> None:
-        """Combine triggers that fire once."""
         if not triggers:
             raise InvalidSpecError(f"{type(self).__name__} combines triggers, but was given none.")
         object.__setattr__(self, "triggers", tuple(map(as_node, triggers)))
@@ -133,7 +132,6 @@ class AfterEach(ComposableTrigger):
     triggers: tuple[ComposableTrigger, ...]
 
     def __init__(self, *triggers: ComposableTrigger | Trigger) -> None:
-        """Take turns."""
         if not triggers:
             raise InvalidSpecError("AfterEach combines triggers, but was given none.")
         object.__setattr__(self, "triggers", tuple(map(as_node, triggers)))
@@ -146,12 +144,10 @@ class AfterEach(ComposableTrigger):
         return all(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
-        """Hand the row to the one whose turn it is."""
         turn, held = state or (0, None)
         return turn, self.triggers[turn].add(held, element, timestamp, child_path(path, turn), moment)
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return whether the one whose turn it is is."""
         turn, held = state or (0, None)
         return self.triggers[turn].is_ready(held, child_path(path, turn), moment)
 
@@ -177,12 +173,10 @@ class AfterEach(ComposableTrigger):
         return turn, self.triggers[turn].settled(held, child_path(path, turn), moment)
 
     def due_times(self, state: Any) -> Iterator[int]:
-        """Yield those of the one whose turn it is."""
         turn, held = state or (0, None)
         return self.triggers[turn].due_times(held)
 
     def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
-        """Yield those of the one whose turn it is."""
         turn, held = state or (0, None)
         return self.triggers[turn].flink_triggers(held, child_path(path, turn))
 
@@ -199,7 +193,6 @@ class Repeatedly(ComposableTrigger):
     trigger: ComposableTrigger
 
     def __init__(self, trigger: ComposableTrigger | Trigger) -> None:
-        """Repeat ``trigger``."""
         object.__setattr__(self, "trigger", as_node(trigger))
 
     @property
@@ -253,7 +246,6 @@ class OrFinally(_Several):
     until: ComposableTrigger
 
     def __init__(self, main: ComposableTrigger | Trigger, until: ComposableTrigger | Trigger) -> None:
-        """Fire as ``main`` does until ``until`` does."""
         object.__setattr__(self, "main", as_node(main))
         object.__setattr__(self, "until", as_node(until))
         _require_once(self, (self.until,))

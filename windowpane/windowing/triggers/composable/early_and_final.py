@@ -32,7 +32,6 @@ class EarlyAndFinal(AfterWatermark):
     """
 
     def __init__(self, count: int | None = None, delay: Duration | None = None) -> None:
-        """Fire early as given, at the end, and for late rows."""
         parts: list[ComposableTrigger] = [] if count is None else [AfterCount(count)]
         parts += [] if delay is None else [AfterProcessingTime(delay)]
         if not parts:

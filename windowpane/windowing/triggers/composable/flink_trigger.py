@@ -37,7 +37,6 @@ class FlinkTrigger(Leaf):
         yield path, self.trigger
 
     def forget(self, path: str, moment: Moment) -> None:
-        """Let the trigger drop its state and timers."""
         self.trigger.clear(moment.window, moment.at(path))
         moment.leaf_timers.forget(path)
 

@@ -16,7 +16,6 @@ class LeafTimers:
     """The timers of Flink's triggers in the tree of one window, by the paths of the triggers."""
 
     def __init__(self, context: TriggerContext, last_instant: int) -> None:
-        """Read them."""
         self._state = context.value_state(_TIMERS)
         self._end = last_instant
         written: _Written | None = self._state.get()
@@ -31,33 +30,28 @@ class LeafTimers:
         return any(self._key(time, event_time) in self._times(path, event_time) for path in self._of)
 
     def add(self, path: str, time: int, event_time: bool) -> None:
-        """Note that the trigger at a path waits for a timer."""
         if not self.belongs_to(path, time, event_time):
             self._of.setdefault(path, (set(), set()))
             self._times(path, event_time).add(self._key(time, event_time))
             self._write()
 
     def discard(self, path: str, time: int, event_time: bool) -> None:
-        """Note that the trigger at a path no longer waits for a timer."""
         key, times = self._key(time, event_time), self._times(path, event_time)
         if key in times:
             times.discard(key)
             self._write()
 
     def fire(self, time: int, event_time: bool) -> None:
-        """Note that nobody waits for a timer any more."""
         if self.is_awaited(time, event_time):
             for path in self._of:
                 self._times(path, event_time).discard(self._key(time, event_time))
             self._write()
 
     def forget(self, path: str) -> None:
-        """Note that the trigger at a path waits for nothing."""
         if self._of.pop(path, None) is not None:
             self._write()
 
     def clear(self) -> None:
-        """Note that no trigger waits, and drop the state."""
         self._of = {}
         self._state.clear()
 

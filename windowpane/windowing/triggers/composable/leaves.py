@@ -42,7 +42,6 @@ class AfterCount(_OnceLeaf):
     count: int
 
     def __post_init__(self) -> None:
-        """Refuse a count that is never reached, or always."""
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
             raise InvalidSpecError(f"AfterCount counts rows, from 1 on, but was given {self.count!r}.")
 
@@ -77,7 +76,6 @@ class AfterProcessingTime(_OnceLeaf):
     delay: int
 
     def __init__(self, delay: Duration) -> None:
-        """Wait for ``delay``."""
         object.__setattr__(self, "delay", to_micros(delay))
         if self.delay < 0:
             raise InvalidSpecError(f"AfterProcessingTime waits for a time that is not negative, but was given {delay!r}.")
@@ -96,7 +94,6 @@ class AfterProcessingTime(_OnceLeaf):
         return None, True
 
     def merged(self, left: Any, right: Any) -> Any:
-        """Keep the earlier time."""
         return min((time for time in (left, right) if time is not None), default=None)
 
     def settled(self, state: Any, path: str, moment: Moment) -> Any:

@@ -55,7 +55,6 @@ class PaneTrigger(Trigger):
         return held is not None and held.is_finished
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Hand the row to the tree, and call it."""
         held, moment = self._opened(window, context)
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
@@ -92,7 +91,6 @@ class PaneTrigger(Trigger):
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """Whether all of Flink's triggers in the tree can."""
         return all(trigger.can_merge() for trigger in all_flink_triggers(self.root))
 
     def on_merge(self, window: Window, context: MergeContext) -> None:
@@ -123,7 +121,6 @@ class PaneTrigger(Trigger):
         return waits_for_clock(self.root)
 
     def check_window(self, window: Window) -> None:
-        """Refuse what Flink's triggers in the tree refuse."""
         for trigger in all_flink_triggers(self.root):
             trigger.check_window(window)
 
@@ -134,7 +131,6 @@ class PaneTrigger(Trigger):
         return held
 
     def _opened(self, window: Window, context: TriggerContext) -> tuple[_WindowState, Moment]:
-        """Return the state of a window, and what its nodes may read."""
         held, end = self._held(context), window.max_timestamp
         state = held or _WindowState()
         moment = Moment(
@@ -195,7 +191,6 @@ class PaneTrigger(Trigger):
 
 
 def all_flink_triggers(node: ComposableTrigger) -> Iterator[Trigger]:
-    """Yield all of Flink's triggers in a tree."""
     if isinstance(node, FlinkTrigger):
         yield node.trigger
     for child in node.children:
@@ -203,7 +198,6 @@ def all_flink_triggers(node: ComposableTrigger) -> Iterator[Trigger]:
 
 
 def waits_for_clock(node: ComposableTrigger) -> bool:
-    """Return whether some node of a tree may wait for the clock."""
     if isinstance(node, AfterProcessingTime) or any(each.uses_processing_time for each in all_flink_triggers(node)):
         return True
     return any(waits_for_clock(child) for child in node.children)
