@@ -17,7 +17,6 @@ from py4j.protocol import Py4JError
 
 from tests.brief_jvm import BRIEF
 from tests.conformance_path import ABSENT, find_conformance_root
-from tests.forked_workers import forked_driver_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,6 +82,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A classic local Spark session with two cores, stopped at the end of the test process."""
     from pyspark.sql import SparkSession
 
+    from windowpane.spark.session.worker_python import fork_driver_workers
+
     folder = tmp_path_factory.mktemp("spark")
     scratch = folder / "tmp"
     scratch.mkdir()
@@ -93,17 +94,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} {BRIEF}",
     }
     builder = SparkSession.builder.master("local[2]").appName("windowpane-tests").config(map=SETTINGS | paths)
-    with forked_driver_workers() as python:
-        # Workers run the interpreter of the tests, activated or not.
-        with pytest.MonkeyPatch.context() as patch:
-            if "PYSPARK_PYTHON" not in os.environ:
-                patch.setenv("PYSPARK_PYTHON", python)
-            session = builder.getOrCreate()
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of sessions of other processes
-        session.sparkContext.setLogLevel("ERROR")
-        _lighten_checkpoints(session)
-        yield session
-        session.stop()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers run the interpreter of the tests, activated or not
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    _lighten_checkpoints(session)
+    fork_driver_workers(session)  # before the functions that tests make themselves
+    yield session
+    session.stop()
 
 
 def _lighten_checkpoints(session: SparkSession) -> None:

@@ -28,7 +28,9 @@ def warm_up(spark: Any) -> Thread:
         >>> wp.stream(bids, event_time="at", watermark="5 seconds")
     """
     from windowpane.spark.internals.warm_workers import warm_workers
+    from windowpane.spark.session.worker_python import fork_driver_workers
 
+    fork_driver_workers(spark)
     thread = Thread(target=warm_workers, args=(spark,), name="windowpane-warm-up", daemon=True)
     thread.start()
     return thread

@@ -37,7 +37,7 @@ from windowpane.spark.internals.session import hide_state_warnings
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.session.column_names import refuse_alike
 from windowpane.spark.session.settings import Buckets, choose_settings
-from windowpane.spark.session.worker_python import check_worker_python
+from windowpane.spark.session.worker_python import check_worker_python, fork_driver_workers
 from windowpane.spark.sources.arrow_rows import Reading
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
@@ -201,6 +201,9 @@ class BuiltProgram:
 
     def rows(self, wire: Wire) -> Any:
         """Return the rows of the last operator, as they travel by ``wire``; those between operators travel as blobs."""
+        check_worker_python(self._spark)
+        if self.is_streaming:
+            fork_driver_workers(self._spark)
         if any(source.has_watermark_below for source in self.sources):
             reuse_no_exchange(self._spark)
         rows = None
@@ -357,7 +360,6 @@ def run_on_buckets(
     next_watermark: NextWatermark | None = None,
 ) -> Any:
     """Return what an engine on buckets makes of encoded rows."""
-    check_worker_python(encoded.sparkSession)
     if time_mode is None:
         spread = encoded if buckets is None else encoded.repartition(buckets, encode.BUCKET)
         return spread.groupBy(encode.BUCKET).applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)

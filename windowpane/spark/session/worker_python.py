@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from windowpane.errors import WorkerPythonError
+from windowpane.spark.internals.forked_workers import is_forking, with_forks
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.session.settings import is_local
 
@@ -32,6 +33,16 @@ def check_worker_python(spark: Any) -> None:
     wrong = _wrong_with(spark.sparkContext.pythonExec)
     if wrong is not None:
         raise WorkerPythonError(spark.sparkContext.pythonExec, wrong, sys.executable)
+
+
+def fork_driver_workers(spark: Any) -> None:
+    """Have the driver workers of a local session forked from its first one, see ``forked_workers``; once is enough.
+
+    What is given to Spark before has a daemon of workers of its own, so this comes before the first function of a query.
+    """
+    if is_classic(spark) and not is_forking(spark.sparkContext.pythonExec) and is_local(spark):
+        check_worker_python(spark)
+        spark.sparkContext.pythonExec = with_forks(spark.sparkContext.pythonExec)
 
 
 @cache

@@ -18,6 +18,7 @@ import pyarrow as pa
 from windowpane.errors import MistakeError, StoreError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
 from windowpane.sizes import Size
 from windowpane.spark.queries.starting import warn_of_leaking_sockets
+from windowpane.spark.session.worker_python import fork_driver_workers
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
@@ -64,6 +65,7 @@ class SparkRunner(ViewRunner):
         parameters: Mapping[str, str],
     ) -> None:
         """Run the views of ``catalog``; ``parameters`` are those of ``SET``."""
+        fork_driver_workers(spark)
         self._spark, self._storage, self._catalog, self._clock = spark, storage, catalog, clock
         self._deliveries, self._bad_values, self._parameters = deliveries, bad_values, parameters
         self._changes, self._stale = StoredChanges(storage, catalog), StaleViews(storage)
