@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 from pathlib import Path
 
 import grimp
 import pytest
+
+import windowpane as wp
+from windowpane import windowing
 
 PACKAGE = Path(__file__).resolve().parents[1] / "windowpane"
 MOST = 15
@@ -61,3 +66,15 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         for module in leaves:
             del left[module]
     assert sorted(left) == []
+
+
+@pytest.mark.parametrize("base", [wp.WindowAssigner, wp.Trigger, wp.ComposableTrigger, wp.Evictor])
+def test_every_part_of_a_window_is_a_name_of_the_package(base: type) -> None:
+    for module in pkgutil.walk_packages(windowing.__path__, "windowpane.windowing."):
+        importlib.import_module(module.name)
+    inner = {"ContinuousTrigger", "FlinkTrigger", "Leaf", "PaneTrigger"}
+    subclasses, found = [base], set[type]()
+    while subclasses:
+        found |= {kind for kind in subclasses if kind.__module__.startswith("windowpane.")}
+        subclasses = [below for kind in subclasses for below in type.__subclasses__(kind)]
+    assert {kind.__name__ for kind in found if not kind.__name__.startswith("_")} - inner <= set(wp.__all__)

@@ -61,8 +61,8 @@ from windowpane.windowing.functions import (
     RichFunction,
     WindowFunctionSpec,
 )
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.triggers import *  # noqa: F403
 from windowpane.windowing.triggers import __all__ as _triggers

@@ -11,7 +11,7 @@ from windowpane.errors import InvalidSpecError, SparkGoneError
 from windowpane.guidance import Guided
 from windowpane.malformed import MalformedRow
 from windowpane.planning.sinks import Sink
-from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.outputs import OutputTag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

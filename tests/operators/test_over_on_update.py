@@ -13,8 +13,8 @@ from windowpane.errors import InconsistentChangeError
 from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
 from windowpane.windowing.frames import Frame, preceding
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 

@@ -18,7 +18,7 @@ from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
 from windowpane.windowing.times import MAX, MIN

@@ -37,8 +37,8 @@ from windowpane.windowing.assigners import (
 )
 from windowpane.windowing.evictors import CountEvictor, Evictor
 from windowpane.windowing.functions import ProcessContext, ProcessWindowFunction, RichFunction, WindowFunctionSpec
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,

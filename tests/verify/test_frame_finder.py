@@ -14,9 +14,9 @@ from verify.fuzz.over_parts.inputs import ORDER_TYPES
 from verify.fuzz.over_parts.windows import random_frame
 from windowpane.operators.over.row_order import Position, RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
-from windowpane.windowing.changes import Row
 from windowpane.windowing.frames import CURRENT_ROW, RUNNING_ROWS, UNBOUNDED_FOLLOWING, Frame, following, preceding
 from windowpane.windowing.intervals import Interval
+from windowpane.windowing.outputs import Row
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 KINDS = list(ORDER_TYPES)

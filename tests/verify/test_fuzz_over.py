@@ -21,8 +21,8 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.aggregates.definition import definitions
 from windowpane.windowing.calls import FUNCTIONS
-from windowpane.windowing.changes import CHANGE_TYPE, INSERT
 from windowpane.windowing.frames import Exclude, Units
+from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 from windowpane.windowing.over.spec import OverSpec
 
 BLOCK = 100

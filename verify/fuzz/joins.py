@@ -32,9 +32,9 @@ from windowpane.windowing.assigners import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.expressions import SIDES, Constant, Operation, Side, SideName
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.times import MAX, MIN
 
 _REFERENCE = "join reference"

@@ -14,8 +14,8 @@ from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.rows import check_keys, key_values, output_table
 from windowpane.errors import MistakeError, UndeclaredSideOutputError
 from windowpane.operators.window.timer_service import TimerService
-from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.functions import PassThrough
+from windowpane.windowing.outputs import CHANGE_TYPE, OutputTag
 from windowpane.windowing.panes import (
     PANE_INDEX,
     PANE_IS_FIRST,
@@ -24,7 +24,6 @@ from windowpane.windowing.panes import (
     PANE_TIMING,
     Pane,
 )
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.windows import Window
 
 

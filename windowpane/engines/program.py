@@ -15,7 +15,7 @@ import pyarrow as pa
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
-from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.outputs import CHANGE_TYPE, OutputTag
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.panes import (
     PANE_INDEX,
@@ -26,7 +26,6 @@ from windowpane.windowing.panes import (
     PaneOptions,
 )
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.tags import OutputTag
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"

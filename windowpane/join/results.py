@@ -14,8 +14,8 @@ from windowpane.stream import Stream, WindowableResults
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import Expression, Name, Named, SideName, ways_of_spark
 from windowpane.windowing.joins import How, TimeOf, checked_how
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.spec import Refine
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.triggers import Trigger
 from windowpane.windowing.windows import Window

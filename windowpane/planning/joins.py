@@ -27,8 +27,8 @@ from windowpane.windowing.joins import (
     uses_clock,
     uses_event_time,
 )
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.spec import Refine
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.triggers import Trigger
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from windowpane.errors import InvalidSpecError
-from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.times import Duration, format_micros, to_micros
 
 

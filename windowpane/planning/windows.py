@@ -16,7 +16,6 @@ from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
-from windowpane.windowing.element_readers import reads_elements
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.over.spec import OrderColumn
@@ -24,6 +23,7 @@ from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.spec import Refine, WindowSpec
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.triggers import NeverTrigger, Trigger
+from windowpane.windowing.triggers.base import reads_elements
 from windowpane.windowing.triggers.composable import ComposableTrigger
 
 

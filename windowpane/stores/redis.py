@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from windowpane.errors import StoreError, UnsupportedTypeError
 from windowpane.state.pairs import NONE
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
 if TYPE_CHECKING:
     import redis

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import UndeclaredSideOutputError
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.panes import Pane
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.windows import Window
 
 

@@ -99,6 +99,7 @@ class CountEvictor(_EvictOnce):
         CountEvictor(do_evict_after=False, max_count=100)
     """
 
+    reads_elements = False
     max_count: int
 
     @classmethod
@@ -122,6 +123,7 @@ class TimeEvictor(_EvictOnce):
         TimeEvictor(do_evict_after=False, window_size=10000000)
     """
 
+    reads_elements = False
     window_size: int
 
     @classmethod

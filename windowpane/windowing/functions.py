@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windowpane.errors import InvalidSpecError
-from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.triggers.base import ValueState
 from windowpane.windowing.windows import Window
 

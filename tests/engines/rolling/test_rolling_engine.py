@@ -23,7 +23,7 @@ from windowpane.state.compact import from_stream
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.changes import DELETE, INSERT
+from windowpane.windowing.outputs import DELETE, INSERT
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
 from windowpane.windowing.times import MAX, MIN

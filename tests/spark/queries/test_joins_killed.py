@@ -17,7 +17,7 @@ import pytest
 from tests.spark import join_restart_program
 from tests.spark.helpers import instant
 from tests.spark.queries.test_restart import Killable
-from windowpane.windowing.changes import APPEARING
+from windowpane.windowing.outputs import APPEARING
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ import pytest
 from tests.spark.killed_processes import workers_of
 from tests.sql.on_spark.test_killed_streams import write
 from windowpane.stores import open_store
-from windowpane.windowing.changes import APPEARING
+from windowpane.windowing.outputs import APPEARING
 
 pytestmark = pytest.mark.slow
 

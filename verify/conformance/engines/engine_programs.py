@@ -23,8 +23,8 @@ from windowpane.errors import InvalidSpecError
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.spec import Refine
-from windowpane.windowing.tags import OutputTag
 
 COLUMNS = pa.schema([("key", pa.string()), ("value", pa.int64()), ("ts", pa.int64())])
 """The columns of an element."""

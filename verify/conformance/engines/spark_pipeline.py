@@ -10,7 +10,7 @@ from verify.conformance.reading.json_results import CLEARS, JsonFunction
 from verify.conformance.reading.programs import Program
 from windowpane.stream import Result, WindowedStream, stream
 from windowpane.windowing.functions import ProcessContext, ProcessWindowFunction, ReduceAggregate
-from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.outputs import OutputTag
 
 LATE = OutputTag("late")
 

@@ -27,9 +27,9 @@ from windowpane.windowing.assigners import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT
 from windowpane.windowing.expressions import SIDES, Side
 from windowpane.windowing.joins import AsOfMatch, IntervalMatch, Match, WindowMatch
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT
 from windowpane.windowing.times import MIN
 
 REFERENCE = "join reference"

@@ -14,7 +14,7 @@ from verify.conformance.replay.verdicts import Difference, Options
 from windowpane.errors import InvalidSpecError
 from windowpane.testing.records import OutputRecord
 from windowpane.windowing.assigners import TumblingEventTimeWindows
-from windowpane.windowing.changes import DELETE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import DELETE, UPDATE_PREIMAGE
 from windowpane.windowing.pane_settings import PaneSettings
 
 _CASE = {"id", "kind", "program", "steps", "cut_before", "evaluate", "collect", "beam_timestamp_combiner"}

@@ -20,7 +20,7 @@ from windowpane.windowing.functions import (
     RichFunction,
     WindowFunctionSpec,
 )
-from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.outputs import OutputTag
 
 Row = dict[str, Any]
 Emit = Callable[[Any, ProcessContext, Sequence[Any]], Iterable[Row]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.windowing.functions import ProcessContext, ProcessWindowFunction
-from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.windows import TimeWindow
 
 CLEARS, SIDES = (OutputTag(name, "json string") for name in ("clears", "sides"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windowpane.errors import InconsistentChangeError
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 WORDS = {"+": INSERT, "-": DELETE, "U-": UPDATE_PREIMAGE, "U+": UPDATE_POSTIMAGE}
 SIGNS = {word: sign for sign, word in WORDS.items()}

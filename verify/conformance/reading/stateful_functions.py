@@ -8,7 +8,7 @@ from typing import Any
 
 from verify.conformance.reading.fields import write_window
 from windowpane.windowing.functions import ProcessContext, ProcessWindowFunction
-from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.triggers.base import ValueState
 
 EVEN, SUM, GONE = (OutputTag(name) for name in ("even", "sum", "gone"))

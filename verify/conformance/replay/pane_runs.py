@@ -23,8 +23,8 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.harness import ListElements, WindowTestHarness
 from windowpane.testing.records import OutputRecord
 from windowpane.windowing.assigners import WindowAssigner
-from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.functions import WindowFunctionSpec
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.pane_settings import PaneSettings
 from windowpane.windowing.panes import (
     PANE_INDEX,

@@ -12,7 +12,7 @@ from windowpane.arrays.columns import flat
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.kernels.deduplication.runs import run_numbers
 from windowpane.kernels.keys.row_differences import written_differently
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.program import Upstream
-from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.lateness import horizon
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.times import MIN
 

@@ -23,7 +23,7 @@ from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.outputs import CHANGE_TYPE
 
 
 class DeduplicationReferenceEngine:

@@ -37,10 +37,10 @@ from windowpane.hidden_columns import TIME
 from windowpane.kernels.joining.ranges import Places, moved
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import PageSummary
-from windowpane.windowing.changes import APPEARING, CHANGE_TYPE
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.joins import AsOfMatch
 from windowpane.windowing.lateness import horizon
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE
 from windowpane.windowing.times import MAX, MIN, add_clamped
 
 _ANY_TIME = MAX - 1

@@ -30,9 +30,9 @@ from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.joins import ArrivalMatch
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE
 from windowpane.windowing.times import MAX, MIN
 
 

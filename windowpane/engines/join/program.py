@@ -19,9 +19,9 @@ from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
 from windowpane.engines.protocol import Counters
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
-from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Expression, Side
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, ArrivalMatch, AsOfMatch, How, Match, TimeOf, WindowMatch
+from windowpane.windowing.outputs import CHANGE_TYPE
 
 LATE_LEFT: Final = 1
 LATE_RIGHT: Final = 2

@@ -33,10 +33,10 @@ from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE
 from windowpane.windowing.expressions import SIDES, Expression, Side, SideName
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.lateness import horizon
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, DELETE
 from windowpane.windowing.times import MIN, add_clamped
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.kernels.keys.row_differences import written_differently
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 NOTHING = -1
 """In place of a version: the left row has none."""

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.errors import UnknownChangeError
-from windowpane.windowing.changes import CHANGE_TYPE, CHANGE_TYPES, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import CHANGE_TYPE, CHANGE_TYPES, UPDATE_PREIMAGE
 
 
 def versions_among(rows: pa.Table) -> pa.Table:

@@ -48,13 +48,12 @@ from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.arrow.by_key import ArrowByKey
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.assigners.session import GapFunction
-from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE, INSERT
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
 from windowpane.windowing.joins import LEFT_ONLY, WindowMatch
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, DELETE, INSERT, OutputTag
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.spec import Refine, WindowSpec
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX, Duration
 
 _SIDE, _BATCH = hidden("side"), hidden("batch")

@@ -23,7 +23,7 @@ from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over.sorting import partition_numbers
 from windowpane.operators.over.consolidation import Report, consolidate
 from windowpane.operators.over.row_forms import RowForms
-from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPES
 
 _AT = hidden("at")
 

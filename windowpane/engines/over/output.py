@@ -18,7 +18,7 @@ from windowpane.engines.over.spans import InSpans, Spans
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.sorting.sort_keys import SortKeys
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 Columns = Mapping[str, pa.Array]
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.lateness import horizon
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.over.closing_delays import watermark_delay
 from windowpane.windowing.over.spec import OverSpec
 from windowpane.windowing.times import MIN

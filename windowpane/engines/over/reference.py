@@ -31,7 +31,7 @@ from windowpane.operators.over.sort_buffer import SortBuffer
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
-from windowpane.windowing.changes import Row
+from windowpane.windowing.outputs import Row
 from windowpane.windowing.times import MIN
 
 Entry = tuple[str, Row]

@@ -19,7 +19,7 @@ from windowpane.hidden_columns import PARTITION, POSITION
 from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.operators.over.consolidation import Report
-from windowpane.windowing.changes import APPEARING
+from windowpane.windowing.outputs import APPEARING
 
 
 def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:

@@ -45,8 +45,8 @@ from windowpane.kernels.over.window import OverWindow, Values
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.row_pages import RowPages
-from windowpane.windowing.changes import DELETE, INSERT
 from windowpane.windowing.frames import Units, merge_rows_frames
+from windowpane.windowing.outputs import DELETE, INSERT
 
 
 class OverUpdateEngine:

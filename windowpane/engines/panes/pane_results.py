@@ -16,7 +16,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.results import Results
 from windowpane.kernels.grouping.running_positions import grouped, run_ends, run_starts
-from windowpane.windowing.changes import INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.panes import NO_PANES, PaneOptions
 
 NONE, OF_CONTENTS, OF_NOTHING = range(3)

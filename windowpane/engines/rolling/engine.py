@@ -54,7 +54,7 @@ from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.rolling.spec import RollingEmit
 from windowpane.windowing.times import MAX, MIN
 

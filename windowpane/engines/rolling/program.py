@@ -19,7 +19,7 @@ from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Counters
 from windowpane.hidden_columns import hidden
 from windowpane.windowing.aggregates import BoundAggregate
-from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.rolling.spec import RollingSpec
 from windowpane.windowing.times import MAX
 

@@ -26,7 +26,7 @@ from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE
 
 
 class RollingReferenceEngine:

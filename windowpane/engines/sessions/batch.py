@@ -36,7 +36,7 @@ from windowpane.kernels.sessions.islands import order_by
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 PAGE_ROWS = Size("sessions of a page", 1 << 12, (2, 4))
 DENSE_ROWS = Size("sessions of a page among pages that are all replaced", 1 << 18, (4, 8))

@@ -33,7 +33,7 @@ from windowpane.engines.panes.trigger_program import (
 )
 from windowpane.errors import MergeBehindWatermarkError
 from windowpane.kernels.sessions.live_sessions import LiveSessions
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.panes import PaneOptions
 from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import TimeWindow

@@ -15,9 +15,9 @@ from windowpane.kernels.conditions import holds
 from windowpane.kernels.joining.ranges import Places, range_pairs
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes
-from windowpane.windowing.changes import DELETE, INSERT
 from windowpane.windowing.expressions import Expression, Side, SideName
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, How
+from windowpane.windowing.outputs import DELETE, INSERT
 
 LEFT, RIGHT, BOTH = 0, 1, 2
 """What the column of the side says: of an input row, its side; of an emitted one, what it was made of."""

@@ -14,7 +14,7 @@ from typing import Any
 from windowpane.errors import MistakeError
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.changes import Change, Row
+from windowpane.windowing.outputs import Change, Row
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches, Row
-from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.joins import AsOfMatch
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.times import MAX, add_clamped
 
 _LEFT, _VERSIONS = "left", "versions"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.changes import INSERT
+from windowpane.windowing.outputs import INSERT
 
 Row = Mapping[str, Any]
 """A row by the names of its columns, those of the key among them."""

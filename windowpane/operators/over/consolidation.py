@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
 from windowpane.errors import InconsistentChangeError
-from windowpane.windowing.changes import APPEARING, CHANGE_TYPES, Change, Row
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPES, Change, Row
 
 Report = Callable[[InconsistentChangeError], None]
 """Takes an impossible change: raises it, or counts it and returns."""

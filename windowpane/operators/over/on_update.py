@@ -26,7 +26,7 @@ from windowpane.operators.over.row_order import Position, RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
-from windowpane.windowing.changes import Change, Row
+from windowpane.windowing.outputs import Change, Row
 from windowpane.windowing.over.spec import OverSpec
 
 _ROWS = "rows"

@@ -15,7 +15,7 @@ from windowpane.errors import InconsistentChangeError
 from windowpane.operators.over.consolidation import Report
 from windowpane.state.codec import encode_int64, encode_key
 from windowpane.state.entries import Entries
-from windowpane.windowing.changes import APPEARING, Row
+from windowpane.windowing.outputs import APPEARING, Row
 from windowpane.windowing.times import MIN
 
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from windowpane.operators.over.range_keys import frame_edge, starts_session
 from windowpane.operators.over.row_order import OrderKey, RowOrder
-from windowpane.windowing.changes import Row
 from windowpane.windowing.frames import Bound, Exclude, Frame, Offset, Side, Units
+from windowpane.windowing.outputs import Row
 
 
 class SortedPartition:

@@ -9,8 +9,8 @@ from windowpane.errors import MistakeError, PerWindowStateError
 from windowpane.operators.window.merged_states import merged_states
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.keyed import KeyedState
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.panes import Firing
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.triggers.base import ReducingState, ValueState
 from windowpane.windowing.windows import Window
 

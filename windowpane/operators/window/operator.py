@@ -30,9 +30,9 @@ from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import Timer
 from windowpane.windowing.assigners import MergingWindowAssigner
 from windowpane.windowing.functions import RichFunction
+from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.panes import NO_PANES, Firing, Pane
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.triggers import TriggerResult
 from windowpane.windowing.triggers.base import checked_result

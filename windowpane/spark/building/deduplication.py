@@ -19,8 +19,8 @@ from windowpane.spark.building.windows import order_columns
 from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema, spark_schema
-from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Name
+from windowpane.windowing.outputs import CHANGE_TYPE
 
 
 def build_deduplication(

@@ -14,9 +14,9 @@ from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, UnknownColumnError
 from windowpane.planning.joins import JoinRequest, side_tags
 from windowpane.spark.building.expressions import is_column, replaced
-from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Side, SideName, sides_in
 from windowpane.windowing.joins import LEFT_ONLY, PADS_RIGHT, IntervalMatch, WindowMatch
+from windowpane.windowing.outputs import CHANGE_TYPE
 
 Selected = tuple[tuple[str, Expression], ...]
 

@@ -38,9 +38,9 @@ from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.spark.stages.wire import Wire
-from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import SIDES, Expression, Name, Side, SideName, sides_in
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, uses_event_time
+from windowpane.windowing.outputs import CHANGE_TYPE
 
 _WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 """Types of which Spark widens one to another without loss of what a value means."""

@@ -30,8 +30,8 @@ from windowpane.spark.session.settings import watermark_policy
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
-from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Constant, Name
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 
 _EVENT_TIME = hidden("event_time")

@@ -25,8 +25,8 @@ from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates import Returns
-from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Name
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn
 
 

@@ -16,7 +16,7 @@ from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.project import quoted
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
 _BATCH = re.compile(r"batch(_\d+)?")
 """The last column of what ``Files`` wrote."""

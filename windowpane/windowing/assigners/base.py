@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from windowpane.errors import MissingTimestampError
 from windowpane.guidance import SpecType
 from windowpane.windowing.times import MIN
-from windowpane.windowing.windows import TimeWindow, Window, merge_overlapping
-
-if TYPE_CHECKING:
-    from windowpane.windowing.triggers.base import Trigger
+from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
+from windowpane.windowing.windows import Window, merge_overlapping
 
 
 class AssignerContext(Protocol):
@@ -39,7 +37,6 @@ class WindowAssigner(metaclass=SpecType):
     Example:
         >>> class EveryMonth(WindowAssigner):
         ...     def assign_windows(self, element, timestamp, context): ...
-        ...     def default_trigger(self): return EventTimeTrigger()
     """
 
     is_event_time: bool = True
@@ -63,9 +60,21 @@ class WindowAssigner(metaclass=SpecType):
             context: clock and key.
         """
 
-    @abstractmethod
     def default_trigger(self) -> Trigger:
-        """Return the trigger that is used where none is set."""
+        """Return the trigger that is used where none is set: by default, the one that fires at the end of windows."""
+        return EventTimeTrigger() if self.is_event_time else ProcessingTimeTrigger()
+
+    def instant_of(self, element: Any, timestamp: int, context: AssignerContext) -> int:
+        """Return the time by which an element is assigned: its timestamp, or that of the clock.
+
+        Raises:
+            MissingTimestampError: it has none, and windows are of event time; as in Flink's tumbling and sliding windows.
+        """
+        if not self.is_event_time:
+            return context.current_processing_time
+        if timestamp == MIN:
+            raise MissingTimestampError(self, context.current_key, element)
+        return timestamp
 
 
 class MergingWindowAssigner(WindowAssigner):
@@ -73,15 +82,4 @@ class MergingWindowAssigner(WindowAssigner):
 
     def merge_windows(self, windows: Iterable[Any]) -> list[tuple[Window, list[Window]]]:
         """Return ``(result, merged windows)`` for each group of windows to be merged; time windows that overlap or touch do."""
-        return list(_as_windows(merge_overlapping(windows)))
-
-
-def _as_windows(groups: list[tuple[TimeWindow, list[TimeWindow]]]) -> Iterable[tuple[Window, list[Window]]]:
-    for cover, members in groups:
-        yield cover, list(members)
-
-
-def require_timestamp(assigner: WindowAssigner, element: Any, timestamp: int, context: AssignerContext) -> None:
-    """Refuse an element that has no timestamp, as Flink's tumbling and sliding event-time assigners do."""
-    if timestamp == MIN:
-        raise MissingTimestampError(assigner, context.current_key, element)
+        return [(cover, list(members)) for cover, members in merge_overlapping(windows)]

@@ -14,11 +14,10 @@ from typing import Any, Literal, Self, get_args
 
 from windowpane.arrays import Integers
 from windowpane.errors import InvalidDurationError, InvalidSpecError
-from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner, require_timestamp
+from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
 from windowpane.windowing.calendars import Calendar
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.times import zone_of
-from windowpane.windowing.triggers import EventTimeTrigger, Trigger
 from windowpane.windowing.windows import TimeWindow
 
 FirstDay = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -45,6 +44,7 @@ class CalendarWindows(WindowAssigner):
         [2024-02-29T23:00:00Z, 2024-03-31T22:00:00Z)
     """
 
+    reads_elements = False
     unit: Calendar
     size: int
     slide: int
@@ -128,11 +128,7 @@ class CalendarWindows(WindowAssigner):
         return cls(unit, periods, periods, step=1)
 
     def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
-        require_timestamp(self, element, timestamp, context)
-        return self.windows_at(timestamp)
-
-    def default_trigger(self) -> Trigger:
-        return EventTimeTrigger()
+        return self.windows_at(self.instant_of(element, timestamp, context))
 
     # What engines read. Rows of one slice are in the same windows; each window has an end of its own.
 

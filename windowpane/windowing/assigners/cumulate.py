@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from windowpane.errors import InvalidSpecError
-from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner, require_timestamp
+from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
 from windowpane.windowing.times import Duration, to_micros
-from windowpane.windowing.triggers import EventTimeTrigger, Trigger
 from windowpane.windowing.windows import TimeWindow, time_window, window_start
 
 
@@ -25,6 +24,7 @@ class CumulateEventTimeWindows(WindowAssigner):
         CumulateEventTimeWindows(max_size=86400000000, step=3600000000, offset=0)
     """
 
+    reads_elements = False
     max_size: int
     step: int
     offset: int = 0
@@ -47,11 +47,8 @@ class CumulateEventTimeWindows(WindowAssigner):
 
     def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
         """Return every window from the first step that holds ``timestamp`` up to the full one, shortest first."""
-        require_timestamp(self, element, timestamp, context)
-        start = window_start(timestamp, self.offset, self.max_size)
-        first_end = window_start(timestamp, self.offset, self.step) + self.step
+        instant = self.instant_of(element, timestamp, context)
+        start = window_start(instant, self.offset, self.max_size)
+        first_end = window_start(instant, self.offset, self.step) + self.step
         ends = range(first_end, start + self.max_size + 1, self.step)
-        return [time_window(start, end, timestamp) for end in ends]
-
-    def default_trigger(self) -> Trigger:
-        return EventTimeTrigger()
+        return [time_window(start, end, instant) for end in ends]

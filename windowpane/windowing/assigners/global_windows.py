@@ -23,6 +23,7 @@ class GlobalWindows(WindowAssigner):
         GlobalWindows(trigger=NeverTrigger())
     """
 
+    reads_elements = False
     is_event_time = False
     has_ends = False
     trigger: Trigger = field(default_factory=NeverTrigger)

@@ -13,7 +13,6 @@ from typing import Any, Self
 from windowpane.errors import InvalidSessionGapError, InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, MergingWindowAssigner
 from windowpane.windowing.times import Duration, to_micros
-from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 from windowpane.windowing.windows import TimeWindow, time_window
 
 GapFunction = Callable[[Any], Duration]
@@ -26,6 +25,10 @@ class _SessionWindows(MergingWindowAssigner):
     def __post_init__(self) -> None:
         if not callable(self.gap) and self.gap <= 0:
             raise InvalidSpecError(f"{type(self).__name__}: the gap must be greater than zero, but is {self.gap} µs.")
+
+    def _calls_gap(self) -> bool:
+        """Whether the gap is computed of each element."""
+        return callable(self.gap)
 
     @classmethod
     def with_gap(cls, gap: Duration) -> Self:
@@ -49,7 +52,9 @@ class _SessionWindows(MergingWindowAssigner):
         """
         return cls(gap_of)
 
-    def _session_from(self, instant: int, element: Any) -> Sequence[TimeWindow]:
+    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        """Return ``[time, time + gap)`` of the element, to be merged with the key's open sessions."""
+        instant = timestamp if self.is_event_time else context.current_processing_time
         gap = to_micros(self.gap(element)) if callable(self.gap) else self.gap
         if gap <= 0:
             raise InvalidSessionGapError(gap, element)
@@ -65,12 +70,7 @@ class EventTimeSessionWindows(_SessionWindows):
         EventTimeSessionWindows(gap=1800000000)
     """
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
-        """Return ``[timestamp, timestamp + gap)``, to be merged with the key's open sessions."""
-        return self._session_from(timestamp, element)
-
-    def default_trigger(self) -> Trigger:
-        return EventTimeTrigger()
+    reads_elements = property(_SessionWindows._calls_gap)
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,6 @@ class ProcessingTimeSessionWindows(_SessionWindows):
         ProcessingTimeSessionWindows(gap=1800000000)
     """
 
+    reads_elements = property(_SessionWindows._calls_gap)
+
     is_event_time = False
-
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
-        """Return ``[now, now + gap)``, to be merged with the key's open sessions."""
-        return self._session_from(context.current_processing_time, element)
-
-    def default_trigger(self) -> Trigger:
-        return ProcessingTimeTrigger()

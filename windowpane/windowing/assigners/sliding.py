@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from windowpane.errors import InvalidSpecError
-from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner, require_timestamp
+from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
 from windowpane.windowing.times import Duration, to_micros
-from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 from windowpane.windowing.windows import TimeWindow, time_window, window_start
 
 MAX_WINDOWS_PER_ELEMENT = 10_000_000
@@ -44,7 +43,9 @@ class _SlidingWindows(WindowAssigner):
         """
         return cls(to_micros(size), to_micros(slide), to_micros(offset))
 
-    def _windows_at(self, instant: int) -> Sequence[TimeWindow]:
+    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        """Return the windows that hold the element, latest first; by event time, one without a timestamp is refused."""
+        instant = self.instant_of(element, timestamp, context)
         last = window_start(instant, self.offset, self.slide)
         starts = range(last, instant - self.size, -self.slide)
         return [time_window(start, start + self.size, instant) for start in starts]
@@ -59,13 +60,7 @@ class SlidingEventTimeWindows(_SlidingWindows):
         SlidingEventTimeWindows(size=60000000, slide=10000000, offset=0)
     """
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
-        """Return the windows that hold ``timestamp``, latest first; an element without one is refused."""
-        require_timestamp(self, element, timestamp, context)
-        return self._windows_at(timestamp)
-
-    def default_trigger(self) -> Trigger:
-        return EventTimeTrigger()
+    reads_elements = False
 
 
 @dataclass(frozen=True)
@@ -77,11 +72,5 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
         SlidingProcessingTimeWindows(size=60000000, slide=10000000, offset=0)
     """
 
+    reads_elements = False
     is_event_time = False
-
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
-        """Return the windows that hold the current processing time, latest first."""
-        return self._windows_at(context.current_processing_time)
-
-    def default_trigger(self) -> Trigger:
-        return ProcessingTimeTrigger()

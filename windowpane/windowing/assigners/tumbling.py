@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from windowpane.errors import InvalidSpecError
-from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner, require_timestamp
+from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
 from windowpane.windowing.assigners.stagger import WindowStagger
 from windowpane.windowing.times import Duration, to_micros
-from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 from windowpane.windowing.windows import TimeWindow, time_window, window_start
 
 
@@ -44,7 +43,9 @@ class _TumblingWindows(WindowAssigner):
         """
         return cls(to_micros(size), to_micros(offset), stagger)
 
-    def _window_at(self, instant: int, context: AssignerContext) -> Sequence[TimeWindow]:
+    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        """Return the one window that holds the element; by event time, one without a timestamp is refused."""
+        instant = self.instant_of(element, timestamp, context)
         offset = self.stagger.staggered(self.offset, self.size, context)
         start = window_start(instant, offset, self.size)
         return (time_window(start, start + self.size, instant),)
@@ -59,13 +60,7 @@ class TumblingEventTimeWindows(_TumblingWindows):
         TumblingEventTimeWindows(size=3600000000, offset=900000000, stagger=WindowStagger.ALIGNED)
     """
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
-        """Return the one window that holds ``timestamp``; an element without one is refused."""
-        require_timestamp(self, element, timestamp, context)
-        return self._window_at(timestamp, context)
-
-    def default_trigger(self) -> Trigger:
-        return EventTimeTrigger()
+    reads_elements = False
 
 
 @dataclass(frozen=True)
@@ -77,11 +72,5 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
         TumblingProcessingTimeWindows(size=60000000, offset=0, stagger=WindowStagger.ALIGNED)
     """
 
+    reads_elements = False
     is_event_time = False
-
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
-        """Return the one window that holds the current processing time."""
-        return self._window_at(context.current_processing_time, context)
-
-    def default_trigger(self) -> Trigger:
-        return ProcessingTimeTrigger()

@@ -183,3 +183,16 @@ def reject_unless_time_window(trigger: Trigger, window: Window) -> None:
         from windowpane.errors import WindowTypeError
 
         raise WindowTypeError(trigger, window)
+
+
+def reads_elements(*parts: object) -> bool:
+    """Return whether an assigner, a trigger or an evictor looks into elements, and not only at their number and times.
+
+    One of the package that does not says so in its class, ``reads_elements = False``; a subclass may do anything.
+    """
+    return any(part is not None and _reads(part) for part in parts)
+
+
+def _reads(part: object) -> bool:
+    own = vars(type(part)).get("reads_elements", True)
+    return bool(own.__get__(part) if isinstance(own, property) else own)

@@ -96,6 +96,8 @@ class ContinuousEventTimeTrigger(ContinuousTrigger):
         ContinuousEventTimeTrigger(interval=900000000)
     """
 
+    reads_elements = False
+
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Fire at once behind the watermark; else wait for the end and, from the first element on, for the next interval."""
         if window.max_timestamp <= context.current_watermark:
@@ -122,6 +124,8 @@ class ContinuousProcessingTimeTrigger(ContinuousTrigger):
         >>> ContinuousProcessingTimeTrigger.of("10 seconds")
         ContinuousProcessingTimeTrigger(interval=10000000)
     """
+
+    reads_elements = False
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """From the first element on, wait for the next interval of the clock."""

@@ -24,6 +24,7 @@ class CountTrigger(Trigger):
         CountTrigger(max_count=100)
     """
 
+    reads_elements = False
     max_count: int
 
     @classmethod

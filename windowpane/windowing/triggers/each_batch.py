@@ -22,6 +22,8 @@ class EachBatch(Trigger):
         >>> windowed.trigger(EachBatch()).accumulation("retracting").aggregate(n=wp.count())
     """
 
+    reads_elements = False
+
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Fire; the operator holds it back until the batch ends."""
         return TriggerResult.FIRE

@@ -19,6 +19,8 @@ class EndOfStreamTrigger(Trigger):
         EndOfStreamTrigger()
     """
 
+    reads_elements = False
+
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         context.register_event_time_timer(MAX)
         return TriggerResult.CONTINUE

@@ -29,6 +29,8 @@ class EventTimeTrigger(Trigger):
         EventTimeTrigger()
     """
 
+    reads_elements = False
+
     @classmethod
     def create(cls) -> EventTimeTrigger:
         """Return the trigger (Flink's spelling)."""

@@ -18,6 +18,8 @@ class NeverTrigger(Trigger):
         NeverTrigger()
     """
 
+    reads_elements = False
+
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 

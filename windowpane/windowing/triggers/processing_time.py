@@ -29,6 +29,8 @@ class ProcessingTimeTrigger(Trigger):
         ProcessingTimeTrigger()
     """
 
+    reads_elements = False
+
     @classmethod
     def create(cls) -> ProcessingTimeTrigger:
         """Return the trigger (Flink's spelling)."""

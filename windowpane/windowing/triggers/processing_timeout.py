@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.windowing.times import Duration, add_clamped, to_micros
-from windowpane.windowing.triggers.base import Trigger, TriggerContext, TriggerResult, checked_result
+from windowpane.windowing.triggers.base import Trigger, TriggerContext, TriggerResult, checked_result, reads_elements
 from windowpane.windowing.windows import Window
 
 _TIMEOUT = "timeout"
@@ -46,6 +46,11 @@ class ProcessingTimeoutTrigger(Trigger):
     ) -> ProcessingTimeoutTrigger:
         """Return the trigger that fires ``inner`` at the latest ``timeout`` after the first (or last) element."""
         return cls(inner, to_micros(timeout), reset_timer_on_new_record, clear_on_timeout)
+
+    @property
+    def reads_elements(self) -> bool:
+        """Whether the inner trigger looks into elements."""
+        return reads_elements(self.inner)
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Call the inner trigger; if it does not fire, see that a timeout is pending."""

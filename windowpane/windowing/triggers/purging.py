@@ -8,7 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult, checked_result
+from windowpane.windowing.triggers.base import (
+    MergeContext,
+    Trigger,
+    TriggerContext,
+    TriggerResult,
+    checked_result,
+    reads_elements,
+)
 from windowpane.windowing.windows import Window
 
 
@@ -27,6 +34,11 @@ class PurgingTrigger(Trigger):
     def of(cls, inner: Trigger) -> PurgingTrigger:
         """Return ``inner`` with every firing purging."""
         return cls(inner)
+
+    @property
+    def reads_elements(self) -> bool:
+        """Whether the inner trigger looks into elements."""
+        return reads_elements(self.inner)
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         return self._purging(self.inner.on_element(element, timestamp, window, context), window)

@@ -29,8 +29,8 @@ from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.over import over_spec
 from windowpane.state.compact import to_stream
 from windowpane.windowing.calls import WindowCall
-from windowpane.windowing.changes import CHANGE_TYPE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.expressions import Name
+from windowpane.windowing.outputs import CHANGE_TYPE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.triggers.each_batch import EachBatch
 from windowpane.windowing.watermarks import Watermarks
 

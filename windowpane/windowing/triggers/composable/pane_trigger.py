@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.panes import AccumulationMode, Firing, PaneBehavior
-from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
+from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult, reads_elements
 from windowpane.windowing.triggers.composable.base import ComposableTrigger, LeafMergeContext, Moment
 from windowpane.windowing.triggers.composable.flink_trigger import FlinkTrigger, fires
 from windowpane.windowing.triggers.composable.leaf_timers import LeafTimers
@@ -48,6 +48,10 @@ class PaneTrigger(Trigger):
     on_time_behavior: PaneBehavior = "fire_always"
     closing_behavior: PaneBehavior = "fire_if_non_empty"
     allowed_lateness: int = 0
+
+    @property
+    def reads_elements(self) -> bool:
+        return reads_elements(*all_flink_triggers(self.root))
 
     def is_finished(self, context: TriggerContext) -> bool:
         """Return whether the window of the context takes no more rows."""

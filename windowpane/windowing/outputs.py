@@ -1,4 +1,4 @@
-"""The words of a changelog, those of Spark's and Delta's change feeds, and a change as one value."""
+"""What an operator emits: the words of a changelog, those of Spark's and Delta's change feeds, and the names of side outputs."""
 
 from __future__ import annotations
 
@@ -34,3 +34,21 @@ class Change:
             yield (DELETE if self.after is None else UPDATE_PREIMAGE), self.before
         if self.after is not None:
             yield (INSERT if self.before is None else UPDATE_POSTIMAGE), self.after
+
+
+@dataclass(frozen=True)
+class OutputTag:
+    """Names a side output, as Flink's OutputTag does.
+
+    Args:
+        name: the name, unique within a program.
+        schema: for a side output that a process function writes to, its columns as a DDL string or StructType; late data
+            needs none, it has the columns of the input.
+
+    Example:
+        >>> OutputTag("late")
+        OutputTag(name='late', schema=None)
+    """
+
+    name: str
+    schema: Any = None
