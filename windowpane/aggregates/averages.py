@@ -33,11 +33,9 @@ from windowpane.arrays import Integers, Mask
 from windowpane.errors import MistakeError
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
 from windowpane.kernels.keys.ordered_codes import ordered_codes
-from windowpane.kernels.over.calls.decimals import decimal_means
-from windowpane.kernels.over.calls.framed import FramedAggregate
-from windowpane.kernels.over.calls.means import integer_means
+from windowpane.kernels.over.protocol import FramedAggregate
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.sums import halves, running, sums
+from windowpane.kernels.over.sums import decimal_means, halves, integer_means, running, sums
 from windowpane.windowing.aggregates.decimals import (
     EXACT,
     bounded_decimal,

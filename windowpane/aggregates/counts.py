@@ -15,9 +15,9 @@ from windowpane.arrays.columns import flat
 from windowpane.kernels.aggregates.lists import Lists, first_of_each, list_array, offsets_of
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial, SegmentAggregate
 from windowpane.kernels.keys.codes import equality_codes
-from windowpane.kernels.over.calls.framed import FramedAggregate
+from windowpane.kernels.over.protocol import FramedAggregate
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.running.calls import RunningCount
+from windowpane.kernels.over.running import RunningCount
 from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.canonical import Form, form_of
 from windowpane.windowing.aggregates.definition import Definition, Returns, define

@@ -26,13 +26,11 @@ from windowpane.kernels.keys.ordered_codes import (
     validity,
 )
 from windowpane.kernels.over import picks
-from windowpane.kernels.over.calls.extremes import extremes, neutral
-from windowpane.kernels.over.calls.framed import FramedAggregate
+from windowpane.kernels.over.extremes import extremes, neutral
 from windowpane.kernels.over.picks import NOWHERE, taken
+from windowpane.kernels.over.protocol import FramedAggregate, Running
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.running.calls import Running, RunningCount, column_name, frame_ends
-from windowpane.kernels.over.running.scans import segment_scan
-from windowpane.kernels.over.running.values import RunningValue
+from windowpane.kernels.over.running import RunningCount, RunningValue, column_name, frame_ends, segment_scan
 from windowpane.kernels.segments import Segments, take_or_null
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
 from windowpane.windowing.aggregates.definition import ColumnarCall, Definition, Returns, define

@@ -30,12 +30,12 @@ from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.errors import MistakeError
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.over.calls.by_frame import BY_STEP, doubles, steps
-from windowpane.kernels.over.calls.doubles import doubles_of
-from windowpane.kernels.over.calls.welford import welford
-from windowpane.kernels.over.layout import Layout
+from windowpane.kernels.over.by_frame import BY_STEP, doubles, steps
+from windowpane.kernels.over.frames import Layout
+from windowpane.kernels.over.protocol import Running
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.running.calls import Running, column_name, frame_ends
+from windowpane.kernels.over.running import column_name, frame_ends
+from windowpane.kernels.over.sums import doubles_of
 from windowpane.kernels.segments import NOWHERE, Segments
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import is_spark_decimal
@@ -388,3 +388,22 @@ def stddev(column: Any) -> Aggregate:
         stddev_samp('dep_delay')
     """
     return stddev_samp(column)
+
+
+def welford(counts: Doubles, means: Doubles, m2: Doubles, values: Doubles) -> tuple[Doubles, Doubles]:
+    """Return means and m2 after one value more each; ``counts`` are those with it.
+
+    Example:
+        >>> welford(np.array([2.0]), np.array([1.0]), np.array([0.0]), np.array([3.0]))
+        (array([2.]), array([2.]))
+    """
+    with np.errstate(all="ignore"):
+        delta = values - means
+        step = delta / counts
+        after, squares = means + step, m2 + delta * (delta - step)
+    is_beyond = np.isnan(squares)
+    if is_beyond.any():
+        is_finite = np.isfinite(means) & np.isfinite(values)
+        after = np.where(is_beyond, np.where(is_finite, means, np.nan), after)
+        squares = np.where(is_beyond, np.where(is_finite, np.inf, np.nan), squares)
+    return after, squares

@@ -21,10 +21,9 @@ from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.over import picks
-from windowpane.kernels.over.calls.framed import CallKernel
+from windowpane.kernels.over.protocol import CallKernel, Running
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.running.calls import Running
-from windowpane.kernels.over.running.values import RunningFirst, RunningLast
+from windowpane.kernels.over.running import RunningFirst, RunningLast
 from windowpane.kernels.segments import Segments, take_or_null
 from windowpane.windowing.aggregates.definition import Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate

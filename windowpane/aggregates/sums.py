@@ -27,13 +27,11 @@ from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
-from windowpane.kernels.over.calls.by_frame import BY_STEP, doubles, steps
-from windowpane.kernels.over.calls.decimals import decimal_sums
-from windowpane.kernels.over.calls.framed import FramedAggregate
+from windowpane.kernels.over.by_frame import BY_STEP, doubles, steps
+from windowpane.kernels.over.protocol import FramedAggregate, Running
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.running.calls import Running, RunningCount, column_name, frame_ends, running_total
-from windowpane.kernels.over.running.scans import segment_scan
-from windowpane.kernels.over.sums import LOW_BITS, exact_sum, float_sums, halves, overflowing, running, sums
+from windowpane.kernels.over.running import RunningCount, column_name, frame_ends, running_total, segment_scan
+from windowpane.kernels.over.sums import LOW_BITS, decimal_sums, exact_sum, float_sums, halves, overflowing, running, sums
 from windowpane.kernels.segments import Segments
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import EXACT, bounded_decimal, fitted, is_spark_decimal
@@ -42,7 +40,6 @@ from windowpane.windowing.aggregates.durations import MICROSECOND, from_micros, 
 from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
 from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
 from windowpane.windowing.aggregates.spec import Aggregate
-from windowpane.windowing.over.types import bind_call
 from windowpane.windowing.times import MAX, MIN
 
 T = TypeVar("T")
@@ -372,11 +369,6 @@ class RunningFloatSum(RunningCount):
 
 
 class RunningDecimalSum(RunningIntegerSum):
-    @property
-    def result_type(self) -> pa.DataType:
-        [name] = self.call.arguments
-        return bind_call(self.call, pa.schema([(name, self.kind)])).result_type
-
     def value(self, rows: SortedRows) -> pa.Array:
         return decimal_sums(*self.summed(rows), self.totals(rows) > 0, self.result_type)
 

@@ -42,7 +42,7 @@ from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.slices.folding import combiner as combiner_of_slices
 from windowpane.engines.spec import Combining, EngineSpec
-from windowpane.kernels.over.calls.call import call_kernel
+from windowpane.kernels.over.calls import call_kernel
 
 
 def _is_session(program: Program) -> bool:

@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
+from windowpane.aggregates.moments import welford
 from windowpane.engines.common.arrival import numbered
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.over.calls.welford import welford
 from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.definition import definitions

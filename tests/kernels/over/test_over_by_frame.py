@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
-from windowpane.kernels.over.calls.by_frame import BY_STEP, by_frame, values_by_frame
-from windowpane.kernels.over.calls.folding import folded
-from windowpane.kernels.over.elements import BLOCK, WrittenFrames
+from windowpane.kernels.over.by_frame import BLOCK, BY_STEP, WrittenFrames, by_frame, folded, values_by_frame
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow
 from windowpane.testing.sizes import given_sizes

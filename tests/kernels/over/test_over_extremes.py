@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from windowpane.kernels.over.calls.extremes import extremes, neutral
+from windowpane.kernels.over.extremes import extremes, neutral
 
 SEEDS = range(40)
 

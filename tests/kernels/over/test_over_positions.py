@@ -11,14 +11,24 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
-from windowpane.kernels.over.calls.decimals import decimal_means, decimal_sums
-from windowpane.kernels.over.calls.doubles import doubles_of
-from windowpane.kernels.over.calls.means import integer_means
-from windowpane.kernels.over.calls.numbering import cume_dist, ntile, percent_rank
-from windowpane.kernels.over.layout import Layout
+from windowpane.kernels.over.calls import cume_dist, ntile, percent_rank
+from windowpane.kernels.over.frames import Layout
 from windowpane.kernels.over.picks import NOWHERE, at_offset, first, last, nth, taken
-from windowpane.kernels.over.running.scans import segment_scan
-from windowpane.kernels.over.sums import counts, exact_sum, float_sums, halves, overflowing, running, sums, widths
+from windowpane.kernels.over.running import segment_scan
+from windowpane.kernels.over.sums import (
+    counts,
+    decimal_means,
+    decimal_sums,
+    doubles_of,
+    exact_sum,
+    float_sums,
+    halves,
+    integer_means,
+    overflowing,
+    running,
+    sums,
+    widths,
+)
 
 YES, NO = True, False
 LAYOUT = Layout(np.array([YES, NO, NO, NO, YES]), np.array([YES, NO, YES, YES, YES]))

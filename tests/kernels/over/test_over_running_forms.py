@@ -8,8 +8,8 @@ import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
 from windowpane.aggregates.moments import MANY
-from windowpane.kernels.over.calls.call import span_kernel
-from windowpane.kernels.over.calls.folding import folded
+from windowpane.kernels.over.by_frame import folded
+from windowpane.kernels.over.calls import span_kernel
 from windowpane.kernels.over.window import OverWindow
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Frame, preceding

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.over.program import OverProgram
 from windowpane.errors import MistakeError
-from windowpane.kernels.over.calls.framed import CallKernel
+from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.sorting.order_axis import OrderAxis, order_axis
 from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units, merge_rows_frames

@@ -39,7 +39,7 @@ from windowpane.hidden_columns import SORT_KEY, TIME
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
-from windowpane.kernels.over.calls.framed import CallKernel
+from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow, Values
 from windowpane.kernels.sorting.sort_keys import SortKeys

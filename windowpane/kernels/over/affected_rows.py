@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.arrays import Mask
-from windowpane.kernels.over.calls.framed import CallKernel
 from windowpane.kernels.over.frames import find_frames
+from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.windowing.frames import CURRENT_ROW, Frame, Side, Units, merge_rows_frames
 

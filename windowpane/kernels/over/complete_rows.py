@@ -13,8 +13,8 @@ import numpy as np
 
 from windowpane.arrays import Integers, Mask
 from windowpane.errors import MistakeError, present
-from windowpane.kernels.over.calls.framed import CallKernel
 from windowpane.kernels.over.picks import NOWHERE, at_offset
+from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.sorting.order_axis import order_axis
 from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.over.frames import Span
-from windowpane.kernels.over.layout import Layout
+from windowpane.kernels.over.frames import Layout, Span
 from windowpane.kernels.over.sums import running, widths
 
 NOWHERE = -1

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.kernels.keys.ordered_codes import validity
-from windowpane.kernels.over.frames import Frames, SortedOrder, Span, find_frames, spans
-from windowpane.kernels.over.layout import Layout
+from windowpane.kernels.over.frames import Frames, Layout, SortedOrder, Span, find_frames, spans
 from windowpane.kernels.sorting.order_axis import order_axis
 from windowpane.windowing.frames import Frame
 from windowpane.windowing.over.spec import OverSpec

@@ -10,12 +10,15 @@ same rows always give the same bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
 
 from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.kernels.over.frames import Span
 from windowpane.sizes import Size
+from windowpane.windowing.aggregates.decimals import EXACT, fitted, mean
 
 STEPS = Size("rows of a frame whose doubles are added one by one", 512, (1, 3))
 """The widest frame whose doubles are added one by one."""
@@ -95,3 +98,42 @@ def _add_stepwise(total: Doubles, values: Doubles, lo: Integers, hi: Integers) -
             total[first:end] += values[at[0] + step : at[-1] + 1 + step]
         else:
             total[rows] += values[at + step]
+
+
+def decimal_sums(high: Integers, low: Integers, valid: Mask, kind: pa.DataType) -> pa.Array:
+    """Return totals as decimals of ``kind``, ten digits longer than the values: ten billion rows fit."""
+    words = np.empty((len(high), 2), np.int64)
+    words[:, 0] = (high << LOW_BITS) + low
+    words[:, 1] = (high + (low >> LOW_BITS)) >> LOW_BITS
+    bitmap = None if valid.all() else pa.array(valid).buffers()[1]
+    return pa.Array.from_buffers(kind, len(high), [bitmap, pa.py_buffer(words)])
+
+
+def decimal_means(high: Integers, low: Integers, counts: Integers, scale: int, kind: pa.DataType, label: str) -> pa.Array:
+    """Return means as Spark rounds them; NULL where the count is 0."""
+    totals = [Decimal(exact_sum(*halves)).scaleb(-scale, EXACT) for halves in zip(high.tolist(), low.tolist(), strict=True)]
+    pairs = zip(totals, counts.tolist(), strict=True)
+    return pa.array([fitted(mean(total, n, kind.scale), kind, label) if n else None for total, n in pairs], kind)
+
+
+_EXACT_HIGH = Size("high half of an exact total of a mean", 1 << 20, (1, 2))
+"""Totals with such a high half have less than 53 bits: a double holds them, so one division rounds once."""
+
+
+def integer_means(high: Integers, low: Integers, counts: Integers) -> pa.Array:
+    """Return the mean of each row from the halves of its total and its count; NULL where the count is 0."""
+    carried = low >> LOW_BITS
+    high, low = high + carried, low - (carried << LOW_BITS)
+    means = ((high << LOW_BITS) + low) / np.maximum(counts, 1)
+    large = np.flatnonzero(((high < -_EXACT_HIGH.value) | (high >= _EXACT_HIGH.value)) & (counts > 0))
+    for row in large.tolist():
+        means[row] = exact_sum(high[row], low[row]) / int(counts[row])
+    return pa.array(means, mask=counts == 0)
+
+
+def doubles_of(column: pa.Array) -> Doubles:
+    """Return a column of numbers as doubles, NULL as 0; Arrow's cast of decimals is not rounded to the nearest."""
+    if pa.types.is_decimal(column.type):
+        return np.array([0.0 if value is None else float(value) for value in column.to_pylist()], np.float64)
+    doubles: Doubles = column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
+    return doubles

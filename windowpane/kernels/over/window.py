@@ -13,9 +13,9 @@ import pyarrow as pa
 from windowpane.arrays import Mask
 from windowpane.arrays.columns import flat
 from windowpane.kernels.keys.ordered_codes import is_sortable
-from windowpane.kernels.over.calls.call import call_kernel
-from windowpane.kernels.over.calls.framed import CallKernel
-from windowpane.kernels.over.layout import Layout
+from windowpane.kernels.over.calls import call_kernel
+from windowpane.kernels.over.frames import Layout
+from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sorting import layout_of
 from windowpane.windowing.over.spec import OverSpec
@@ -51,6 +51,8 @@ class OverWindow:
     def values(self, rows: SortedRows) -> Values:
         """Return the values of the rows wanted, and the carry columns of all."""
         with np.errstate(invalid="ignore", over="ignore"):  # sums are infinite, and of opposite infinities NaN, as in Spark
+            for call in self.calls:
+                call.scan(rows)
             outputs = [call.value(rows).cast(call.result_type) for call in self.calls]
         return Values(outputs, [rows.carries[name] for name in self.carries.names])
 

@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.hidden_columns import TIME
-from windowpane.kernels.over.calls.call import span_kernel
-from windowpane.kernels.over.calls.framed import CallKernel
-from windowpane.kernels.over.frames import Span
-from windowpane.kernels.over.layout import Layout
+from windowpane.kernels.over.calls import span_kernel
+from windowpane.kernels.over.frames import Layout, Span
+from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.rolling.searching import spans_between
 from windowpane.windowing.frames import CURRENT_ROW, Frame, preceding

@@ -18,7 +18,7 @@ from windowpane.errors import present
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.over.calls.call import span_kernel
+from windowpane.kernels.over.calls import span_kernel
 from windowpane.kernels.over.frames import Span
 from windowpane.kernels.rolling.features import ORDER, frame_of, over_spans
 from windowpane.kernels.rolling.searching import spans_between

@@ -56,9 +56,9 @@ class Definition:
         compared_from: the number of the first argument whose values are compared with each other, ``None`` if none are.
         columnar: its partial columns and how they fold (``kernels.aggregates.protocol``); ``None`` for a type without. An
             aggregate that has none runs on the engines that take rows one by one.
-        frame: its value over the frames of sorted rows, a class of ``kernels.over.calls.framed``.
+        frame: its value over the frames of sorted rows, a class of ``kernels.over.protocol``.
         by_frame: its value over rows that are written out frame by frame, if it is not exact; row form -> arrays -> array.
-        running: its value over frames that begin where partitions do, a class of ``kernels.over.running.running``.
+        running: its value over frames that begin where partitions do, a class of ``kernels.over.protocol``.
         sql: its name in SQL, for an aggregate that is none of SQL's own; without one SQL refuses it.
         duckdb: DuckDB's aggregate that SQL computes it with. SQL asks its properties here.
         merged_by: what makes one of two results of DuckDB's: ``+``, or its function of two values; ``None``: nothing does, and

@@ -1,35 +1,29 @@
-"""Every call of an OVER window as a kernel on sorted rows: the fastest that gives the reference's value to the last bit.
-
-Which kernel a call gets depends on the call and the types of its arguments alone, never on the rows, so that a row computed
-again gives the same value again.
-"""
+"""Every call of an OVER window as a kernel on sorted rows."""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Mask
+from windowpane.arrays import Doubles, Integers
 from windowpane.kernels.over import picks
-from windowpane.kernels.over.calls import numbering
-from windowpane.kernels.over.calls.by_frame import by_frame, values_by_frame
-from windowpane.kernels.over.calls.folding import folded
-from windowpane.kernels.over.calls.framed import CallKernel
+from windowpane.kernels.over.by_frame import by_frame, folded, values_by_frame
+from windowpane.kernels.over.frames import Layout
+from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.running.calls import Running
-from windowpane.kernels.over.running.forms import running_form
+from windowpane.kernels.over.running import running_form
 from windowpane.windowing.over.spec import OverCall
 from windowpane.windowing.over.types import bind_call
 
 
 def call_kernel(call: OverCall, columns: pa.Schema) -> CallKernel:
-    form = running_form(call, columns)
-    if form is not None:
-        return _RunningCall(call, columns, form)
-    special = _SPECIAL.get(call.function)
-    if special is not None:
-        return special(call, columns)
-    return (_framed(call, columns) or _Folded)(call, columns)
+    """Return the fastest kernel of a call that gives the reference's value to the last bit.
+
+    It depends on the call and the types of its arguments alone, never on the rows: a row computed again has the same value again.
+    """
+    form = running_form(call, columns) or _SPECIAL.get(call.function) or _framed(call, columns) or _Folded
+    return form(call, columns)
 
 
 def span_kernel(call: OverCall, columns: pa.Schema) -> CallKernel | None:
@@ -47,25 +41,6 @@ def _framed(call: OverCall, columns: pa.Schema) -> type[CallKernel] | None:
     if form is None or (isinstance(form, type) and issubclass(form, CallKernel)):
         return form
     raise definition.wrong_form(form, "CallKernel")
-
-
-class _RunningCall(CallKernel):
-    is_running = True
-
-    def __init__(self, call: OverCall, columns: pa.Schema, form: Running) -> None:
-        super().__init__(call, columns)
-        self._form = form
-        self.carries = form.carries
-
-    def scan(self, rows: SortedRows) -> None:
-        self._form.scan(rows)
-
-    def value(self, rows: SortedRows) -> pa.Array:
-        self._form.scan(rows)
-        return self._form.value(rows)
-
-    def reaches_first(self, rows: SortedRows) -> Mask:
-        return self._form.reaches_first(rows)
 
 
 class _Offset(CallKernel):
@@ -103,8 +78,8 @@ class _Place(CallKernel):
     def value(self, rows: SortedRows) -> pa.Array:
         layout = rows.layout
         if self.call.function == "ntile":
-            return pa.array(numbering.ntile(layout, self.call.offset))
-        place = numbering.percent_rank if self.call.function == "percent_rank" else numbering.cume_dist
+            return pa.array(ntile(layout, self.call.offset))
+        place = percent_rank if self.call.function == "percent_rank" else cume_dist
         return pa.array(place(layout))
 
 
@@ -132,3 +107,23 @@ class _Folded(CallKernel):
     def value(self, rows: SortedRows) -> pa.Array:
         found = None if self._by_frame is None else values_by_frame(rows, self.call, self._bound, self._by_frame)
         return folded(rows, self.call, self._bound) if found is None else found
+
+
+def percent_rank(layout: Layout) -> Doubles:
+    """Return (rank - 1) / (rows - 1) of each row; 0 in a partition of one row."""
+    ranks: Doubles = (layout.peer_first - layout.first) / np.maximum(layout.end - layout.first - 1, 1)
+    return ranks
+
+
+def cume_dist(layout: Layout) -> Doubles:
+    shares: Doubles = (layout.peer_end - layout.first) / (layout.end - layout.first)
+    return shares
+
+
+def ntile(layout: Layout, buckets: int) -> Integers:
+    """Return the bucket of each row, where the first buckets are one row larger if the rows do not go up evenly."""
+    at, rows = layout.numbers - layout.first, layout.end - layout.first
+    small, larger = rows // buckets, rows % buckets
+    in_larger = at < larger * (small + 1)
+    behind = at - larger * (small + 1)
+    return np.where(in_larger, at // (small + 1), larger + behind // np.maximum(small, 1)) + 1

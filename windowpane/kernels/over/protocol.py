@@ -1,8 +1,9 @@
-"""What a call of an OVER window is as a kernel on sorted rows, and what aggregates of frames have in common."""
+"""What a call of an OVER window is as a kernel on sorted rows, and what aggregates of frames and running calls have in common."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -16,9 +17,7 @@ from windowpane.windowing.over.types import call_type
 class CallKernel(ABC):
     """One call, bound to the types of its input."""
 
-    carries = pa.schema([])
-    """The carry columns of a running call."""
-    is_running = False
+    is_running: ClassVar[bool] = False
     """Whether the call continues from the carry columns of the row before."""
     is_folded = False
     """Whether each frame is folded row by row, in Python."""
@@ -28,12 +27,20 @@ class CallKernel(ABC):
         self.kind = columns.field(call.arguments[0]).type if call.arguments else None
         self.result_type = call_type(call, columns)
 
+    @property
+    def carries(self) -> pa.Schema:
+        """The carry columns of a running call."""
+        return pa.schema([])
+
+    def scan(self, rows: SortedRows) -> None:
+        """Put the carry columns of all rows into ``rows.carries``, those that are not there yet."""
+
     @abstractmethod
     def value(self, rows: SortedRows) -> pa.Array:
-        """Return the value of each row that is wanted."""
+        """Return the value of each row that is wanted, after ``scan``."""
 
     def reaches_first(self, rows: SortedRows) -> Mask:
-        """Return where the value may depend on rows before the segment's first."""
+        """Return where the value may depend on rows before the segment's first, besides its carry columns."""
         return rows.frames(self.call.reach).reaches_first
 
     def reaches_end(self, rows: SortedRows) -> Mask:
@@ -54,3 +61,22 @@ class FramedAggregate(CallKernel):
 
     def argument(self, rows: SortedRows) -> pa.Array:
         return rows.column(self.call.arguments[0])
+
+
+class Running(CallKernel):
+    """A call whose frames begin where partitions do; its value needs no row but the carry columns of the row before."""
+
+    is_running = True
+    reads_every_row: ClassVar[bool] = False
+    """Whether it knows no FILTER."""
+
+    @property
+    @abstractmethod
+    def carries(self) -> pa.Schema: ...
+
+    @abstractmethod
+    def scan(self, rows: SortedRows) -> None: ...
+
+    def reaches_first(self, rows: SortedRows) -> Mask:
+        unknown: Mask = rows.frames(self.call.own_frame).hi == rows.layout.first
+        return unknown

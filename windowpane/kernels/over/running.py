@@ -8,49 +8,26 @@ that need the same.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.hidden_columns import ROWS, hidden
+from windowpane.kernels.over.frames import Layout
+from windowpane.kernels.over.picks import NOWHERE, taken
+from windowpane.kernels.over.protocol import Running
 from windowpane.kernels.over.rows import SortedRows
+from windowpane.sizes import Size
+from windowpane.windowing.over.frames import Exclude, Side, Units
 from windowpane.windowing.over.spec import OverCall
 
 RANK = hidden("rank")
 DENSE = hidden("dense")
-
-
-class Running(ABC):
-    """A running call."""
-
-    def __init__(self, call: OverCall, kind: pa.DataType | None) -> None:
-        self.call = call
-        self.kind = kind
-
-    reads_every_row: ClassVar[bool] = False
-    """Whether it knows no FILTER."""
-
-    @property
-    @abstractmethod
-    def carries(self) -> pa.Schema:
-        """The carry columns."""
-
-    @abstractmethod
-    def scan(self, rows: SortedRows) -> None:
-        """Put the carry columns of all rows into ``rows.carries``, those that are not there yet."""
-
-    @abstractmethod
-    def value(self, rows: SortedRows) -> pa.Array:
-        """Return the value of each row, after ``scan``."""
-
-    def reaches_first(self, rows: SortedRows) -> Mask:
-        """Return where the value needs a row before the segment's first, besides its carry columns."""
-        unknown: Mask = rows.frames(self.call.own_frame).hi == rows.layout.first
-        return unknown
 
 
 def column_name(what: str, call: OverCall) -> str:
@@ -166,3 +143,113 @@ def running_total(rows: SortedRows, values: Integers, name: str) -> Integers:
     """Return totals of each segment, that begin with the carry column ``name`` of its first row where it is seeded."""
     seeds = rows.seeds(name)[0].fill_null(0).to_numpy() if rows.seeded.any() else np.empty(0, np.int64)
     return rows.rebased(np.cumsum(values), values, seeds)
+
+
+class RunningValue(Running):
+    """A running call whose carry column is its value."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The carry column."""
+
+    @property
+    def carries(self) -> pa.Schema:
+        return pa.schema([(self.name, self.kind)])
+
+    def value(self, rows: SortedRows) -> pa.Array:
+        return _at_ends(rows.carries[self.name], rows, self.call)
+
+
+def _at_ends(values: pa.Array, rows: SortedRows, call: OverCall) -> pa.Array:
+    """Return the values of the rows that frames end with, null for empty frames."""
+    ends = frame_ends(rows, call)
+    return taken(values, np.where(ends.some, ends.row, NOWHERE))
+
+
+class RunningFirst(RunningValue):
+    """The value of the partition's first row."""
+
+    reads_every_row = True
+
+    @property
+    def name(self) -> str:
+        return column_name("first", self.call)
+
+    def scan(self, rows: SortedRows) -> None:
+        if self.name in rows.carries:
+            return
+        values = rows.column(self.call.arguments[0])
+        if rows.seeded.any():
+            source: Any = pa.chunked_array([values, rows.seeds(self.name)[0]]).combine_chunks()
+            pick = rows.layout.segment_firsts.copy()
+            pick[rows.seeded] = len(values) + np.arange(int(rows.seeded.sum()))
+        else:
+            source, pick = values, rows.layout.segment_firsts
+        rows.carries[self.name] = source.take(pa.array(np.repeat(pick, rows.layout.segment_ends - rows.layout.segment_firsts)))
+
+
+class RunningLast(Running):
+    """The value of the frame's last row: the rows carry nothing."""
+
+    reads_every_row = True
+
+    @property
+    def carries(self) -> pa.Schema:
+        return pa.schema([])
+
+    def scan(self, rows: SortedRows) -> None:
+        """There is nothing to carry."""
+
+    def value(self, rows: SortedRows) -> pa.Array:
+        return _at_ends(rows.column(self.call.arguments[0]), rows, self.call)
+
+
+_NUMBERING: dict[str, type[Running]] = {"row_number": RowNumber, "rank": Rank, "dense_rank": DenseRank}
+_VALUES: dict[str, type[Running]] = {"first_value": RunningFirst, "last_value": RunningLast}
+
+
+def running_form(call: OverCall, columns: pa.Schema) -> type[Running] | None:
+    """Return the running form of a call over rows with ``columns``, ``None`` if it has none."""
+    types = [columns.field(name).type for name in call.arguments]
+    form = _NUMBERING.get(call.function) or (_form(call, types) if _runs(call) else None)
+    return None if form is None or (form.reads_every_row and call.filter is not None) else form
+
+
+def _runs(call: OverCall) -> bool:
+    frame = call.frame
+    if frame is None or call.drops_repeats or call.ignore_nulls or frame.exclude is not Exclude.NO_OTHERS:
+        return False
+    ends = (Side.PRECEDING, Side.CURRENT_ROW)
+    return frame.units is not Units.SESSION and frame.start.side is Side.UNBOUNDED_PRECEDING and frame.end.side in ends
+
+
+def _form(call: OverCall, types: Sequence[pa.DataType]) -> type[Running] | None:
+    if not call.is_aggregate:
+        return _VALUES.get(call.function)
+    definition = call.aggregate.definition
+    form = None if definition.running is None else definition.running(call.aggregate.call(types))
+    if form is None or (isinstance(form, type) and issubclass(form, Running)):
+        return form
+    raise definition.wrong_form(form, "Running")
+
+
+_LONG = Size("rows of a long segment of a scan", 64, (1, 3))
+
+Values = TypeVar("Values", bound=Any)
+
+
+def segment_scan(fold: np.ufunc, values: Values, layout: Layout) -> Values:
+    """Return the fold of each row's segment up to and including the row."""
+    firsts, lengths = layout.segment_firsts, layout.segment_ends - layout.segment_firsts
+    scanned = values.copy()
+    for number in np.flatnonzero(lengths > _LONG.value).tolist():
+        span = slice(int(firsts[number]), int(firsts[number] + lengths[number]))
+        fold.accumulate(values[span], out=scanned[span])
+    short = np.flatnonzero(lengths <= _LONG.value)
+    short = short[np.argsort(-lengths[short], kind="stable")]
+    starts, sizes = firsts[short], lengths[short]
+    for step in range(1, int(sizes.max(initial=0))):
+        starts = starts[: int(np.searchsorted(-sizes, -step, side="left"))]
+        scanned[starts + step] = fold(scanned[starts + step - 1], values[starts + step])
+    return scanned  # type: ignore[no-any-return]

@@ -1,1 +1,0 @@
-"""Calls of OVER windows: the kernel of each call, on sorted rows and their frames."""

@@ -1,1 +1,0 @@
-"""Running calls: those that continue from the counters of the row before."""
