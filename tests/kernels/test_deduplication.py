@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from windowpane.kernels.deduplication.first import WORTH_A_ROUND, distance, first_rows
-from windowpane.kernels.deduplication.runs import run_numbers
+from windowpane.kernels.deduplication import WORTH_A_ROUND, distance, first_rows, runs
 from windowpane.testing.sizes import given_sizes
 
 NONE = np.zeros(0, np.int64)
@@ -32,5 +31,13 @@ def test_runs_of_spans() -> None:
     codes = np.array([1, 1, 1, 2, 1, 1])
     starts, ends = np.array([100, 0, 25, 0, 5, 39]), np.array([100, 30, 26, 9, 5, 39])
     # key 1: 0 to 30 holds 25 and 5, and 39 is 9 from 30; 100 stands alone
-    assert run_numbers(codes, starts, ends, 10).tolist() == [1, 0, 0, 2, 0, 0]
-    assert run_numbers(codes, starts, ends, 9).tolist() == [2, 0, 0, 3, 0, 1]
+    assert runs(codes, starts, ends, 10).of.tolist() == [1, 0, 0, 2, 0, 0]
+    assert runs(codes, starts, ends, 9).of.tolist() == [2, 0, 0, 3, 0, 1]
+
+
+def test_runs_at_the_ends_of_int64() -> None:
+    least, most = -(1 << 63), (1 << 63) - 1
+    starts = np.array([least, least + 9, most - 5, most])
+    assert runs(np.zeros(4, np.int64), starts, starts, 10).of.tolist() == [0, 0, 1, 1]
+    assert runs(np.zeros(4, np.int64), starts, starts, 6).of.tolist() == [0, 1, 2, 2]
+    assert runs(np.zeros(4, np.int64), starts, starts, 5).of.tolist() == [0, 1, 2, 3]

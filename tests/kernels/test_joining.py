@@ -10,8 +10,8 @@ import pytest
 
 import windowpane as wp
 from tests.examples import seeds
-from windowpane.kernels.joining.ranges import Places, moved, range_pairs
-from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, JoinedWindows
+from windowpane.kernels.joined_windows import BOTH, LEFT, RIGHT, JoinedWindows
+from windowpane.kernels.ranges import Places, Ranges, moved
 from windowpane.sizes import replacing_sizes
 from windowpane.windowing.times import MAX, MIN
 
@@ -28,7 +28,9 @@ def test_pairs_are_those_of_the_product(seed):
     places = Places.of(*(np.array([row[i] for row in right], np.int64) for i in (0, 1)))
     with replacing_sizes(lambda size: min(size.usual, 3)):
         found = [
-            pair for a, b in range_pairs(codes, times - 2, times + 3, places) for pair in zip(a.tolist(), b.tolist(), strict=True)
+            pair
+            for a, b in Ranges.of(codes, times - 2, times + 3, places).pairs()
+            for pair in zip(a.tolist(), b.tolist(), strict=True)
         ]
     assert (len(found), set(found)) == (len(expected), expected)
 

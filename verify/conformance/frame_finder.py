@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windowpane.errors import MistakeError
-from windowpane.operators.over.range_keys import frame_edge, moved_key, starts_session
 from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
+from windowpane.operators.over.sorted_partition import frame_edge, moved_key, starts_session
 from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units, merge_rows_frames
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.range_offsets import CALENDAR_SLACK

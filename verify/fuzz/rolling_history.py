@@ -15,8 +15,9 @@ from typing import Any
 
 from verify.fuzz.comparison import Row, difference, same
 from verify.fuzz.rolling_runs import REFERENCE, Run, Step, in_order, key_text, table_of
-from windowpane.engines.rolling.program import AS_OF, RollingProgram, bound_calls
+from windowpane.engines.rolling.program import AS_OF, RollingProgram
 from windowpane.hidden_columns import TIME
+from windowpane.kernels.rolling import bound_calls
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.windowing.rolling.spec import RollingEmit
 from windowpane.windowing.times import MIN

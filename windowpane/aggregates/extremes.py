@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
-from windowpane.kernels.aggregates.forms import is_scalar
-from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate, is_scalar
 from windowpane.kernels.keys.codes import canonical, codes_and_validity
 from windowpane.kernels.keys.ordered_codes import (
     decoded,

@@ -22,10 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Doubles, Integers, Mask
-from windowpane.arrays.columns import flat
+from windowpane.arrays.columns import flat, replaced
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
-from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over.by_frame import BY_STEP, doubles, steps
 from windowpane.kernels.over.protocol import FramedAggregate, Running

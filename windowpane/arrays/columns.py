@@ -51,3 +51,8 @@ def text_bounds(values: pa.LargeBinaryArray) -> Integers:
     """Return where in their bytes the values of an array begin, and where the last one ends."""
     bounds: Integers = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     return bounds
+
+
+def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
+    """Return a table with another column under a name that it has."""
+    return table.set_column(table.column_names.index(name), name, column)

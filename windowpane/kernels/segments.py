@@ -141,5 +141,17 @@ def whole_numbers(column: Any) -> Integers | None:
     return numbers
 
 
+def concatenated(firsts: Integers, lengths: Integers) -> Integers:
+    """Return the numbers of ranges, one range after the other.
+
+    Example:
+        >>> concatenated(np.array([5, 0]), np.array([2, 3])).tolist()
+        [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(lengths)
+    numbers: Integers = np.arange(int(lengths.sum())) + np.repeat(firsts - (ends - lengths), lengths)
+    return numbers
+
+
 def take_or_null(column: Any, rows: Integers) -> pa.Array:
     return flat(column).take(pa.array(rows, mask=rows == NOWHERE))

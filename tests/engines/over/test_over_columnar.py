@@ -11,10 +11,10 @@ import pytest
 from tests.engines.columnar_programs import columnar_engine
 from tests.examples import seeds
 from verify.fuzz import over
+from windowpane.engines.over.close import PAGE_ROWS, Tails
 from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.over.tails import PAGE_ROWS, Tails
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import InconsistentChangeError, MissingOrderError

@@ -21,7 +21,7 @@ import windowpane as wp
 from windowpane.aggregates.moments import welford
 from windowpane.engines.common.arrival import numbered
 from windowpane.errors import AggregateOverflowError
-from windowpane.kernels.aggregates.forms import columnar_form
+from windowpane.kernels.aggregates.protocol import columnar_form
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates import Aggregate

@@ -14,8 +14,7 @@ from datasketches import kll_doubles_sketch
 
 import windowpane as wp
 from windowpane.aggregates.sketches.quantiles import QuantileSketch
-from windowpane.kernels.aggregates.forms import columnar_form
-from windowpane.kernels.aggregates.protocol import SegmentAggregate
+from windowpane.kernels.aggregates.protocol import SegmentAggregate, columnar_form
 from windowpane.kernels.segments import Segments
 
 SHARES = (0.0, 0.3, 0.5, 1.0)

@@ -17,8 +17,7 @@ from datasketches import hll_sketch, hll_union, tgt_hll_type
 import windowpane as wp
 from windowpane.aggregates.sketches.distinct import DistinctSketch
 from windowpane.aggregates.sketches.registers import _ranks
-from windowpane.kernels.aggregates.forms import columnar_form
-from windowpane.kernels.aggregates.protocol import SegmentAggregate
+from windowpane.kernels.aggregates.protocol import SegmentAggregate, columnar_form
 from windowpane.kernels.keys.murmur import murmur_of_texts
 from windowpane.kernels.segments import Segments
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from windowpane.kernels.grouping.cardinality import expected_groups
+from windowpane.kernels.grouping.coded_groups import expected_groups
 
 
 @pytest.mark.parametrize("groups", [10, 1_000, 50_000, 1_000_000])

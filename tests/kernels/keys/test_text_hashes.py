@@ -9,8 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.keys.key_codes import key_hashes, text_hash
-from windowpane.kernels.keys.splitmix import stepped
+from windowpane.kernels.keys.key_codes import key_hashes, stepped, text_hash
 
 
 @given(st.lists(st.none() | st.text(max_size=90)), st.integers(0, 3))

@@ -18,7 +18,7 @@ from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInT
 from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram
 from windowpane.errors import AggregateOverflowError, MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.kernels.rolling.searching import spans_between
+from windowpane.kernels.rolling import window_spans
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
@@ -141,11 +141,11 @@ _REST = ("key", "id", TIME, PARTITION, POSITION, IS_LABEL)
 
 def test_spans_stay_within_their_key() -> None:
     keys, times = np.array([0, 0, 0, 2, 2]), np.array([1, 5, 5, -3, 9])
-    asked = np.array([0, 0, 1, 2, 2])
-    bounds = [(np.array([1, 6, -99, -99, 10]), np.array([5, 9, 99, 99, 20]))]
-    (low, high), *rest = spans_between(keys, times, asked, bounds)
-    assert rest == []
-    assert (low.tolist(), high.tolist()) == ([0, 3, 3, 3, 5], [3, 3, 3, 5, 5])
+    asked, instants = np.array([0, 0, 1, 2, 2]), np.array([5, 9, 99, 9, 20])
+    calls = tuple(RollingCall(f"n{length}", count(), RollingWindow(length, 1, True)) for length in (5, 200))
+    spans = window_spans(RollingSpec(calls, 1, RollingEmit.BATCH), keys, times, asked, instants)
+    assert [low.tolist() for low, _ in spans] == [[0, 1, 3, 4, 5], [0, 0, 3, 3, 3]]
+    assert [high.tolist() for _, high in spans] == [[3, 3, 3, 5, 5]] * 2
 
 
 @pytest.mark.parametrize("is_exact", [True, False])

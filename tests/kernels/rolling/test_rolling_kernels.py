@@ -11,8 +11,7 @@ import pytest
 
 from tests.examples import seeds
 from windowpane.aggregates import avg, collect_list, count, max, min, sum
-from windowpane.kernels.rolling.features import FeatureKernel
-from windowpane.kernels.rolling.pieces import PieceFeatures
+from windowpane.kernels.rolling import FeatureKernel, PieceFeatures, piece_refusal, span_refusal
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
@@ -103,11 +102,9 @@ def test_features_of_pieces(seed: int) -> None:
 
 
 def test_what_depends_on_order_has_no_pieces() -> None:
-    from windowpane.kernels.rolling import features, pieces
-
     call = RollingCall("all", collect_list("value"), WINDOWS[0])
     spec = RollingSpec((call,), step=2)
-    assert "collect_list" in str(features.refusal(spec, COLUMNS))
-    assert pieces.refusal(spec, COLUMNS) is not None
-    assert features.refusal(SPEC, COLUMNS) is None
-    assert pieces.refusal(SPEC, COLUMNS) is None
+    assert "collect_list" in str(span_refusal(spec, COLUMNS))
+    assert piece_refusal(spec, COLUMNS) is not None
+    assert span_refusal(SPEC, COLUMNS) is None
+    assert piece_refusal(SPEC, COLUMNS) is None

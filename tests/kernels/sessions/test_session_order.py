@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from windowpane.kernels.sessions.islands import find_islands
-from windowpane.kernels.sessions.session_order import holding_order, offsets_of
+from windowpane.kernels.sessions.live_sessions import holding_order, offsets_of
 from windowpane.operators.window.merging_window_set import MergingWindowSet
 from windowpane.windowing.assigners import EventTimeSessionWindows
 from windowpane.windowing.times import MAX, MIN

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.sorting.column_order import sort_keys, sorted_by
-from windowpane.kernels.sorting.top_rows import TopRows
+from windowpane.kernels.sorting.column_order import TopRows, sort_keys, sorted_by
 from windowpane.windowing.over.spec import OrderColumn
 
 NAN = math.nan

@@ -21,7 +21,7 @@ from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import TIME, hidden
-from windowpane.kernels.aggregates.forms import is_scalar
+from windowpane.kernels.aggregates.protocol import is_scalar
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.codes import canonical, is_nested
 from windowpane.windowing.aggregates.canonical import is_array

@@ -11,12 +11,11 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.deduplication.batch import DeduplicationBatch
+from windowpane.engines.deduplication.batch import DeduplicationBatch, hashes_of, key_columns
 from windowpane.engines.deduplication.kept_keys import KeptKeys
-from windowpane.engines.deduplication.keys import hashes_of, key_columns
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.hidden_columns import TIME
-from windowpane.kernels.deduplication.first import first_rows
+from windowpane.kernels.deduplication import first_rows
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
 

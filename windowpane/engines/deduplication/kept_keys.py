@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Unsigned
 from windowpane.hidden_columns import HASH, TIME
+from windowpane.kernels.segments import concatenated
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
@@ -92,7 +93,7 @@ class KeptKeys:
                 continue
             firsts = numbers[found]
             counts = np.searchsorted(hashes, asked[found], side="right") - firsts
-            places = np.repeat(firsts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+            places = concatenated(firsts, counts)
             (keys,) = self._keys.read(run.number)
             yield found, held[TIME].to_numpy()[places], keys.take(pa.array(places))
 

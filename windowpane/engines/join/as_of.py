@@ -29,12 +29,11 @@ from windowpane.engines.common.late_rows import DROPPED
 from windowpane.engines.join.batch import Held, JoinBatch, Rows
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
-from windowpane.engines.join.shown import NOTHING, Shown
-from windowpane.engines.join.versions import versions_among
+from windowpane.engines.join.versions import NOTHING, Shown, versions_among
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME
-from windowpane.kernels.joining.ranges import Places, moved
+from windowpane.kernels.ranges import Places, moved
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import PageSummary
 from windowpane.windowing.expressions import Side

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
@@ -21,18 +21,17 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.join.paged import ORDER, PLACE, SidePages, hashed, integers
-from windowpane.engines.join.pairs import fulfilling, results
-from windowpane.engines.join.pieces import Pieces, Tables
-from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram
+from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN
-from windowpane.errors import MissingSideTimestampError
+from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.kernels.conditions import holds
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.expressions import SIDES, Side
+from windowpane.windowing.expressions import SIDES, Expression, Side, SideName
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MIN, add_clamped
 
@@ -216,3 +215,73 @@ class JoinBatch(BucketBatch[JoinProgram]):
 
     def parts(self) -> Iterator[tuple[Side, Rows]]:
         yield from self.rows.items()
+
+
+Tables = Iterator[tuple[int, pa.Table]]
+
+
+class Pieces(Sequence[tuple[int, pa.Table]]):
+    """The tables of an output. Reading them in order holds one of those in memory that are made while they are read.
+
+    Args:
+        parts: each a table with the number of its output, or what makes such tables, the same ones each time.
+    """
+
+    def __init__(self, parts: Sequence[tuple[int, pa.Table] | Callable[[], Tables]]) -> None:
+        self._parts = parts
+
+    def __iter__(self) -> Tables:
+        for part in self._parts:
+            if callable(part):
+                yield from part()
+            else:
+                yield part
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[int, pa.Table]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[tuple[int, pa.Table]]: ...
+
+    def __getitem__(self, place: int | slice) -> tuple[int, pa.Table] | Sequence[tuple[int, pa.Table]]:
+        return list(self)[place]
+
+
+def fulfilling(program: JoinProgram, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
+    """Return which pairs fulfil the condition of a join."""
+    if program.condition is None:
+        return np.ones(len(lefts), np.bool_)
+    taken: dict[Side, Integers] = {"left": lefts, "right": rights}
+    tables: dict[Side, pa.Table] = {"left": left, "right": right}
+
+    def column(name: Expression) -> pa.ChunkedArray:
+        if not isinstance(name, SideName):
+            raise MistakeError("planning has resolved names")
+        return tables[name.side][name.name].take(pa.array(taken[name.side]))
+
+    mask: Mask = holds(program.condition, column, len(lefts)).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def results(program: JoinProgram, left: pa.Table | None, right: pa.Table | None, columns: dict[str, Any], count: int) -> pa.Table:
+    """Return results as a table of ``main_schema``.
+
+    Args:
+        program: the join.
+        left: the left rows, ``None`` to pad them.
+        right: the right rows, one beside each left one, ``None`` to pad them.
+        columns: the columns that are of no side.
+        count: how many results there are.
+    """
+    found = dict(columns)
+    sides: tuple[tuple[Side, pa.Table | None], ...] = (("left", left), ("right", right))
+    for side, table in sides:
+        of = program.sides[side]
+        for name in of.passed:
+            values = pa.nulls(count, of.columns.field(name).type) if table is None else table[name]
+            found[passed_name(side, name)] = values
+    schema = program.main_schema
+    return pa.table([found[name] for name in schema.names], schema=schema)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import padded
 from windowpane.engines.batch.driver import BucketBatch, Left
-from windowpane.engines.join.pairs import fulfilling, results
+from windowpane.engines.join.batch import fulfilling, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import versions_among

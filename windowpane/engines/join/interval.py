@@ -20,15 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.join.batch import Held, JoinBatch, Rows
+from windowpane.engines.join.batch import Held, JoinBatch, Rows, Tables
 from windowpane.engines.join.paged import BESIDE, ORDER, SidePages, due_of, flags, hashes_of, integers
-from windowpane.engines.join.pieces import Tables
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME, hidden
-from windowpane.kernels.joining.ranges import Places, Ranges, moved
+from windowpane.kernels.ranges import Places, Ranges, moved
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import PageSummary
 from windowpane.windowing.expressions import SIDES, Side

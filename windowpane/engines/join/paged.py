@@ -25,6 +25,7 @@ from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.errors import present
 from windowpane.hidden_columns import hidden
 from windowpane.kernels.keys.key_codes import key_hashes
+from windowpane.kernels.segments import concatenated
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
@@ -117,9 +118,7 @@ class SidePages:
             return np.zeros(0, np.int64)
         counts = high - low + 1
         if len(counts) <= _PLACES.value and counts.max() <= _PLACES.value and counts.sum() <= _PLACES.value:
-            steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-            spans = np.repeat(low, counts) + steps
-            return self.landing(spans << _HASH_BITS | np.repeat(hashes, counts))
+            return self.landing(concatenated(low, counts) << _HASH_BITS | np.repeat(hashes, counts))
         edges = np.zeros(len(self.pages) + 1, np.int64)
         np.add.at(edges, self.places(low << _HASH_BITS | hashes), 1)
         np.add.at(edges, self.places(high << _HASH_BITS | hashes) + 1, -1)

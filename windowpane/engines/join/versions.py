@@ -1,12 +1,21 @@
-"""Versions: the right rows of a join as of an instant, which may be a changelog."""
+"""Versions: the right rows of a join as of an instant, which may be a changelog; and which one each left row was emitted with.
+
+The latter is not stored. The version of a waiting left row follows from the versions that are held between two batches, so a
+batch computes it before it takes rows, and again at its end.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers, Mask
 from windowpane.errors import UnknownChangeError
-from windowpane.windowing.outputs import CHANGE_TYPE, CHANGE_TYPES, UPDATE_PREIMAGE
+from windowpane.kernels.keys.codes import rows_written_differently
+from windowpane.windowing.outputs import CHANGE_TYPE, CHANGE_TYPES, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 
 def versions_among(rows: pa.Table) -> pa.Table:
@@ -18,3 +27,65 @@ def versions_among(rows: pa.Table) -> pa.Table:
     if unknown.num_rows:
         raise UnknownChangeError(CHANGE_TYPE, unknown[CHANGE_TYPE][0].as_py(), sorted(CHANGE_TYPES))
     return rows.filter(pc.not_equal(words, UPDATE_PREIMAGE))
+
+
+NOTHING = -1
+"""In place of a version: the left row has none."""
+_UNSEEN = -2
+"""In place of a version: the left row has not been emitted yet."""
+
+
+class Changes(NamedTuple):
+    """Rows of a changelog, both halves of an update beside each other."""
+
+    lefts: Integers  # the left row of each
+    versions: Integers  # its version, of ``tables`` one after the other; ``NOTHING`` where it has none
+    words: list[str]  # what kind of change it is
+
+
+class Shown:
+    """The version that each left row is shown with.
+
+    Args:
+        versions: the versions as they were before the batch.
+        matched: for each left row the number of its version there, ``NOTHING`` for none.
+        compared: the columns of a version that are emitted.
+        pads: whether a left row without a version is emitted.
+    """
+
+    def __init__(self, versions: pa.Table, matched: Integers, compared: tuple[str, ...], pads: bool) -> None:
+        self.versions = versions
+        self._matched = matched
+        self._compared = compared
+        self._pads = pads
+
+    def take(self, count: int) -> None:
+        self._matched = np.concatenate([self._matched, np.full(count, _UNSEEN)])
+
+    def keep(self, mask: Mask) -> None:
+        self._matched = self._matched[mask]
+
+    def changes(self, rows: Integers, versions: pa.Table, matched: Integers) -> Changes:
+        """Return the changes that show left rows with other versions."""
+        before = self._matched[rows]
+        was = (before >= 0) | (before == NOTHING) if self._pads else before >= 0
+        now = np.full(len(rows), True) if self._pads else matched >= 0
+        differs = ~(was & now) | ~self._same(before, versions, matched)
+        deleted, inserted = np.flatnonzero(was & differs), np.flatnonzero(now & differs)
+        places = np.concatenate([deleted, inserted])
+        halves = np.repeat([0, 1], [len(deleted), len(inserted)])
+        order = np.lexsort((halves, places))
+        moved = np.where(matched >= 0, matched + self.versions.num_rows, NOTHING)
+        found = np.concatenate([before[deleted], moved[inserted]])[order]
+        is_update = (was & now)[places]
+        words = np.where(is_update, halves + 2, halves)[order]
+        named = [DELETE, INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE]
+        return Changes(rows[places[order]], found, [named[word] for word in words.tolist()])
+
+    def _same(self, before: Integers, versions: pa.Table, matched: Integers) -> Mask:
+        same: Mask = (before == NOTHING) & (matched == NOTHING)
+        both = np.flatnonzero((before >= 0) & (matched >= 0))
+        if len(both):
+            old, new = self.versions.select(self._compared), versions.select(self._compared)
+            same[both] = ~rows_written_differently(old.take(pa.array(before[both])), new.take(pa.array(matched[both])))
+        return same

@@ -39,7 +39,7 @@ from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME, hidden
-from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, Batch, CorrectedWindows, JoinedWindows
+from windowpane.kernels.joined_windows import BOTH, LEFT, RIGHT, Batch, CorrectedWindows, JoinedWindows
 from windowpane.kernels.keys.codes import as_written
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore

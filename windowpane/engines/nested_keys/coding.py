@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
 from windowpane.engines.nested_keys.writing import encoded_keys
-from windowpane.kernels.grouping.cardinality import expected_groups
+from windowpane.kernels.grouping.coded_groups import expected_groups
 from windowpane.kernels.keys.dense_codes import struct_leaves
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
 from windowpane.sizes import Size

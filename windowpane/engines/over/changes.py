@@ -1,7 +1,8 @@
-"""The net changes of a batch: which rows are deleted, which are inserted, each key at most once.
+"""What the changes of rows amount to: in mode update those of a batch, in mode close those of rows that wait.
 
-The rules are those of ``operators.consolidation``. The change of a key with one is taken as it is; only keys with several are
-given to the reference, one by one.
+The net changes of a batch delete or insert each key at most once, by the rules of ``operators.over.consolidation``. The change of
+a key with one is taken as it is; only keys with several are given to the reference, one by one. In mode close all changes of a
+row have its time, so they leave the sort buffer together, and are applied then, by the rules of ``operators.over.sort_buffer``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from windowpane.engines.rows import python_rows, python_values
 from windowpane.errors import InconsistentChangeError, UnrepresentableValueError
 from windowpane.hidden_columns import PARTITION, POSITION, hidden
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
-from windowpane.kernels.over.sorting import partition_numbers
+from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes, partition_numbers, sorting_codes
+from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.operators.over.consolidation import Report, consolidate
 from windowpane.operators.over.row_forms import RowForms
 from windowpane.windowing.outputs import APPEARING, CHANGE_TYPES
@@ -117,3 +119,48 @@ def _with_numbers(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_with_numbers(field.type)) for field in kind])
     return pa.int32() if pa.types.is_date32(kind) else kind
+
+
+def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
+    """Return a batch as the buffer takes it: with its change types, in order of arrival, unless every row is an insert."""
+    if program.append_only:
+        return rows
+    if CHANGE_TYPE not in rows.column_names:
+        rows = rows.append_column(CHANGE_TYPE, pa.repeat(INSERT, rows.num_rows))
+    refuse_other_words(program, rows)
+    return rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")]) if PARTITION in rows.column_names else rows
+
+
+def sorting_words(program: OverProgram, rows: pa.Table) -> list[Integers]:
+    spec = program.spec
+    ordered = sorting_codes(flat(rows[spec.order_names[0]]), spec.order_by[0])
+    return [*ordered, *(codes for name in spec.key for codes in key_sorting_codes(flat(rows[name])))]
+
+
+def in_window_order(program: OverProgram, rows: pa.Table, words: list[Integers], report: Report) -> pa.Table:
+    """Return released rows, which are in order of arrival, with their changes applied, sorted by ORDER BY and key."""
+    identity = [*words, partition_numbers([flat(rows[name]) for name in program.spec.partition_by], rows.num_rows)]
+    order = _settled(program, rows, lexical_order(identity), identity, report)
+    return rows.take(pa.array(order))
+
+
+def _settled(program: OverProgram, rows: pa.Table, order: Integers, identity: list[Integers], report: Report) -> Integers:
+    group = np.append(0, np.cumsum(~equal_neighbours(identity, order)))[: len(order)]
+    words = rows[CHANGE_TYPE].take(pa.array(order)).to_pylist() if CHANGE_TYPE in rows.column_names else [INSERT] * len(order)
+    appears = np.array([word in APPEARING for word in words], np.bool_)
+    plain = appears & (np.bincount(group, minlength=1)[group] == 1)
+    kept = plain.copy()
+    last: dict[int, int | None] = {}
+    for at in np.flatnonzero(~plain).tolist():
+        held = last.get(int(group[at]))
+        if (held is not None) == bool(appears[at]):
+            row = python_rows(rows.slice(int(order[at]), 1).select(program.columns.names))[0]
+            report(
+                InconsistentChangeError(
+                    words[at], row, "it waits already" if held is not None else "it does not wait, or no longer"
+                )
+            )
+        last[int(group[at])] = at if appears[at] else None
+    kept[[at for at in last.values() if at is not None]] = True
+    settled: Integers = order[kept]
+    return settled

@@ -4,7 +4,8 @@ Rows wait in the sort buffer for the watermark; those it releases, in order, joi
 not complete yet, and those that later frames still need. Kernels compute tails and released rows together; complete rows are
 emitted, rows that no frame needs any more are evicted.
 
-State, by name in the bucket's blob store: ``header``, the sort buffer ``b``, the tails ``t``. Who may mutate: this engine, once
+State, by name in the bucket's blob store: ``header``, the sort buffer ``b``, and the tails ``t``, hash pages by partition, whose
+rows are in the order of the window. A page of tails is due while rows of it wait to be emitted. Who may mutate: this engine, once
 a batch. Recovery: read them back.
 
     partition   | kept for later frames | waiting | released now |
@@ -18,28 +19,31 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from windowpane.arrays import Integers, Mask
-from windowpane.arrays.columns import flat
+from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.arrays.columns import flat, padded
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.over.batch import OverBatch
+from windowpane.engines.over.changes import in_arrival_order, in_window_order, sorting_words
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
-from windowpane.engines.over.releasing import in_arrival_order, in_window_order, sorting_words
 from windowpane.engines.over.sort_buffer import SortBuffer
-from windowpane.engines.over.tails import EMITTED, Tails
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_rows
 from windowpane.errors import MissingOrderError, present
-from windowpane.hidden_columns import TIME
+from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.keys.coded_texts import are_coded, coded_alike, spelled
+from windowpane.kernels.keys.key_codes import key_hashes, plain_key
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sorting import order_in_partitions, partition_numbers
 from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.compact.texts import texts_repeat
+from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.times import MAX, MIN
 
@@ -254,3 +258,56 @@ class _Batch(OverBatch):
         self._buffer.flush()
         tails = self._closer.tails
         return Left(self._buffer.rows + tails.waiting_rows, self._buffer.byte_size + tails.byte_size)
+
+
+EMITTED = hidden("emitted")
+"""The column that says whether a row was emitted; the others wait to be."""
+PAGE_ROWS = Size("rows of a page of tails", 1 << 15, (2, 8))
+
+
+class Tails:
+    def __init__(self, store: BlobStore, name: str, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+        self._schema = schema
+        self._partition_by = partition_by
+        self._pages = HashPages(store, name, self._hashes, _summary, PAGE_ROWS.value, PAGE_ROWS.value)
+
+    @property
+    def waiting(self) -> list[int]:
+        return self._pages.due(MIN)
+
+    @property
+    def waiting_rows(self) -> int:
+        return self._pages.live
+
+    @property
+    def byte_size(self) -> int:
+        return self._pages.byte_size
+
+    def touched(self, rows: pa.Table) -> list[int]:
+        if len(self._pages) < 2:
+            return [0] if rows.num_rows else []
+        pages: list[int] = np.unique(self._pages.locate(self._hashes(rows))).tolist()
+        return pages
+
+    def read(self, pages: Sequence[int]) -> pa.Table:
+        self._pages.prefetch(pages)
+        tables = [table for page in pages if (table := self._pages.read(page)) is not None]
+        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+
+    def write(self, pages: Sequence[int], rows: pa.Table) -> None:
+        if len(self._pages) < 2:
+            self._pages.write(0, rows)
+        else:
+            self._pages.put(pages, rows, is_run=False)
+        self._pages.commit()
+
+    def widen(self) -> None:
+        self._pages.rewrite(lambda page: padded(page, self._schema))
+
+    def _hashes(self, rows: pa.Table) -> Unsigned:
+        return key_hashes([plain_key(rows[name]) for name in self._partition_by], rows.num_rows)
+
+
+def _summary(page: pa.Table) -> PageSummary:
+    waiting = page.num_rows - (pc.sum(page[EMITTED]).as_py() or 0)
+    return PageSummary(MIN if waiting else MAX, waiting)

@@ -10,6 +10,10 @@ come on the other. A row to come can affect the final rows whose frames look bey
 those whose RANGE moved by the offset lies beyond the horizon, the last session if its gap does. To compute those and the row
 itself, their frames on the side *away* from the edge are needed, and for running calls the carry columns of the row before.
 Needed rows are kept without holes. Source: RisingWave #26917, which has ROWS frames only.
+
+A batch drops rows of the pages that it reads for its changes. Of the others it sweeps a few whenever the horizon moves, at a
+place that follows from the horizon: no state holds the place of the sweep, a batch that runs again sweeps the same pages, and in
+time every page has its turn.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from windowpane.errors import MistakeError
 from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.sorting.order_axis import OrderAxis, order_axis
+from windowpane.sizes import Size
 from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units, merge_rows_frames
 from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.times import MAX, MIN
@@ -235,3 +240,14 @@ class _Partings:
 
 def _looking(side: Side, bound: Bound) -> Offset | None:
     return bound.offset if bound.side is side else None
+
+
+PAGES = Size("OVER pages that a batch sweeps", 8, (1, 3))
+"""How many pages a batch sweeps."""
+_SPREAD = 0x9E3779B97F4A7C15
+"""2**64 by the golden ratio: its multiples fall evenly (Knuth)."""
+
+
+def swept(pages: int, horizon: int) -> Integers:
+    first = (horizon * _SPREAD % (1 << 64)) * pages >> 64
+    return np.arange(first, min(first + PAGES.value, pages))

@@ -16,7 +16,7 @@ from windowpane.arrays.columns import flat
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import InSpans, Spans
 from windowpane.hidden_columns import TIME
-from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
+from windowpane.kernels.keys.codes import written_differently, written_differently_among
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 

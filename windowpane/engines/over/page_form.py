@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.errors import UnreadableStateError
-from windowpane.kernels.keys.row_differences import written_differently
+from windowpane.kernels.keys.codes import written_differently
 from windowpane.sizes import Size
 from windowpane.state.codec import frame, unframe
 from windowpane.state.compact.distances import distance_type

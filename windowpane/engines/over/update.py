@@ -25,23 +25,23 @@ from windowpane.arrays.columns import flat
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.changes import net_changes
-from windowpane.engines.over.eviction import Eviction
+from windowpane.engines.over.eviction import Eviction, swept
 from windowpane.engines.over.output import changelog
 from windowpane.engines.over.page_form import PageForm, PageWriter, run_firsts
 from windowpane.engines.over.page_writing import Altered, write_pages
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import Delta, InSpans, InTable, Live, MorePages, PageCache, Segments, Spans, around
-from windowpane.engines.over.sweep import swept
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_rows
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import SORT_KEY, TIME
-from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
+from windowpane.kernels.keys.codes import written_differently, written_differently_among
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
 from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow, Values
+from windowpane.kernels.segments import concatenated
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.row_pages import RowPages
@@ -307,7 +307,7 @@ class _Batch(OverBatch):
         asked = np.flatnonzero(~reach & spans.cut_right[segment[lasts]])
         lengths = lasts[asked] + 1 - firsts[asked]
         number = np.repeat(asked, lengths)
-        at = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + firsts[number]
+        at = concatenated(firsts[asked], lengths)
         reach[number[self._carry_changes(spans, spans.source[live[at]], values, at)]] = True
         return reach
 

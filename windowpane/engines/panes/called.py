@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import replaced
 from windowpane.engines.panes.standings import Standings, fires_by_clocks_alone, row_reader
 from windowpane.engines.panes.trigger_program import Arrived, TriggerProgram
 from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import UserFunctionError, WindowpaneError
 from windowpane.hidden_columns import TIME, hidden
-from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.running_positions import run_ends
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows
 from windowpane.windowing.times import MIN

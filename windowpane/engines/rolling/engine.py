@@ -29,27 +29,26 @@ from windowpane.engines.common.arrival import ordered
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.growth import Growth, growth_of
 from windowpane.engines.rolling.held import (
+    FAR,
     LOOK,
     Keys,
     Pieces,
+    due_ticks,
     first_of_each,
     held_table,
     new_keys,
     of_held_table,
     pieces_held,
+    set_looks,
     single_pieces,
 )
-from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
-from windowpane.engines.rolling.moments import FAR, due_ticks, set_looks
-from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram
+from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram, after_cut, check_history, watermark_of
 from windowpane.engines.rows import refuse_missing_times
 from windowpane.errors import MistakeError, TimestampOverflowError, present
 from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
-from windowpane.kernels.keys.codes import is_nested
+from windowpane.kernels.keys.codes import is_nested, written_differently
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
-from windowpane.kernels.keys.row_differences import written_differently
-from windowpane.kernels.rolling.pieces import PieceFeatures
-from windowpane.kernels.rolling.pieces import refusal as pieces_refusal
+from windowpane.kernels.rolling import PieceFeatures, piece_refusal
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
@@ -88,7 +87,7 @@ def refusal(program: RollingProgram) -> str | None:
             return f"key {key.name!r} is of type {key.type}"
     if program.spec.corrects:
         return "ticks that were emitted are corrected, key by key"
-    return pieces_refusal(program.spec, program.columns)
+    return piece_refusal(program.spec, program.columns)
 
 
 @dataclass

@@ -17,13 +17,12 @@ import pyarrow.compute as pc
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram, bound_calls, feature_schema
+from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram, feature_schema
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
-from windowpane.kernels.rolling.features import FeatureKernel
-from windowpane.kernels.rolling.features import refusal as features_refusal
+from windowpane.kernels.rolling import FeatureKernel, bound_calls, span_refusal
 from windowpane.operators.rolling.features import Features, HeldRow
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
@@ -69,7 +68,7 @@ def refusal(program: PointInTimeProgram) -> str | None:
     for key in program.keys:
         if pa.types.is_nested(key.type):
             return f"key {key.name!r} is of type {key.type}"
-    return features_refusal(program.spec, program.columns)
+    return span_refusal(program.spec, program.columns)
 
 
 class PointInTimeReferenceEngine:

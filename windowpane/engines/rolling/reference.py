@@ -15,10 +15,17 @@ import pyarrow as pa
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
-from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram, bound_calls
+from windowpane.engines.rolling.program import (
+    AS_OF,
+    RollingCounters,
+    RollingProgram,
+    after_cut,
+    check_history,
+    watermark_of,
+)
 from windowpane.engines.rows import key_values, python_keys, python_rows, refuse_missing_times
 from windowpane.hidden_columns import TIME
+from windowpane.kernels.rolling import bound_calls
 from windowpane.operators.rolling.features import Features, HeldRow
 from windowpane.operators.rolling.operator import RollingOperator, RollingRow
 from windowpane.state.blob_store import BlobStore

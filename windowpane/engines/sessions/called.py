@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import replaced
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import key_arrays, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
@@ -36,7 +37,6 @@ from windowpane.engines.rows import python_keys
 from windowpane.engines.sessions.walk import Entry, Numbers, Row, Session, SessionWalk
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, SEGMENT, START, TIME, hidden
-from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
 from windowpane.kernels.keys.dense_codes import distinct, places_in

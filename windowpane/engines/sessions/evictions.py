@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from windowpane.aggregates.user_code import KeptRows
 from windowpane.arrays import Mask
+from windowpane.arrays.columns import replaced
 from windowpane.engines.common.columnar import fold_of, group_columns
 from windowpane.engines.common.emptying import empties
 from windowpane.engines.common.evicting import argument_columns, evictor_refusal, survivors_of
@@ -18,7 +19,6 @@ from windowpane.engines.program import Program
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import ARRIVAL, TIME, hidden
 from windowpane.kernels.aggregates.lists import Lists, by_arrival
-from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.eviction import Firings
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import fold_groups

@@ -21,8 +21,7 @@ from windowpane.hidden_columns import END, HELD, START
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
 from windowpane.kernels.segments import Segments
 from windowpane.kernels.sessions.islands import Islands, find_islands
-from windowpane.kernels.sessions.live_sessions import join_in_order
-from windowpane.kernels.sessions.session_order import holding_order, offsets_of
+from windowpane.kernels.sessions.live_sessions import holding_order, join_in_order, offsets_of
 
 ArrivalOrder = Callable[[Integers], Integers]
 """Sorts numbers of rows by their arrival."""

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import replaced
 from windowpane.engines.common.columnar import group_columns, key_arrays, with_plain_keys
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.program import Program
@@ -26,7 +27,6 @@ from windowpane.engines.sessions.merging import ArrivalOrder, Arrivals, SessionM
 from windowpane.engines.sessions.rule import SessionRule
 from windowpane.errors import MergeBehindWatermarkError
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, ROWS, START, hidden
-from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.group_folds import counted
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import plain_key

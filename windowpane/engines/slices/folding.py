@@ -20,7 +20,7 @@ from windowpane.engines.nested_keys.coding import coded_keys
 from windowpane.engines.program import Program
 from windowpane.errors import present
 from windowpane.hidden_columns import ARRIVAL, PARTITION, POSITION, ROWS, SLICE, TIME
-from windowpane.kernels.grouping.cardinality import expected_groups
+from windowpane.kernels.grouping.coded_groups import expected_groups
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.sizes import Size
 

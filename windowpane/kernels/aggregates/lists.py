@@ -16,7 +16,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
 from windowpane.kernels.keys.dense_codes import combined, first_of_pairs
-from windowpane.kernels.segments import Segments
+from windowpane.kernels.segments import Segments, concatenated
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Lists:
         """Return the places of the values of each group, group by group, and where each group begins among those."""
         lengths, starts = segments.picked(self.lengths), segments.picked(self.offsets[:-1])
         offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-        return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets[segments.offsets]
+        return concatenated(starts, lengths), offsets[segments.offsets]
 
     def chosen(self, at: Integers) -> Lists:
         """Return the lists of only the values at these places; the places of a list must be neighbours."""

@@ -9,6 +9,7 @@ are many (``hashed_groups``), in Arrow's hash table elsewhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.kernels.grouping.cardinality import expected_groups
 from windowpane.kernels.grouping.group_folds import neutral
 from windowpane.kernels.segments import Segments, Values, whole_numbers
 from windowpane.sizes import Size
@@ -160,3 +160,29 @@ def _digits(column: pa.ChunkedArray, most: int) -> _Digits | None:
     if step > 1 and not (values * step == distances).all():
         step, values = 1, distances
     return _Digits(values, span // step + 1) if span // step < most else None
+
+
+_STEPS = 60
+
+
+def expected_groups(sampled: int, groups: int, rows: int) -> float:
+    """Return how many groups ``rows`` rows make if ``sampled`` of them, drawn at random, made ``groups``.
+
+    Groups are taken for equally frequent: ``sampled`` rows from K groups meet about ``K * (1 - exp(-sampled / K))`` of them
+    (the occupancy problem), which is solved for K. Skewed groups are more than that says, so the answer is a lower bound.
+
+    Example:
+        >>> round(expected_groups(10_000, 1_000, 1_000_000))
+        1000
+    """
+    if groups >= sampled:
+        return float(rows)
+    low, high = math.log(max(groups, 1)), math.log(max(groups, 1)) + 40
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _met(math.exp(middle), sampled) < groups else (low, middle)
+    return _met(math.exp(high), rows)
+
+
+def _met(groups: float, rows: int) -> float:
+    return -groups * math.expm1(-rows / groups)

@@ -18,11 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.arrays.columns import flat
+from windowpane.arrays.columns import flat, replaced
 from windowpane.hidden_columns import ARRIVAL, hidden
-from windowpane.kernels.aggregates.forms import columnar_form
-from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
-from windowpane.kernels.aggregates.tables import replaced
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate, columnar_form
 from windowpane.kernels.grouping.coded_groups import coded_groups
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
 from windowpane.kernels.grouping.hashed_groups import hashed_groups

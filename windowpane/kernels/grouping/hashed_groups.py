@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Unsigned
 from windowpane.arrays.columns import flat, text_bounds
-from windowpane.kernels.grouping.cardinality import expected_groups
-from windowpane.kernels.keys.key_codes import key_hashes
-from windowpane.kernels.keys.splitmix import GAMMA, mixed
+from windowpane.kernels.grouping.coded_groups import expected_groups
+from windowpane.kernels.keys.key_codes import GAMMA, key_hashes, mixed
 from windowpane.kernels.segments import Segments, whole_numbers
 from windowpane.sizes import Size
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 from windowpane.hidden_columns import hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.segments import concatenated
 
 _RANGE = hidden("range")
 
@@ -66,10 +67,7 @@ def merge_ranges(fold: GroupedFold, partials: pa.Table, ranges: Ranges) -> pa.Ta
 
 
 def exploded(ranges: Ranges) -> Integers:
-    lengths = ranges.lasts - ranges.firsts + 1
-    ends = np.cumsum(lengths)
-    elements: Integers = np.arange(int(lengths.sum())) + np.repeat(ranges.firsts - (ends - lengths), lengths)
-    return elements
+    return concatenated(ranges.firsts, ranges.lasts - ranges.firsts + 1)
 
 
 def _doubled(fold: GroupedFold, level: pa.Table, firsts: Integers, lengths: Integers) -> Iterator[tuple[pa.Table, Integers]]:

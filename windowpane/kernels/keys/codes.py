@@ -1,7 +1,8 @@
-"""Codes: integers in place of the values of one column, which compare as Spark SQL compares the values.
+"""Codes: integers in place of the values of one column, which compare as Spark SQL compares the values; and where columns differ.
 
 Arrow's own order and equality are Spark's for plain types. Floating point has one NaN, the largest value, and one zero; nested
-values are compared by their canonical form, value by value. Codes mean something only within the column they were made from.
+values are compared by their canonical form, value by value. As values are written, -0.0 differs from 0.0. Codes mean something
+only within the column they were made from.
 """
 
 from __future__ import annotations
@@ -99,3 +100,50 @@ def order_codes(column: Any) -> Integers:
     ranked: Integers = pc.rank(canonical(values), tiebreaker="dense").to_numpy().astype(np.int64)
     ranked[values.is_null().to_numpy(zero_copy_only=False)] = NULL_CODE
     return ranked
+
+
+_COMPARED = (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal)
+
+
+def differing(left: pa.Array, right: pa.Array) -> Mask:
+    valid = validity(left)
+    uneven: Mask = valid != validity(right)
+    if has_codes(left.type):
+        unequal: Mask = ordered_codes(left) != ordered_codes(right)
+        return uneven | (valid & unequal)
+    if any(test(left.type) for test in _COMPARED):
+        different: Mask = pc.fill_null(pc.not_equal(left, right), False).to_numpy(zero_copy_only=False)
+        return uneven | different
+    return _by_form(left, right, form_of(left.type))
+
+
+def written_differently(left: pa.Array, right: pa.Array) -> Mask:
+    """Return where two columns of one type are not the same as written: where they differ, and where zeros have other signs."""
+    if pa.types.is_floating(left.type):
+        signs: Mask = are_negative_zeros(left) != are_negative_zeros(right)
+        return differing(left, right) | signs
+    if pa.types.is_nested(left.type):
+        return _by_form(left, right, written_form_of(left.type))
+    return differing(left, right)
+
+
+def rows_written_differently(left: pa.Table, right: pa.Table) -> Mask:
+    """Return where the rows of two tables of the same columns are not the same as written."""
+    found = np.zeros(left.num_rows, np.bool_)
+    for one, other in zip(left.columns, right.columns, strict=True):
+        found |= written_differently(flat(one), flat(other))
+    return found
+
+
+def written_differently_among(left: pa.Array, right: pa.Array, among: Mask) -> Mask:
+    """Return where two columns are not the same as written, among some rows: no others are looked at."""
+    rows = np.flatnonzero(among)
+    found = np.zeros(len(among), np.bool_)
+    found[rows] = written_differently(left.take(pa.array(rows)), right.take(pa.array(rows)))
+    return found
+
+
+def _by_form(left: pa.Array, right: pa.Array, form: Form) -> Mask:
+    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    same = [a is b if a is None or b is None else form.freeze(a) == form.freeze(b) for a, b in pairs]
+    return ~np.array(same, np.bool_) if same else np.zeros(0, np.bool_)

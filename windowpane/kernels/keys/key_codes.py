@@ -1,8 +1,9 @@
 """Keys as integers: codes that distinguish keys within a table, and hashes that are the same in every process.
 
 A code costs one subtraction for a single integer column, one dictionary encoding a column otherwise. A hash is that of the
-values: integers through SplitMix64, text by at most its first and last 32 bytes. So keys that hash alike are legal, and
-whoever partitions by hash must take them.
+values: integers through SplitMix64 (Steele, Lea and Flood, 2014), text by at most its first and last 32 bytes. So keys that hash
+alike are legal, and whoever partitions by hash must take them. State on disk lies by these hashes: their constants may not
+change.
 """
 
 from __future__ import annotations
@@ -18,8 +19,24 @@ from windowpane.arrays import Integers, Unsigned
 from windowpane.arrays.columns import flat, text_bounds
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.codes import canonical
-from windowpane.kernels.keys.splitmix import GAMMA, stepped
 from windowpane.sizes import Size
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+"""The step from one state of the generator to the next: 2**64 by the golden ratio, made odd."""
+
+
+def mixed(words: Unsigned) -> Unsigned:
+    """Return the finalizer of each word: every bit of the input moves every bit of the output, and 0 stays 0."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    finalized: Unsigned = words ^ (words >> np.uint64(31))
+    return finalized
+
+
+def stepped(words: Unsigned) -> Unsigned:
+    """Return the finalizer of the state after each word: the number that the generator draws from it."""
+    return mixed(words + GAMMA)
+
 
 _MOST_BITS = Size("bits of integer keys as codes", 40, (1, 3))
 _EDGE = Size("hashed bytes at the ends of a text", 32, (8,))

@@ -1,4 +1,10 @@
-"""Aggregates over frames that are written out: each frame's rows in order, as the bound aggregate folds them, to the last bit."""
+"""Any aggregate over frames, to the last bit as the bound aggregate folds them: written out frame by frame, or row by row.
+
+Written out, the rows of each frame lie one after the other, so that aggregates by group compute frames as groups. Rows that share
+a frame (partitions as a whole, peers) share its elements. That costs the width of frames; folding row by row costs only what a
+frame has that the one before had not, but in Python: ``is_cheaper`` weighs them. Folded, frames are visited in row order: one
+that begins where the frame before began, and ends no earlier, continues its accumulator.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +25,7 @@ from windowpane.kernels.keys.ordered_codes import validity
 from windowpane.kernels.over.frames import Span
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sums import doubles_of, running
-from windowpane.kernels.segments import Segments
+from windowpane.kernels.segments import Segments, concatenated
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.canonical import form_of
@@ -211,8 +217,7 @@ class WrittenFrames:
         lo, hi = (np.stack([span[side][low:high] for span in self.spans], axis=1).ravel() for side in (0, 1))
         lengths = hi - lo
         starts = np.append(0, np.cumsum(lengths))
-        order = np.arange(starts[-1]) - np.repeat(starts[:-1] - lo, lengths)
-        return Segments(self.counted[order], starts[:: len(self.spans)])
+        return Segments(self.counted[concatenated(lo, lengths)], starts[:: len(self.spans)])
 
 
 def of_each_value_the_first(segments: Segments, codes: Sequence[Integers]) -> Segments:

@@ -1,4 +1,8 @@
-"""The frame finder on sorted arrays: the frame of every row as spans of row numbers, all rows at once.
+"""The layout of sorted rows, and the frame finder: the frame of every row as spans of row numbers, all rows at once.
+
+Rows are sorted by (partition, ORDER BY, key). A segment is a run of rows of one partition; a partition may be cut into several
+segments, with rows missing between them. Peers are rows of a segment with equal ORDER BY values; a group is all peers of a row.
+All positions are row numbers of the table, all spans half-open.
 
 A frame is ``[lo, hi)`` in the row's segment, before EXCLUDE; ``spans`` are what EXCLUDE leaves of it, in order, at most three.
 Rows may be missing beyond the ends of a segment: ``reaches_first`` and ``reaches_end`` say where a frame needs the missing

@@ -23,7 +23,7 @@ from windowpane.kernels.over.picks import NOWHERE, taken
 from windowpane.kernels.over.protocol import Running
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.sizes import Size
-from windowpane.windowing.over.frames import Exclude, Side, Units
+from windowpane.windowing.frames import Exclude, Side, Units
 from windowpane.windowing.over.spec import OverCall
 
 RANK = hidden("rank")

@@ -1,10 +1,10 @@
-"""Counts and sums over spans of sorted rows.
+"""Counts, sums and means over spans of sorted rows.
 
 Integers: differences of one running total, taken modulo 2**64, so they are right whenever the result fits; whether it does is
-checked on the high halves. Doubles: a difference of running totals would lose digits and could not forget a NaN, so each frame
-is added from its first row to its last, as the bound aggregate does: all frames advance together, one row a step. Frames of
-more than ``STEPS`` rows are added pairwise by numpy; the way a frame is added depends on its own length only, so the
-same rows always give the same bits.
+checked on the high halves. Decimals of at most 18 digits are such integers of the last decimal place. Doubles: a difference of
+running totals would lose digits and could not forget a NaN, so each frame is added from its first row to its last, as the bound
+aggregate does: all frames advance together, one row a step. Frames of more than ``STEPS`` rows are added pairwise by numpy; the
+way a frame is added depends on its own length only, so the same rows always give the same bits.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from windowpane.errors import MissingOrderError
 from windowpane.operators.over.complete_frames import Closing
 from windowpane.operators.over.functions import evaluator
 from windowpane.operators.over.row_order import RowOrder
-from windowpane.operators.over.running_numbers import RunningNumbers
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
@@ -120,3 +119,22 @@ class OverOnClose:
         tail = Tail(tuple(partition.rows[start:]), index - start, numbers if self._numberings else None)
         self._state.put(None, _TAIL, None if not tail.rows and tail.numbers is None else tail)
         self._state.put(None, _WAITS, True if index < len(partition.rows) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningNumbers:
+    """The numbers of the last row that was emitted: 0 before the first."""
+
+    row_number: int = 0  # its position in the partition
+    rank: int = 0  # the position of its first peer
+    dense_rank: int = 0  # the number of its group of peers
+    order: tuple[Any, ...] = ()  # its ORDER BY values
+
+    def next(self, order: tuple[Any, ...]) -> RunningNumbers:
+        number = self.row_number + 1
+        if number > 1 and order == self.order:
+            return RunningNumbers(number, self.rank, self.dense_rank, order)
+        return RunningNumbers(number, number, self.dense_rank + 1, order)
+
+    def of(self, function: str) -> int:
+        return int(getattr(self, function))

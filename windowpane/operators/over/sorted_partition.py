@@ -10,10 +10,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
-from windowpane.operators.over.range_keys import frame_edge, starts_session
 from windowpane.operators.over.row_order import OrderKey, RowOrder
 from windowpane.windowing.frames import Bound, Exclude, Frame, Offset, Side, Units
 from windowpane.windowing.outputs import Row
+from windowpane.windowing.over.range_offsets import shifted
 
 
 class SortedPartition:
@@ -87,3 +87,23 @@ class SortedPartition:
             starts = [0, *(index for index, (a, b) in seams if starts_session(self._order, a, b, gap))]
             self._sessions[gap] = starts
         return starts
+
+
+def moved_key(order: RowOrder, key: OrderKey, offset: Offset, toward_end: bool) -> OrderKey:
+    """Return the order key at a distance from another one; NULL stays where it is."""
+    value = shifted(order.value_of(key), offset, forward=toward_end != order.is_descending)
+    return order.key_of(value, toward_end)
+
+
+def frame_edge(order: RowOrder, key: OrderKey, bound: Bound) -> OrderKey:
+    """Return the order key at which a bound, not an unbounded one, of the frame of a row lies."""
+    if bound.offset is None:
+        return key
+    return moved_key(order, key, bound.offset, toward_end=bound.side is Side.FOLLOWING)
+
+
+def starts_session(order: RowOrder, previous: OrderKey, key: OrderKey, gap: Offset) -> bool:
+    """Return whether a row begins a new session behind its predecessor; NULLs are a session of their own."""
+    if order.value_of(previous) is None:
+        return previous != key
+    return not key < moved_key(order, previous, gap, toward_end=True)

@@ -18,7 +18,7 @@ from windowpane.engines.program import WINDOW_END, WINDOW_START, Program
 from windowpane.errors import InvalidSpecError, MistakeError, UnsupportedTypeError
 from windowpane.hidden_columns import PREFIX, hidden
 from windowpane.kernels.keys.ordered_codes import is_sortable
-from windowpane.kernels.sorting.top_rows import TopRows
+from windowpane.kernels.sorting.column_order import TopRows
 from windowpane.planning.settings import Settings
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.spark.building.program import BuiltProgram

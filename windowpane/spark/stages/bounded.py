@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 
 from windowpane.engines.protocol import Clock, Engine
-from windowpane.engines.rolling.history import BeginsWithHistory
+from windowpane.engines.rolling.program import BeginsWithHistory
 from windowpane.errors import WindowpaneError
 from windowpane.spark.stages.between_operators import parted
 from windowpane.spark.stages.blobs import HEARTBEAT, is_probe, unpack

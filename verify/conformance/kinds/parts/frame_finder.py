@@ -25,8 +25,8 @@ from verify.conformance.reading.over_vectors import (
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
 from windowpane.errors import InvalidFrameError
-from windowpane.operators.over.range_keys import frame_edge
 from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
+from windowpane.operators.over.sorted_partition import frame_edge
 from windowpane.windowing.frames import Frame, merge_rows_frames
 from windowpane.windowing.over.spec import OverCall, OverSpec
 

@@ -1,7 +1,7 @@
-"""Ranges: for each left row, the right rows of its key whose times lie between two bounds.
+"""Ranges: the rows of a key whose times lie between two bounds, for many keys and bounds at once.
 
-The right rows are sorted by (code of the key, time), each such place a number; then two binary searches give each left row its
-range. Rows with a negative code (a NULL in the key) match nothing.
+Rows are sorted by (code of the key, time), each such place a number; then two binary searches find a range. Rows with a negative
+code (a NULL in the key) match nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from windowpane.arrays import Integers
+from windowpane.kernels.segments import concatenated
+from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
 from windowpane.windowing.times import MAX, MIN
 
@@ -43,7 +45,7 @@ class Places(NamedTuple):
             width = len(different) + 1
         ranks = times - first_time if different is None else np.searchsorted(different, times)
         numbers = codes * width + ranks
-        order = np.argsort(numbers, kind="stable")
+        order = stable_order(numbers)
         return cls(order, numbers[order], first_time, last_time, width, different)
 
     def before(self, codes: Integers, times: Integers, *, or_at: bool) -> Integers:
@@ -97,22 +99,10 @@ class Ranges(NamedTuple):
     def pairs(self) -> Iterator[tuple[Integers, Integers]]:
         """Yield pairs of rows, as many at once as fit in memory, in the order of keys."""
         rows = np.flatnonzero(self.counts)
-        for part in _parts(rows, self.counts[rows]):
+        groups = np.cumsum(self.counts[rows]) // _MOST_PAIRS.value  # one row may have more
+        for part in np.split(rows, np.flatnonzero(np.diff(groups)) + 1):
             sizes = self.counts[part]
-            lefts = np.repeat(part, sizes)
-            steps = np.arange(len(lefts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            yield self.order[lefts], self.places.order[np.repeat(self.starts[part], sizes) + steps]
-
-
-def range_pairs(codes: Integers, lowers: Integers, uppers: Integers, places: Places) -> Iterator[tuple[Integers, Integers]]:
-    """Yield pairs of rows, as many at once as fit in memory, see ``Ranges``."""
-    return Ranges.of(codes, lowers, uppers, places).pairs()
-
-
-def _parts(rows: Integers, counts: Integers) -> Iterator[Integers]:
-    groups = np.cumsum(counts) // _MOST_PAIRS.value
-    cuts = np.flatnonzero(np.diff(groups)) + 1
-    yield from (part for part in np.split(rows, cuts) if len(part))
+            yield self.order[np.repeat(part, sizes)], self.places.order[concatenated(self.starts[part], sizes)]
 
 
 def moved(times: Integers, by: int) -> Integers:

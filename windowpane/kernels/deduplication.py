@@ -1,7 +1,8 @@
-"""The first rows of keys: of rows in order of arrival, those that are near to no row of their key that was kept before.
+"""First rows of keys, and runs of rows that are near.
 
-In rounds: the first remaining row of each key is kept, and rows near to it are duplicates. Where most rows of a key are near to
-its first, one round is all. Rows that many rounds would take, such as one key over a long time, are taken one by one.
+Of rows in order of arrival those are first ones that are near to no row of their key that was kept before. They are found in
+rounds: the first remaining row of each key is kept, and rows near to it are duplicates. Where most rows of a key are near to its
+first, one round is all. Rows that many rounds would take, such as one key over a long time, are taken one by one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.kernels.ranges import moved
+from windowpane.kernels.sessions.islands import Islands, find_islands
 from windowpane.sizes import Size
 
 WORTH_A_ROUND = Size("part of the rows that a round must decide", 32, (1, 2))
@@ -79,3 +82,8 @@ def _keep_one_by_one(codes: Integers, times: Integers, left: Integers, within: i
         if not is_near:
             insort(held, time)
             kept[row] = True
+
+
+def runs(codes: Integers, starts: Integers, ends: Integers, within: int) -> Islands:
+    """Return the runs of spans of time, given the keys of the spans: those of one key that are less than ``within`` apart."""
+    return find_islands(codes, starts, moved(ends, within - 1))

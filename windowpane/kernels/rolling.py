@@ -1,13 +1,16 @@
-"""Features from pieces: the partial aggregates of a key's rows in a length of time that no window cuts.
+"""The features of many (key, instant) pairs from the sorted rows of all keys, or from pieces of them.
 
-Rows fold into pieces once, and a window merges those of its span. Calls that differ in their windows alone share partials. The
-rows that a filter leaves out are NULL to its aggregate.
+A piece is the partial aggregates of a key's rows in a length of time that no window cuts: rows fold into pieces once, and a
+window merges those of its span. Calls that differ in their windows alone share partials; rows that a filter leaves out are NULL
+to its aggregate. From rows themselves kernels of OVER frames compute, on spans that are searched. Counts and sums of integers and
+decimals are differences of running totals, extremes come from a sparse table, floats are added frame by frame: a float that was
+added and subtracted is not 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +22,87 @@ from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.over.calls import span_kernel
-from windowpane.kernels.over.frames import Span
-from windowpane.kernels.rolling.features import ORDER, frame_of, over_spans
-from windowpane.kernels.rolling.searching import spans_between
-from windowpane.kernels.segments import Segments
+from windowpane.kernels.over.frames import Layout, Span
+from windowpane.kernels.over.protocol import CallKernel
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.ranges import Places
+from windowpane.kernels.segments import Segments, concatenated
 from windowpane.sizes import Size
-from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.over.spec import OverCall, OverSpec
+from windowpane.windowing.aggregates import Aggregate, BoundAggregate
+from windowpane.windowing.frames import CURRENT_ROW, Frame, preceding
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
+
+ORDER = (OrderColumn(TIME, nulls_first=True),)
+
+
+@dataclass
+class SearchedRows(SortedRows):
+    """Sorted rows with a span for each question, by the frame of the window."""
+
+    searched: Mapping[Frame, Span] = field(default_factory=dict)  # the spans; a frame takes the place of a window
+
+    def spans(self, frame: Frame) -> list[Span]:
+        return [self.searched[frame]]
+
+
+def bound_calls(spec: RollingSpec, columns: pa.Schema) -> list[BoundAggregate]:
+    """Return the aggregates of the calls, bound to the types of their arguments."""
+    return [call.aggregate.bind([columns.field(name).type for name in call.aggregate.arguments]) for call in spec.calls]
+
+
+def window_spans(spec: RollingSpec, keys: Integers, times: Integers, asked: Integers, instants: Integers) -> list[Span]:
+    """Return for each window the spans that questions (key, instant) have among rows, sorted by key and time; keys are codes."""
+    places = Places.of(keys, times)
+    ends = places.before(asked, instants, or_at=True)
+    starts = [places.before(asked, window.start(instants), or_at=False) for window in spec.windows]
+    return [(start, np.maximum(start, ends)) for start in starts]
+
+
+class FeatureKernel:
+    """The calls of a spec over rows; ``span_refusal`` says whether they can be computed."""
+
+    def __init__(self, spec: RollingSpec, columns: pa.Schema) -> None:
+        self._spec = spec
+        self._over = OverSpec((), ORDER, (TIME,), tuple(_over_call(call, spec) for call in spec.calls))
+        found = [span_kernel(call, columns) for call in self._over.calls]
+        self._kernels = [kernel for kernel in found if kernel is not None]
+        self._bound = bound_calls(spec, columns)
+
+    def values(self, rows: pa.Table, keys: Integers, times: Integers, asked: Integers, instants: Integers) -> list[pa.Array]:
+        """Return the features of questions (key, instant), an array for each call; rows are sorted by key, time and arrival."""
+        if not rows.num_rows:
+            nothing = [each.get_result(each.create_accumulator()) for each in self._bound]
+            return [pa.array([value] * len(asked), each.result_type) for value, each in zip(nothing, self._bound, strict=True)]
+        spans = window_spans(self._spec, keys, times, asked, instants)
+        return over_spans(self._over, self._kernels, rows, {frame_of(number): span for number, span in enumerate(spans)})
+
+
+def over_spans(over: OverSpec, kernels: Sequence[CallKernel], rows: pa.Table, searched: Mapping[Frame, Span]) -> list[pa.Array]:
+    """Return what kernels of aggregates give for spans of sorted rows, ``searched`` by the frames of their calls."""
+    layout = Layout(np.ones(rows.num_rows, np.bool_), np.ones(rows.num_rows, np.bool_))
+    every = np.ones(len(next(iter(searched.values()))[0]), np.bool_)
+    found = SearchedRows(over, rows, layout, every[:0], every, searched=searched)
+    with np.errstate(invalid="ignore"):  # opposite infinities add up to NaN, as they do in Spark
+        return [kernel.value(found).cast(kernel.result_type) for kernel in kernels]
+
+
+def span_refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
+    for call in spec.calls:
+        if span_kernel(_over_call(call, spec), columns) is None:
+            return f"no kernel computes {call.aggregate} from the rows of a span"
+    return None
+
+
+def frame_of(window: int) -> Frame:
+    """Return the frame that takes the place of a window of the spec, by its number."""
+    return Frame.range_(preceding(window), CURRENT_ROW)
+
+
+def _over_call(call: RollingCall, spec: RollingSpec) -> OverCall:
+    aggregate, frame = call.aggregate, frame_of(spec.windows.index(call.window))
+    return OverCall(aggregate.name, aggregate.arguments, frame, filter=call.condition, parameters=aggregate.parameters)
+
 
 _GATHERED = Size("pieces gathered at once for windows", 1 << 22, (3, 20))
 
@@ -36,6 +112,8 @@ _SUMMED = (pa.int64(), pa.float64())
 
 
 class PieceFeatures:
+    """The calls of a spec over pieces; ``piece_refusal`` says whether they can be computed."""
+
     def __init__(self, spec: RollingSpec, columns: pa.Schema) -> None:
         self._spec = spec
         self._columns = columns
@@ -44,13 +122,8 @@ class PieceFeatures:
         fold = present(GroupedFold.of([("", *each) for each in self.distinct], _types(spec, columns)), "the planner checked")
         self.fold = fold
         self._aggregate = [fold.aggregates[self.distinct.index(call)] for call in calls]
-        self._bound = [
-            call.aggregate.bind([columns.field(name).type for name in call.aggregate.arguments]) for call in spec.calls
-        ]
-
-    @cached_property
-    def types(self) -> list[pa.DataType]:
-        return [each.result_type for each in self._bound]
+        self._bound = bound_calls(spec, columns)
+        self.types = [each.result_type for each in self._bound]
 
     def prepared(self, rows: pa.Table) -> pa.Table:
         """Return rows with what the aggregates read: an argument is NULL where the filter of its call does not hold."""
@@ -64,11 +137,10 @@ class PieceFeatures:
         self, partials: pa.Table, owners: Integers, times: Integers, asked: Integers, instants: Integers
     ) -> tuple[list[pa.Array], Mask]:
         """Return the features of each question, an array for each call, and for which questions no window has a row."""
-        windows = self._spec.windows
-        spans = spans_between(owners, times, asked, [(window.start(instants), instants) for window in windows])
+        spans = window_spans(self._spec, owners, times, asked, instants)
         features: list[pa.Array] = [None] * len(self._bound)
         is_empty = np.ones(len(asked), np.bool_)
-        for window, span in zip(windows, spans, strict=True):
+        for window, span in zip(self._spec.windows, spans, strict=True):
             is_empty &= span[0] >= span[1]
             calls = [number for number, call in enumerate(self._spec.calls) if call.window == window]
             for number, array in zip(calls, self._window(calls, partials, span), strict=True):
@@ -101,15 +173,14 @@ class PieceFeatures:
         return pc.if_else(pa.array(places >= 0), placed, nothing)
 
 
-def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
+def piece_refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
     for call in spec.calls:
         fold = GroupedFold.of([("", *_unfiltered(call))], _types(spec, columns))
         if fold is None:
             return f"{call.aggregate} has no columnar form for its argument"
         if fold.is_ordered:
             return f"{call.aggregate} depends on the order of rows"
-        result = fold.aggregates[0]
-        if len(result.slots) > 1:
+        if len(fold.aggregates[0].slots) > 1:
             return f"{call.aggregate} has several arguments"
     return None
 
@@ -117,9 +188,14 @@ def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
 def _merged(
     aggregates: tuple[ColumnarAggregate, ...], partials: pa.Table, low: Integers, high: Integers
 ) -> dict[ColumnarAggregate, pa.Array]:
+    """Return the results of aggregates for spans, none empty, whose pieces are put together: so many at once as fit in memory."""
     fold = GroupedFold(aggregates)
-    partials = partials.select(list(fold.columns))
-    merged = [fold.merge_segments(partials, part) for part in _gathered(low, high)]
+    partials, sizes = partials.select(list(fold.columns)), high - low
+    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // _GATHERED.value)) + 1
+    merged = [
+        fold.merge_segments(partials, Segments(concatenated(*part), np.append(0, np.cumsum(part[1]))))
+        for part in zip(np.split(low, cuts), np.split(sizes, cuts), strict=True)
+    ]
     return dict(zip(aggregates, fold.finish(pa.concat_tables(merged).combine_chunks()), strict=True))
 
 
@@ -143,24 +219,6 @@ def _searched(aggregates: tuple[ColumnarAggregate, ...], partials: pa.Table, spa
 def _is_merged_so(partial: Partial, types: pa.Schema) -> bool:
     """Whether the kernel of a partial's merge gives a value of the partial's type: sums of narrow types and decimals widen."""
     return partial.merge in ("min", "max") or (partial.merge == "sum" and types.field(partial.name).type in _SUMMED)
-
-
-def _gathered(low: Integers, high: Integers) -> list[Segments]:
-    """Return the pieces of spans that are not empty, in parts of bounded size."""
-    sizes = high - low
-    if not len(sizes):
-        return []
-    ends = np.cumsum(sizes)
-    cuts = np.flatnonzero(np.diff(ends // _GATHERED.value)) + 1
-    return [_segments(*part) for part in zip(np.split(low, cuts), np.split(sizes, cuts), strict=True)]
-
-
-def _segments(low: Integers, sizes: Integers) -> Segments:
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return Segments(np.repeat(low - offsets[:-1], sizes) + np.arange(offsets[-1]), offsets)
-
-
-# Filters.
 
 
 def _unfiltered(call: RollingCall) -> tuple[Aggregate, tuple[str, ...]]:

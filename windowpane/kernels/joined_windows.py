@@ -12,9 +12,9 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.errors import MistakeError, present
 from windowpane.kernels.conditions import holds
-from windowpane.kernels.joining.ranges import Places, range_pairs
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.kernels.ranges import Places, Ranges
 from windowpane.windowing.expressions import Expression, Side, SideName
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, How
 from windowpane.windowing.outputs import DELETE, INSERT
@@ -63,7 +63,7 @@ class JoinedWindows:
         codes = np.unique(codes, return_inverse=True)[1] - (1 if (codes < 0).any() else 0)
         nothing = np.zeros(len(left), np.int64)
         places = Places.of(codes[right], np.zeros(len(right), np.int64))
-        for found, there in range_pairs(codes[left], nothing, nothing, places):
+        for found, there in Ranges.of(codes[left], nothing, nothing, places).pairs():
             lefts, rights = left[found], right[there]
             fulfil = self._fulfil(rows, lefts, rights)
             yield lefts[fulfil], rights[fulfil]

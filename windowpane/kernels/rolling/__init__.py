@@ -1,1 +1,0 @@
-"""Rolling features of many keys and instants at once, on sorted rows."""
