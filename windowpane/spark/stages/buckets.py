@@ -22,9 +22,8 @@ from windowpane.arrays.columns import flat
 from windowpane.engines.nested_keys.writing import hashable_keys
 from windowpane.errors import MistakeError
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
-from windowpane.kernels.keys.key_codes import key_hashes
+from windowpane.kernels.keys.key_codes import key_hashes, stepped
 from windowpane.kernels.keys.murmur import murmur_of_texts
-from windowpane.kernels.keys.splitmix import stepped
 from windowpane.spark.internals.session import PARTITIONS
 
 _PINNED = "spark.sql.streaming.internal.stateStore.partitions"
