@@ -73,8 +73,8 @@ def test_every_part_of_a_window_is_a_name_of_the_package(base: type) -> None:
     for module in pkgutil.walk_packages(windowing.__path__, "windowpane.windowing."):
         importlib.import_module(module.name)
     inner = {"ContinuousTrigger", "FlinkTrigger", "Leaf", "PaneTrigger"}
-    subclasses, found = [base], set[type]()
-    while subclasses:
-        found |= {kind for kind in subclasses if kind.__module__.startswith("windowpane.")}
-        subclasses = [below for kind in subclasses for below in type.__subclasses__(kind)]
+    kinds = [base]
+    for kind in kinds:
+        kinds += type.__subclasses__(kind)
+    found = {kind for kind in kinds if kind.__module__.startswith("windowpane.")}
     assert {kind.__name__ for kind in found if not kind.__name__.startswith("_")} - inner <= set(wp.__all__)

@@ -36,7 +36,7 @@ from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.warming import warm_up
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
-from windowpane.windowing.arrow.functions import GROUP, ArrowAggregateFunction
+from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
 from windowpane.windowing.assigners import *  # noqa: F403
 from windowpane.windowing.assigners import __all__ as _assigners
 from windowpane.windowing.calls import (

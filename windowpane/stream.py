@@ -19,7 +19,7 @@ from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.result import Runnable
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.calls import several
 from windowpane.windowing.evictors import Evictor

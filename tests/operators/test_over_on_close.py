@@ -25,8 +25,7 @@ from windowpane.windowing.frames import (
     preceding,
 )
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.closing_delays import watermark_delay, why_unlimited
-from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec, watermark_delay, why_unlimited
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX
 

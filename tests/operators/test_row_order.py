@@ -11,8 +11,8 @@ import pytest
 
 import windowpane as wp
 from windowpane.operators.over.row_order import RowOrder
-from windowpane.windowing.over.range_offsets import BEYOND
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import BEYOND
 
 NAN = float("nan")
 

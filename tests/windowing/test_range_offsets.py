@@ -10,7 +10,7 @@ import pytest
 
 from windowpane.windowing.frames import Offset
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.range_offsets import BEYOND, shifted
+from windowpane.windowing.over.types import BEYOND, shifted
 
 
 @pytest.mark.parametrize(

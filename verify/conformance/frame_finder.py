@@ -26,7 +26,7 @@ from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
 from windowpane.operators.over.sorted_partition import frame_edge, moved_key, starts_session
 from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units, merge_rows_frames
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.range_offsets import CALENDAR_SLACK
+from windowpane.windowing.over.types import CALENDAR_SLACK
 
 _OPPOSITE = {Side.PRECEDING: Side.FOLLOWING, Side.FOLLOWING: Side.PRECEDING}
 

@@ -13,8 +13,7 @@ from windowpane.arrays.columns import flat, padded, structs
 from windowpane.kernels.aggregates.lists import Lists
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.segments import Segments
-from windowpane.windowing.arrow.calls import partials_of, results_of
-from windowpane.windowing.arrow.functions import ArrowAggregateFunction
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction, partials_of, results_of
 
 
 class UserAggregate(SegmentAggregate):

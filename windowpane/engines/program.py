@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.outputs import CHANGE_TYPE, OutputTag
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.panes import (

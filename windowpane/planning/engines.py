@@ -11,7 +11,7 @@ from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.registry import P, engines_for
 from windowpane.engines.spec import Combining, EngineSpec, choose
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 
 
 def with_engine(program: P, wanted: str | None = None) -> P:

@@ -17,8 +17,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.frames import RUNNING_RANGE, RUNNING_ROWS, WHOLE_PARTITION, Exclude, Frame, Side
-from windowpane.windowing.over.closing_delays import check_closes, watermark_delay, why_unlimited
-from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec, check_closes, watermark_delay, why_unlimited
 from windowpane.windowing.times import format_micros
 
 

@@ -20,8 +20,7 @@ from windowpane.planning.description import columns_text, describe, description
 from windowpane.planning.engines import combiner_refusal, state_text, with_engine
 from windowpane.planning.windows import WindowPlan
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
-from windowpane.windowing.arrow.by_key import ArrowByKey, ArrowByRow
-from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowByKey, ArrowByRow, ArrowWindowFunction
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
 from windowpane.windowing.panes import NO_PANES
 

@@ -14,7 +14,7 @@ from windowpane.engines.program import Upstream
 from windowpane.planning.description import describe
 from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec

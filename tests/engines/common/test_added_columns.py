@@ -32,7 +32,7 @@ from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.sizes import replacing_sizes
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.frames import Frame, preceding
 from windowpane.windowing.functions import WindowFunctionSpec
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch

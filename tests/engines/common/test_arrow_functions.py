@@ -24,7 +24,7 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.arrow.functions import ArrowWindowFunction, InPandas
+from windowpane.windowing.arrow_functions import ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 
 PANE = ["k", "window_start", "window_end"]

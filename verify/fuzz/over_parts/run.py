@@ -26,7 +26,7 @@ from windowpane.operators.over.row_order import RowOrder
 from windowpane.state.codec import encode_key
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
-from windowpane.windowing.over.closing_delays import watermark_delay
+from windowpane.windowing.over.spec import watermark_delay
 from windowpane.windowing.times import MAX, MIN
 
 _COUNTERS = ("late_elements", "late_dropped", "inconsistent")

@@ -25,7 +25,7 @@ from windowpane.kernels.aggregates.protocol import is_scalar
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.codes import canonical, is_nested
 from windowpane.windowing.aggregates.canonical import is_array
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.panes import NO_PANES
 
 _PREFIX = hidden("user_")

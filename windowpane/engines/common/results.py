@@ -16,8 +16,7 @@ from windowpane.engines.rows import python_keys
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.lists import Lists
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.windowing.arrow.calls import windows_applied
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction, windows_applied
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import Window
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.program import WINDOW_END, WINDOW_START
-from windowpane.windowing.arrow.calls import fitted
+from windowpane.windowing.arrow_functions import fitted
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.spec import Refine
 from windowpane.windowing.triggers import Trigger

@@ -45,8 +45,7 @@ from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.state.sorted_pages import SortedPages
-from windowpane.windowing.arrow.by_key import ArrowByKey
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowByKey, ArrowWindowFunction
 from windowpane.windowing.assigners.session import GapFunction
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec

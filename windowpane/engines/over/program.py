@@ -18,8 +18,7 @@ from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
-from windowpane.windowing.over.closing_delays import watermark_delay
-from windowpane.windowing.over.spec import OverSpec
+from windowpane.windowing.over.spec import OverSpec, watermark_delay
 from windowpane.windowing.times import MIN
 
 __all__ = [

@@ -47,7 +47,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.evictors import CountEvictor
 from windowpane.windowing.panes import NO_PANES

@@ -34,7 +34,7 @@ from windowpane.hidden_columns import END, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.dense_codes import places_in
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX

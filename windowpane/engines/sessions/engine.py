@@ -32,7 +32,7 @@ from windowpane.engines.sessions.windows import row_windows
 from windowpane.errors import present
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 
 _WORTH_FOLDING = Size("rows of a piece of a session worth making", 3, (0, 1))

@@ -31,7 +31,7 @@ from windowpane.errors import MistakeError
 from windowpane.hidden_columns import PARTITION, POSITION, ROWS, SLICE, TIME, hidden
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.windows import TimeWindow
 
 _TOUCHED = hidden("touched")

@@ -21,7 +21,7 @@ from windowpane.errors import MistakeError
 from windowpane.kernels.keys.ordered_codes import coded_floats, has_codes, ordered_codes, validity
 from windowpane.windowing.frames import Offset
 from windowpane.windowing.intervals import MICROS_PER_DAY, Interval
-from windowpane.windowing.over.range_offsets import BEYOND, shifted
+from windowpane.windowing.over.types import BEYOND, shifted
 from windowpane.windowing.times import MAX, MIN
 
 Shift = Callable[[Offset, bool], Integers]

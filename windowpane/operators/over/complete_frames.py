@@ -17,8 +17,8 @@ from windowpane.operators.over.row_order import RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over.range_offsets import BEYOND, CALENDAR_SLACK, shifted
 from windowpane.windowing.over.spec import OverCall
+from windowpane.windowing.over.types import BEYOND, CALENDAR_SLACK, shifted
 from windowpane.windowing.times import MAX
 
 _EPOCH = dt.datetime(1970, 1, 1)

@@ -27,8 +27,7 @@ from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.outputs import Row
-from windowpane.windowing.over.closing_delays import check_closes
-from windowpane.windowing.over.spec import OverSpec
+from windowpane.windowing.over.spec import OverSpec, check_closes
 from windowpane.windowing.times import MIN
 
 _TAIL, _WAITS = "tail", "waits"

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from windowpane.windowing.aggregates.canonical import Form, form_of
-from windowpane.windowing.over.range_offsets import BEYOND
 from windowpane.windowing.over.spec import OrderColumn, OverSpec
+from windowpane.windowing.over.types import BEYOND
 
 OrderKey = tuple[Any, ...]
 

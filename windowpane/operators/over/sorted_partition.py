@@ -13,7 +13,7 @@ from itertools import pairwise
 from windowpane.operators.over.row_order import OrderKey, RowOrder
 from windowpane.windowing.frames import Bound, Exclude, Frame, Offset, Side, Units
 from windowpane.windowing.outputs import Row
-from windowpane.windowing.over.range_offsets import shifted
+from windowpane.windowing.over.types import shifted
 
 
 class SortedPartition:

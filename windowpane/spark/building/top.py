@@ -25,7 +25,7 @@ from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.building.windows import build_windows
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import refuse_compared_collations
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import TumblingEventTimeWindows
 from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.over.spec import OrderColumn

@@ -30,7 +30,7 @@ from windowpane.spark.stages import encode
 from windowpane.spark.stages.between_operators import malformed_blob
 from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.types import arrow_schema, declared_schema
-from windowpane.windowing.arrow.calls import cast_as
+from windowpane.windowing.arrow_functions import cast_as
 
 
 @dataclass

@@ -26,7 +26,7 @@ from windowpane.sql.values import (
 from windowpane.sql.values.intervals import interval_text, read_span
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.definition import is_defined
-from windowpane.windowing.calendars import Calendar
+from windowpane.windowing.assigners.calendars import Calendar
 
 Kernel = Callable[..., pa.Array]
 

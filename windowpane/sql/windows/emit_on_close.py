@@ -23,7 +23,7 @@ from windowpane.sql.nodes import Filter, Join, Node, Over, Project, Unary, Union
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.streaming.over import over_spec
 from windowpane.sql.windows.close_joins import closing_join
-from windowpane.windowing.over.closing_delays import check_closes
+from windowpane.windowing.over.spec import check_closes
 
 _NEEDED = "Declare WATERMARK FOR on the time column of the table, and keep or group by that column or a window of it."
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, get_args
 from windowpane.arrays import Integers
 from windowpane.errors import InvalidDurationError, InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
-from windowpane.windowing.calendars import Calendar
+from windowpane.windowing.assigners.calendars import Calendar
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.times import zone_of
 from windowpane.windowing.windows import TimeWindow
