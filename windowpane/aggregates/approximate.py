@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from windowpane.aggregates.quantiles import checked_share
 from windowpane.errors import InvalidSpecError
-from windowpane.kernels.aggregates.protocol import ColumnarAggregate
-from windowpane.windowing.aggregates.definition import ColumnarCall, Definition, Returns, define
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.definition import Definition, Returns, define
+from windowpane.windowing.aggregates.protocol import Call
 from windowpane.windowing.aggregates.spec import Aggregate
 
 
-def _distinct(call: Call) -> BoundAggregate:
-    from windowpane.aggregates.sketches.distinct import bound
+def _imported(module: str, function: str) -> Callable[[Any], Any]:
+    """Return a function of a module of sketches, which is imported when it is first called."""
 
-    return bound(call)
+    def call(call: Call) -> Any:
+        return getattr(import_module(f"windowpane.aggregates.sketches.{module}"), function)(call)
 
-
-def _columnar_distinct(call: ColumnarCall) -> ColumnarAggregate:
-    from windowpane.aggregates.sketches.registers import columnar
-
-    return columnar(call)
-
-
-def _quantile(call: Call) -> BoundAggregate:
-    from windowpane.aggregates.sketches.quantiles import bound
-
-    return bound(call)
-
-
-def _columnar_quantile(call: ColumnarCall) -> ColumnarAggregate:
-    from windowpane.aggregates.sketches.quantiles import columnar
-
-    return columnar(call)
+    return call
 
 
 APPROX_COUNT_DISTINCT = define(
     Definition(
         name="approx_count_distinct",
-        bind=_distinct,
+        bind=_imported("distinct", "bound"),
         holistic=False,
         ordered=False,
         exact=False,
@@ -47,14 +33,14 @@ APPROX_COUNT_DISTINCT = define(
         invertible=False,
         returns=Returns.OWN,
         compared_from=0,
-        columnar=_columnar_distinct,
+        columnar=_imported("registers", "columnar"),
         duckdb="approx_count_distinct",
     )
 )
 APPROX_QUANTILE = define(
     Definition(
         name="approx_quantile",
-        bind=_quantile,
+        bind=_imported("quantiles", "bound"),
         holistic=False,
         ordered=False,
         exact=False,
@@ -62,7 +48,7 @@ APPROX_QUANTILE = define(
         invertible=False,
         returns=Returns.OWN,
         compared_from=0,
-        columnar=_columnar_quantile,
+        columnar=_imported("quantiles", "columnar"),
     )
 )
 

@@ -60,6 +60,7 @@ class ArgExtreme:
 class ColumnarArgExtreme(SegmentAggregate):
     """The value beside the first or last ``by``."""
 
+    parts = ("v", "by", "a")
     is_ordered = True
 
     def __init__(self, prefix: str, slots: tuple[str, ...], is_max: bool) -> None:
@@ -70,10 +71,6 @@ class ColumnarArgExtreme(SegmentAggregate):
     def coded_slots(self) -> tuple[str, ...]:
         value, by = self.slots
         return () if value == by else (value,)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return f"{self.prefix}v", f"{self.prefix}by", f"{self.prefix}a"
 
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
         value, by = self.slots

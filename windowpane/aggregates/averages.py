@@ -32,10 +32,8 @@ from windowpane.aggregates.sums import (
 from windowpane.arrays import Integers, Mask
 from windowpane.errors import MistakeError
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
-from windowpane.kernels.keys.ordered_codes import ordered_codes
-from windowpane.kernels.over.protocol import FramedAggregate
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.sums import decimal_means, halves, integer_means, running, sums
+from windowpane.kernels.over.sums import decimal_means, integer_means
 from windowpane.windowing.aggregates.decimals import (
     EXACT,
     bounded_decimal,
@@ -133,7 +131,7 @@ class _Counted(KernelAggregate):
 
     @property
     def partials(self) -> tuple[Partial, ...]:
-        return (*super().partials, Partial(f"{self.prefix}n", "count", "sum"))  # type: ignore[safe-super]  # of the sum
+        return (*super().partials, Partial(f"{self.prefix}n", "count", "sum"))
 
     def prepare(self, rows: pa.Table) -> dict[str, Any]:
         return {**super().prepare(rows), f"{self.prefix}n": rows[self.slots[0]]}
@@ -157,7 +155,8 @@ class ColumnarDurationMean(_Counted, ColumnarDurationSum):
 
     def finish(self, partials: pa.Table) -> pa.Array:
         pairs = zip(self.totals(partials), partials[f"{self.prefix}n"].to_pylist(), strict=True)
-        return pa.array([_mean_interval(total, count) for total, count in pairs], DURATION)
+        means = [None if total is None else from_micros(divide_half_up(total, count)) for total, count in pairs]
+        return pa.array(means, DURATION)
 
 
 class ColumnarDecimalMean(_Counted, ColumnarDecimalSum):
@@ -172,10 +171,6 @@ class ColumnarDecimalMean(_Counted, ColumnarDecimalSum):
         return None if total is None else fitted(decimal_mean(total, count, self._type.scale), self._type, self._label)
 
 
-def _mean_interval(total: int | None, count: int) -> timedelta | None:
-    return None if total is None else from_micros(divide_half_up(total, count))
-
-
 def _columnar(call: ColumnarCall) -> ColumnarAggregate:
     if pa.types.is_floating(call.type):
         return ColumnarFloatMean(call.prefix, call.slots)
@@ -188,14 +183,11 @@ def _columnar(call: ColumnarCall) -> ColumnarAggregate:
 # --- frames of sorted rows ---
 
 
-class FramedIntegerMean(FramedAggregate):
+class FramedIntegerMean(FramedDecimalSum):
     """The exact total of integers by the count."""
 
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
-        values = np.where(counted, ordered_codes(self.argument(rows)), 0)
-        spans = rows.spans(self.call.own_frame)
-        high, low = (sums(running(half), spans) for half in halves(values))
-        return integer_means(high, low, count)
+        return integer_means(*self.halves(rows, counted), count)
 
 
 class FramedDecimalMean(FramedDecimalSum):

@@ -87,12 +87,9 @@ class CollectSet:
 class ColumnarList(SegmentAggregate):
     """All values that are not null."""
 
+    parts = ("v", "a")
     is_ordered = True
     takes_codes = True
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return f"{self.prefix}v", f"{self.prefix}a"
 
     def values_of(self, rows: pa.Table) -> pa.Array:
         return flat(rows[self.slots[0]])

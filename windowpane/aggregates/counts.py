@@ -26,34 +26,15 @@ from windowpane.windowing.aggregates.spec import Aggregate
 
 
 @dataclass(frozen=True, slots=True)
-class CountRows:
-    """The number of rows. Accumulator: that int."""
+class Count:
+    """The number of values that are not NULL; without an argument, of rows. Accumulator: that int."""
 
     result_type: ClassVar[pa.DataType] = pa.int64()
 
     def create_accumulator(self) -> int:
         return 0
 
-    def add(self, accumulator: int) -> int:
-        return accumulator + 1
-
-    def merge(self, left: int, right: int) -> int:
-        return left + right
-
-    def get_result(self, accumulator: int) -> int:
-        return accumulator
-
-
-@dataclass(frozen=True, slots=True)
-class CountValues:
-    """The number of values that are not NULL. Accumulator: that int."""
-
-    result_type: ClassVar[pa.DataType] = pa.int64()
-
-    def create_accumulator(self) -> int:
-        return 0
-
-    def add(self, accumulator: int, value: Any) -> int:
+    def add(self, accumulator: int, value: Any = True) -> int:
         return accumulator if value is None else accumulator + 1
 
     def merge(self, left: int, right: int) -> int:
@@ -87,29 +68,15 @@ class CountDistinct:
 
 
 @dataclass(frozen=True, slots=True)
-class CountDistinctRows:
-    """The number of distinct combinations of several values, none of them NULL.
-
-    Accumulator: the set of frozen tuples.
-    """
+class CountDistinctRows(CountDistinct):
+    """The number of distinct combinations of several values, none of them NULL: the set of frozen tuples."""
 
     forms: tuple[Form, ...]
-    result_type: ClassVar[pa.DataType] = pa.int64()
-
-    def create_accumulator(self) -> set[Any]:
-        return set()
 
     def add(self, accumulator: set[Any], *values: Any) -> set[Any]:
         if None not in values:
             accumulator.add(tuple(form.freeze(value) for form, value in zip(self.forms, values, strict=True)))
         return accumulator
-
-    def merge(self, left: set[Any], right: set[Any]) -> set[Any]:
-        left |= right
-        return left
-
-    def get_result(self, accumulator: set[Any]) -> int:
-        return len(accumulator)
 
 
 class ColumnarCount(KernelAggregate):
@@ -164,7 +131,7 @@ class ColumnarCountDistinct(SegmentAggregate):
 COUNT = define(
     Definition(
         name="count",
-        bind=lambda call: CountValues() if call.types else CountRows(),
+        bind=lambda call: Count(),
         holistic=False,
         ordered=False,
         exact=True,
@@ -183,7 +150,7 @@ COUNT = define(
 
 def _distinct(call: Call) -> BoundAggregate:
     forms = tuple(map(form_of, call.types))
-    return CountDistinct(forms[0]) if len(forms) == 1 else CountDistinctRows(forms)
+    return CountDistinct(forms[0]) if len(forms) == 1 else CountDistinctRows(forms[0], forms)
 
 
 COUNT_DISTINCT = define(

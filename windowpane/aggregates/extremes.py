@@ -124,13 +124,11 @@ class FloatExtreme(KernelAggregate):
 class OrderedExtreme(SegmentAggregate):
     """Any other type with an order, nested ones too. Partial: the value."""
 
+    parts = ("m",)
+
     def __init__(self, prefix: str, slots: tuple[str, ...], kind: str) -> None:
         super().__init__(prefix, slots)
         self._is_max = kind == "max"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (f"{self.prefix}m",)
 
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
         return {f"{self.prefix}m": canonical(rows[self.slots[0]])}

@@ -50,9 +50,7 @@ class Mode:
 
 
 class ColumnarMode(SegmentAggregate):
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return f"{self.prefix}v", f"{self.prefix}n"
+    parts = ("v", "n")
 
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
         lists = Lists.of_one(canonical(rows[self.slots[0]]))

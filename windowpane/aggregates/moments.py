@@ -112,14 +112,12 @@ class StandardDeviation(Variance):
 
 
 class ColumnarMoments(SegmentAggregate):
+    parts = ("n", "mean", "m2")
+
     def __init__(self, prefix: str, slots: tuple[str, ...], missing: int, is_root: bool) -> None:
         super().__init__(prefix, slots)
         self._missing = missing
         self._is_root = is_root
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return f"{self.prefix}n", f"{self.prefix}mean", f"{self.prefix}m2"
 
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
         values = flat(rows[self.slots[0]])

@@ -62,6 +62,7 @@ class Last(First):
 
 
 class ColumnarPosition(SegmentAggregate):
+    parts = ("v", "a")
     is_ordered = True
     takes_codes = True
 
@@ -69,10 +70,6 @@ class ColumnarPosition(SegmentAggregate):
         super().__init__(prefix, slots)
         self._is_last = is_last
         self._ignores_nulls = ignores_nulls
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return f"{self.prefix}v", f"{self.prefix}a"
 
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
         values, arrivals = rows[self.slots[0]], flat(rows[ARRIVAL])

@@ -76,10 +76,6 @@ class ColumnarQuantile(SegmentAggregate):
         self._q = q
         self._is_duration = is_duration
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (f"{self.prefix}v",)
-
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
         values = rows[self.slots[0]]
         numbers = values.cast(DURATION).cast(pa.int64()) if self._is_duration else values

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.arrays.columns import flat, replaced
 from windowpane.errors import AggregateOverflowError
-from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over.by_frame import BY_STEP, doubles, steps
 from windowpane.kernels.over.protocol import FramedAggregate, Running
@@ -134,9 +134,7 @@ def _bound(call: Call) -> BoundAggregate:
 class ColumnarFloatSum(KernelAggregate):
     """Doubles, added in the order of the groups' partials: the last bit may differ from a sum in order of arrival."""
 
-    @property
-    def partials(self) -> tuple[Partial, ...]:
-        return (Partial(f"{self.prefix}s", "sum", "sum"),)
+    sums = ("s",)
 
     def prepare(self, rows: pa.Table) -> dict[str, Any]:
         return {f"{self.prefix}s": rows[self.slots[0]].cast(pa.float64())}
@@ -148,13 +146,11 @@ class ColumnarFloatSum(KernelAggregate):
 class ColumnarIntegerSum(KernelAggregate):
     """Integers, exactly."""
 
+    sums = ("h", "l")
+
     def __init__(self, prefix: str, slots: tuple[str, ...], label: str) -> None:
         super().__init__(prefix, slots)
         self._label = label
-
-    @property
-    def partials(self) -> tuple[Partial, ...]:
-        return (Partial(f"{self.prefix}h", "sum", "sum"), Partial(f"{self.prefix}l", "sum", "sum"))
 
     def prepare(self, rows: pa.Table) -> dict[str, Any]:
         values = self.integers(rows[self.slots[0]])
@@ -205,6 +201,8 @@ class ColumnarDurationSum(ColumnarIntegerSum):
 class ColumnarDecimalSum(KernelAggregate):
     """Decimals, in as many digits as their sum can need: 38, or 76 for wide ones."""
 
+    sums = ("s",)
+
     def __init__(
         self, prefix: str, slots: tuple[str, ...], value_type: pa.DataType, result_type: pa.DataType, label: str
     ) -> None:
@@ -213,10 +211,6 @@ class ColumnarDecimalSum(KernelAggregate):
         self._wide = pa.decimal256(_WIDE_DIGITS, value_type.scale)
         self._type = result_type
         self._label = label
-
-    @property
-    def partials(self) -> tuple[Partial, ...]:
-        return (Partial(f"{self.prefix}s", "sum", "sum"),)
 
     def prepare(self, rows: pa.Table) -> dict[str, Any]:
         values = rows[self.slots[0]]

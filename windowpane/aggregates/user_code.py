@@ -19,14 +19,12 @@ from windowpane.windowing.arrow_functions import ArrowAggregateFunction, partial
 class UserAggregate(SegmentAggregate):
     """An Arrow aggregate function over the columns ``slots``."""
 
+    parts = ("u",)
+
     def __init__(self, prefix: str, slots: tuple[str, ...], function: ArrowAggregateFunction, results: pa.Schema) -> None:
         super().__init__(prefix, slots)
         self._function = function
         self._results = results
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (f"{self.prefix}u",)
 
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
         return {self.prefix + slot: rows[slot] for slot in self.slots}

@@ -19,6 +19,8 @@ from windowpane.windowing.aggregates.protocol import BoundAggregate
 class Sketch(SegmentAggregate):
     """A bound aggregate whose accumulator is a sketch, with what turns sketches to bytes and back."""
 
+    parts = ("b",)
+
     def __init__(
         self,
         prefix: str,
@@ -31,10 +33,6 @@ class Sketch(SegmentAggregate):
         self._bound = bound
         self._write = write
         self._read = read
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (f"{self.prefix}b",)
 
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
         return {f"{self.prefix}b": rows[self.slots[0]]}

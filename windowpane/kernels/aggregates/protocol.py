@@ -74,10 +74,13 @@ class ColumnarAggregate(ABC):
 class KernelAggregate(ColumnarAggregate):
     """An aggregate whose partial columns fold and merge by grouped kernels."""
 
+    sums: ClassVar[tuple[str, ...]] = ()
+    """What the names of partial columns end with that are added up; where there are others, ``partials`` says so."""
+
     @property
-    @abstractmethod
     def partials(self) -> tuple[Partial, ...]:
         """The partial columns."""
+        return tuple(Partial(self.prefix + part, "sum", "sum") for part in self.sums)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -94,6 +97,13 @@ class KernelAggregate(ColumnarAggregate):
 
 class SegmentAggregate(ColumnarAggregate):
     """An aggregate that is given the rows of each group together."""
+
+    parts: ClassVar[tuple[str, ...]] = ("v",)
+    """What the names of the partial columns end with."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.prefix + part for part in self.parts)
 
     @abstractmethod
     def lift(self, rows: pa.Table) -> Mapping[str, Any]:
