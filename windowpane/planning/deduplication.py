@@ -6,31 +6,18 @@ from dataclasses import dataclass
 
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
-from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.times import format_micros
 
 
 @dataclass(frozen=True)
 class DeduplicationPlan:
-    """The arguments of ``deduplicate``.
-
-    Args:
-        within: microseconds; rows of a key that are this far apart are no duplicates.
-        keep: which row stays.
-        is_event_time: whether times are those of the rows; else the clock's.
-        keys: names of the key columns.
-        event_time: name of the event-time column, ``None`` if there is none.
-        order_by: columns that order the rows of a batch.
-        settings: lateness, where late rows go, the requested engine.
-
-    Raises:
-        InvalidSpecError: a length that is none, or settings that the clock has no use for.
-    """
-
     within: int
+    """Microseconds; rows of a key that are this far apart are no duplicates."""
     keep: Keep = Keep.FIRST
     is_event_time: bool = True
+    """Whether times are those of the rows; else the clock's."""
     keys: tuple[str, ...] = ()
     event_time: str | None = None
     order_by: tuple[OrderColumn, ...] = ()
@@ -59,17 +46,15 @@ class DeduplicationPlan:
     def explain(self, engine: str, reason: str, buckets: str) -> str:
         first = "first: a row is emitted if none of its key that was emitted is near"
         last = "last: the newest of rows of a key that are near each other, as a changelog"
-        lines = [
-            "Deduplication",
-            f"  key             {', '.join(self.keys)}",
-            f"  keep            {first if self.keep is Keep.FIRST else last}",
-            f"  within          {format_micros(self.within)}",
-            f"  time            {f'event time {self.event_time}' if self.is_event_time else 'the clock, at the batch of a row'}",
-            f"  order           {', '.join(map(str, (*self.order_by, 'arrival')))}",
-        ]
-        if self.is_event_time:
-            lines += [
-                f"  late rows       {self.settings.late_text}",
-                f"  lateness        {format_micros(self.settings.allowed_lateness)}",
-            ]
-        return "\n".join([*lines, f"  buckets         {buckets}", f"  engine          {engine}: {reason}"])
+        lines = {
+            "key": ", ".join(self.keys),
+            "keep": first if self.keep is Keep.FIRST else last,
+            "within": format_micros(self.within),
+            "time": f"event time {self.event_time}" if self.is_event_time else "the clock, at the batch of a row",
+            "order": ", ".join(map(str, (*self.order_by, "arrival"))),
+            "late rows": self.settings.late_text if self.is_event_time else "",
+            "lateness": format_micros(self.settings.allowed_lateness) if self.is_event_time else "",
+            "buckets": buckets,
+            "engine": f"{engine}: {reason}",
+        }
+        return plan_text("Deduplication", lines)

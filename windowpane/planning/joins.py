@@ -11,7 +11,7 @@ from typing import Any
 
 from windowpane.engines.join.program import JoinProgram
 from windowpane.errors import InvalidSpecError, UnsupportedJoinError
-from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.planning.windows import unfired_text
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import Expression, Side
@@ -35,41 +35,28 @@ from windowpane.windowing.triggers import Trigger
 
 @dataclass(frozen=True, eq=False)
 class JoinRequest:
-    """The arguments of the fluent API.
-
-    Args:
-        on: pairs of key columns, left and right.
-        null_safe: whether NULL in a key equals NULL.
-        match: when rows of equal keys are a pair.
-        how: which rows are emitted beside pairs.
-        condition: what a pair has to fulfil besides.
-        columns: the columns of the result: (name, expression), or ``("*", None)`` for all.
-        prefixes: put before the names that both sides have, of the left and of the right one.
-        time_of: which event time a pair has.
-        late: where late rows of the left and of the right side go.
-        settings: lateness and the requested engine.
-        co_group: the function that takes the place of the join, its declared schema, and whether it is one on Arrow tables.
-        trigger: when windows fire; co_group only.
-        evictor: which rows leave a firing window; co_group only.
-        refine: whether late rows of a batch fire a window once or one by one; co_group only.
-        updates: the columns that identify a row of the left side, where rows are emitted at once and corrected; else none.
-    """
+    """The arguments of the fluent API; of two, the first is of the left side."""
 
     on: tuple[tuple[str, str], ...]
     match: Match
     null_safe: bool = False
+    """Whether NULL in a key equals NULL."""
     how: How = "inner"
     condition: Expression | None = None
     columns: tuple[tuple[str, Expression | None], ...] = (("*", None),)
+    """(name, expression), or ``("*", None)`` for all."""
     prefixes: tuple[str, str] = ("left_", "right_")
+    """Put before the names that both sides have."""
     time_of: TimeOf = "max"
     late: tuple[OutputTag | None, OutputTag | None] = (None, None)
     settings: Settings = DEFAULTS
     co_group: tuple[Callable[..., Any], Any, bool] | None = None
+    """The function that takes the place of the join, its declared schema, and whether it is one on Arrow tables."""
     trigger: Trigger | None = None
     evictor: Evictor | None = None
     refine: Refine = "last"
     updates: tuple[str, ...] = ()
+    """The columns that identify a row of the left side, where rows are emitted at once and corrected; else none."""
 
     def check(self) -> None:
         """Refuse parts that do not fit together, once all are known.
@@ -102,14 +89,7 @@ class JoinRequest:
 
 @dataclass(frozen=True, eq=False)
 class JoinPlan:
-    """A join, checked against its inputs.
-
-    Args:
-        request: the arguments of the fluent API.
-        event_times: the event-time columns of the left and the right side.
-        is_streaming: whether the inputs are streams.
-        watermarks: the watermarks of the left and the right side, as text.
-    """
+    """A join, checked against its inputs; event times and watermarks (as text) are those of the left and the right side."""
 
     request: JoinRequest
     event_times: tuple[str, str]
@@ -139,35 +119,29 @@ class JoinPlan:
         return unfired_text(self.request.trigger, match.assigner) if isinstance(match, WindowMatch) else ""
 
     def explain(self, program: JoinProgram, engine: Mapping[str, str], buckets: str) -> str:
-        """Return the plan as text.
-
-        Args:
-            program: what runs.
-            engine: the lines about what runs it, by what they are about.
-            buckets: how many buckets keys are spread over.
-        """
+        """Return the plan as text, with the lines about what runs it, by what they are about."""
         request = self.request
         on = [one if one == other else f"{one} = {other}" for one, other in request.on]
+        updated = f"on update: rows of {', '.join(request.updates)} are corrected until final"
         lines = {
             "keys": ", ".join(on) + (", NULL equals NULL" if request.null_safe else ", NULL matches nothing"),
             "match": str(request.match),
-            **({} if request.condition is None else {"condition": repr(request.condition)}),
+            "condition": "" if request.condition is None else repr(request.condition),
             **self._times(),
-            **(
-                {}
-                if not request.updates
-                else {"emit": f"on update: rows of {', '.join(request.updates)} are corrected until final"}
-            ),
+            "emit": updated if request.updates else "",
             **self._held(program),
-            **({"unfired rows": self.unfired_text} if self.unfired_text else {}),
+            "unfired rows": self.unfired_text,
             "costs": self._costs(),
-            "late rows": ", ".join(f"{side} {_where(tag)}" for side, tag in zip(("left", "right"), request.late, strict=True)),
+            "late rows": ", ".join(
+                f"{side} {'counted and dropped' if tag is None else f'to side output {tag.name}'}"
+                for side, tag in zip(("left", "right"), request.late, strict=True)
+            ),
             "passed on": _passed_text(program),
             **engine,
             "buckets": buckets,
         }
         what = f"{request.how} join" if request.co_group is None else "co_group"
-        return "\n".join([f"{what} of two streams", *(f"  {name:<15} {text}" for name, text in lines.items())])
+        return plan_text(f"{what} of two streams", lines)
 
     def _times(self) -> dict[str, str]:
         if not uses_event_time(self.request.match):
@@ -176,15 +150,12 @@ class JoinPlan:
             return {"time": f"{which}; no row is late"}
         return {
             "event time": f"left {self.event_times[0]}, right {self.event_times[1]}",
-            "watermark": self._watermark_text(),
-            **{name: text for name, text in zip(("of left", "of right"), self.watermarks, strict=True) if text},
+            "watermark": "the smaller one of both sides: a silent side holds it, until a heartbeat of that side moves it"
+            if self.is_streaming
+            else "none: the inputs are static, and all rows are final at their end",
+            **dict(zip(("of left", "of right"), self.watermarks, strict=True)),
             "lateness": format_micros(self.request.settings.allowed_lateness),
         }
-
-    def _watermark_text(self) -> str:
-        if not self.is_streaming:
-            return "none: the inputs are static, and all rows are final at their end"
-        return "the smaller one of both sides: a silent side holds it, until a heartbeat of that side moves it"
 
     def _held(self, program: JoinProgram) -> dict[str, str]:
         match, lateness = self.request.match, self.request.settings.allowed_lateness
@@ -232,10 +203,6 @@ def _reached(wait: int, what: str) -> str:
     if not wait:
         return f"until the watermark has reached {what}"
     return f"until the watermark is {format_micros(abs(wait))} {'past' if wait > 0 else 'before'} {what}"
-
-
-def _where(tag: OutputTag | None) -> str:
-    return "counted and dropped" if tag is None else f"to side output {tag.name}"
 
 
 def _passed_text(program: JoinProgram) -> str:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
-from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.frames import RUNNING_RANGE, RUNNING_ROWS, WHOLE_PARTITION, Exclude, Frame, Side
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec, check_closes, watermark_delay, why_unlimited
@@ -23,14 +23,7 @@ from windowpane.windowing.times import format_micros
 
 @dataclass(frozen=True)
 class WindowedCall:
-    """One call in its window.
-
-    Args:
-        name: the column of its result.
-        partition_by: input columns.
-        order_by: input columns and directions.
-        call: the call.
-    """
+    """One call in its window, and the name of its result."""
 
     name: str
     partition_by: tuple[str, ...]
@@ -40,35 +33,17 @@ class WindowedCall:
 
 @dataclass(frozen=True)
 class Stage:
-    """One operator of the chain.
-
-    Args:
-        spec: its window, with every call over it.
-        names: the columns of the calls, in call order.
-        behind: microseconds by which its watermark stays behind that of the source, because stages before hold rows back.
-    """
+    """One operator of the chain: its window with every call over it, and the columns of the calls."""
 
     spec: OverSpec
     names: tuple[str, ...]
     behind: int = 0
+    """Microseconds by which its watermark stays behind that of the source, because stages before hold rows back."""
 
 
 @dataclass(frozen=True)
 class OverPlan:
     """The OVER calls of one ``select``, and how their results are emitted.
-
-    Args:
-        calls: the calls, each in its window.
-        key: the columns that identify a row.
-        mode: with every batch, or once per row.
-        event_time: name of the event-time column, ``None`` if there is none.
-        has_watermark: whether the stream has a watermark.
-        append_only: whether the input has inserts only.
-        settings: where late rows go, the requested engine, and the lateness: in mode close, how long a row is waited for after
-            the watermark has passed it.
-        retain: in mode update, microseconds of event time that rows are kept behind the watermark, ``None`` for as long as
-            anything can still reach them.
-        on_inconsistent: what happens to changes that cannot be.
 
     Raises:
         NeverClosesError: in mode close, a window that never closes.
@@ -82,7 +57,9 @@ class OverPlan:
     has_watermark: bool = False
     append_only: bool = True
     settings: Settings = DEFAULTS
+    """The lateness: in mode close, how long a row is waited for after the watermark has passed it."""
     retain: int | None = None
+    """In mode update, microseconds that rows are kept behind the watermark; ``None``: as long as anything can reach them."""
     on_inconsistent: Inconsistent = Inconsistent.ERROR
     stages: tuple[Stage, ...] = field(init=False)
     uses_processing_time: ClassVar[bool] = False
@@ -174,45 +151,32 @@ class OverPlan:
         return _delayed(chain, self.settings.allowed_lateness)
 
     def explain(self, engines: Sequence[tuple[str, str]], buckets: str) -> str:
-        """Return the plan as text.
-
-        Args:
-            engines: the engine of each stage, and why it is this one.
-            buckets: how many buckets partitions are spread over.
-        """
+        """Return the plan as text, with the engine of each stage, and why it is this one."""
         close = self.mode is Emit.CLOSE
-        lines = [
-            f"OVER windows, emitted {'on window close: each row once' if close else 'on update: a changelog'}",
-            f"  key             {', '.join(self.key)}",
-            f"  event time      {self.event_time or 'none'}",
-            f"  input           {'append-only' if self.append_only else f'a changelog ({CHANGE_TYPE})'}",
-        ]
-        if close:
-            lines += [
-                f"  late rows       {self.settings.late_text}",
-                f"  lateness        {format_micros(self.settings.allowed_lateness)}",
-            ]
-        else:
-            lines += [
-                f"  retention       {self._retention_text()}",
-                f"  inconsistent    {'error' if self.on_inconsistent is Inconsistent.ERROR else 'counted and passed over'}",
-            ]
-        lines.append(f"  passed on       {self._passed_text()}")
-        lines.append(f"  buckets         {buckets}")
+        inconsistent = "error" if self.on_inconsistent is Inconsistent.ERROR else "counted and passed over"
+        lines = {
+            "key": ", ".join(self.key),
+            "event time": self.event_time or "none",
+            "input": "append-only" if self.append_only else f"a changelog ({CHANGE_TYPE})",
+            "late rows": self.settings.late_text if close else "",
+            "lateness": format_micros(self.settings.allowed_lateness) if close else "",
+            "retention": "" if close else self._retention_text(),
+            "inconsistent": "" if close else inconsistent,
+            "passed on": self._passed_text(),
+            "buckets": buckets,
+        }
+        emitted = "on window close: each row once" if close else "on update: a changelog"
+        texts = [plan_text(f"OVER windows, emitted {emitted}", lines)]
         for number, (stage, engine) in enumerate(zip(self.stages, engines, strict=True), start=1):
-            lines += self._stage_lines(number, stage, engine)
-        return "\n".join(lines)
-
-    def _stage_lines(self, number: int, stage: Stage, engine: tuple[str, str]) -> list[str]:
-        spec = stage.spec
-        alone = "none: one partition, one bucket, so one task does all the work"
-        return [
-            f"operator {number} of {len(self.stages)}",
-            f"  partition by    {', '.join(spec.partition_by) or alone}",
-            f"  order by        {', '.join(map(str, (*spec.order_by, *spec.key)))}",
-            *(f"  call            {call}" for call in spec.calls),
-            f"  engine          {engine[0]}: {engine[1]}",
-        ]
+            spec, alone = stage.spec, "none: one partition, one bucket, so one task does all the work"
+            lines = {
+                "partition by": ", ".join(spec.partition_by) or alone,
+                "order by": ", ".join(map(str, (*spec.order_by, *spec.key))),
+                "call": "\n  call            ".join(map(str, spec.calls)),
+                "engine": f"{engine[0]}: {engine[1]}",
+            }
+            texts.append(plan_text(f"operator {number} of {len(self.stages)}", lines))
+        return "\n".join(texts)
 
     def _retention_text(self) -> str:
         if self.retain is not None:
@@ -280,26 +244,16 @@ def resolved_frame(
 
 @dataclass(frozen=True, eq=False)
 class OverRequest:
-    """The arguments of the fluent API, before names are resolved against a DataFrame.
-
-    Args:
-        key: column names.
-        partition_by: names, Columns or expressions; a call may have its own.
-        order_by: likewise, and sorts.
-        columns: (output name, expression), ``("*", None)`` for all input columns.
-        mode: when results are emitted.
-        rows_default: whether the default frame counts rows.
-        retain: microseconds.
-        on_inconsistent: what happens to changes that cannot be.
-        settings: lateness, late rows and the requested engine.
-    """
+    """The arguments of the fluent API, before names are resolved against a DataFrame."""
 
     key: tuple[str, ...]
     partition_by: tuple[Any, ...]
     order_by: tuple[Any, ...]
     columns: tuple[tuple[str, Expression | None], ...]
+    """(output name, expression), ``("*", None)`` for all input columns."""
     mode: Emit
     rows_default: bool = False
+    """Whether the default frame counts rows."""
     retain: int | None = None
     on_inconsistent: Inconsistent = Inconsistent.ERROR
     settings: Settings = DEFAULTS

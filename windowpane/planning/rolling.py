@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, present
-from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.calls import VALUE_FUNCTIONS, Windowable, WindowCall
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
@@ -25,13 +25,7 @@ _TERM = re.compile(r"\s*(\d+)\s*([a-z]+?)s?\s*")
 
 @dataclass(frozen=True, eq=False)
 class NamedCall:
-    """A feature as the user wrote it.
-
-    Args:
-        name: its column in the output.
-        call: the aggregate, with a filter perhaps.
-        length: the length of its window.
-    """
+    """A feature as the user wrote it: its column, the aggregate, with a filter perhaps, and the length of its window."""
 
     name: str
     call: WindowCall
@@ -42,14 +36,7 @@ class NamedCall:
 class RollingRequest:
     """The features as the user wrote them, before ``emit`` says which rows are emitted.
 
-    Args:
-        keys: names of the key columns.
-        calls: the features.
-        edge: ``"exact"`` or ``"hop"`` for all windows, ``None`` for the default of each.
-        hop: the length of the tiles of all windows, ``None`` for the default of each.
-        step: the distance of ticks, ``None`` for the smallest hop.
-        keeps_unbounded_state: whether aggregates that keep all their values are allowed over more than a day.
-        settings: late rows and the requested engine.
+    ``None`` for ``edge`` and ``hop`` is the default of each window, for ``step`` the smallest hop.
     """
 
     keys: tuple[str, ...] = ()
@@ -89,19 +76,13 @@ class RollingRequest:
 
 @dataclass(frozen=True, eq=False)
 class RollingPlan:
-    """Rolling features over one input.
-
-    Args:
-        request: the arguments of the fluent API.
-        spec: the features, with their arguments by name.
-        event_time: name of the event-time column.
-        labels: which rows a label sees, as text; ``None`` where features are emitted by themselves.
-    """
+    """Rolling features over one input."""
 
     request: RollingRequest
     spec: RollingSpec
     event_time: str
     labels: str | None = None
+    """Which rows a label sees, as text; ``None`` where features are emitted by themselves."""
 
     @property
     def retracts(self) -> bool:
@@ -112,17 +93,14 @@ class RollingPlan:
         return False
 
     def explain(self, engine: Mapping[str, str], buckets: str) -> str:
-        """Return the plan as text.
-
-        Args:
-            engine: the lines about what runs it, by what they are about.
-            buckets: how many buckets keys are spread over.
-        """
+        """Return the plan as text, with the lines about what runs it, by what they are about."""
         spec = self.spec
         lines = {"keys": ", ".join(self.request.keys), "event time": self.event_time}
         for window in spec.windows:
-            names = ", ".join(_call_text(call) for call in spec.calls if call.window == window)
-            lines[f"over {window}"] = f"{names}; {_edge_text(window)}"
+            calls = [call for call in spec.calls if call.window == window]
+            names = [f"{call.name} = {call.aggregate}{'' if call.condition is None else ' filtered'}" for call in calls]
+            edge = "exact edge" if window.is_exact else f"hop edge: up to {format_micros(window.overhang)} too long"
+            lines[f"over {window}"] = f"{', '.join(names)}; {edge}"
         if self.labels is None:
             lines |= {
                 "emit": _EMIT_TEXT[spec.emit] + (_CORRECTIONS_TEXT if spec.corrects else ""),
@@ -131,8 +109,7 @@ class RollingPlan:
             }
         else:
             lines["labels"] = self.labels
-        lines |= {**engine, "buckets": buckets}
-        return "\n".join(["rolling features", *(f"  {name:<15} {text}" for name, text in lines.items())])
+        return plan_text("rolling features", lines | {**engine, "buckets": buckets})
 
 
 _EMIT_TEXT = {
@@ -144,16 +121,6 @@ _EMIT_TEXT = {
 
 
 _CORRECTIONS_TEXT = "; ticks that a late row changes are emitted again, with a revision of 1, 2, ..."
-
-
-def _call_text(call: RollingCall) -> str:
-    return f"{call.name} = {call.aggregate}{'' if call.condition is None else ' filtered'}"
-
-
-def _edge_text(window: RollingWindow) -> str:
-    if window.is_exact:
-        return "exact edge"
-    return f"hop edge: up to {format_micros(window.overhang)} too long"
 
 
 def named_calls(lengths: Sequence[Duration], calls: Mapping[str, Any]) -> list[NamedCall]:

@@ -16,18 +16,13 @@ from windowpane.windowing.times import Duration, format_micros, to_micros
 class Settings:
     """Lateness, side outputs and the engine of a program.
 
-    Args:
-        allowed_lateness: microseconds.
-        late_tag: where late rows go, ``None`` to drop (and count) them.
-        side_tags: side outputs that a process function writes to.
-        engine: the requested engine, ``None`` for the planner's choice.
-
     Raises:
         InvalidSpecError: negative lateness, two outputs of one name, or a side output without a schema.
     """
 
     allowed_lateness: int = 0
     late_tag: OutputTag | None = None
+    """Where late rows go, ``None`` to drop (and count) them."""
     side_tags: tuple[OutputTag, ...] = ()
     engine: str | None = None
 
@@ -56,6 +51,11 @@ class Settings:
     @property
     def late_text(self) -> str:
         return f"side output {self.late_tag.name}" if self.late_tag else "counted and dropped"
+
+
+def plan_text(title: str, lines: Mapping[str, str]) -> str:
+    """Return a plan as ``explain`` shows it: a title, and a line for each part that has a text."""
+    return "\n".join([title, *(f"  {name:<15} {text}" for name, text in lines.items() if text)])
 
 
 DEFAULTS = Settings()

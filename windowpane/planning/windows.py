@@ -12,7 +12,7 @@ from typing import Any
 
 from windowpane.engines.program import Upstream
 from windowpane.planning.description import describe
-from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
@@ -29,48 +29,26 @@ from windowpane.windowing.triggers.composable import ComposableTrigger
 
 @dataclass(frozen=True)
 class FunctionPlan:
-    """The function of a plan: built-in aggregates by output name, or a function spec of the user's.
-
-    Args:
-        kind: the user's word.
-        spec: the user's function; ``None`` with ``aggregates``.
-        aggregates: (output name, aggregate) for built-in aggregates.
-        process: a full function behind built-in aggregates.
-        arrow: a function on Arrow tables in place of ``spec``.
-        schema: columns of what the function returns, as the user declared them; ``None`` where they follow from the input.
-        text: what ``explain`` says of the function, where the word is too little.
-    """
+    """The function of a plan: built-in aggregates by output name, perhaps with a full function behind, or one of the user's."""
 
     kind: str
+    """The user's word."""
     spec: WindowFunctionSpec | None = None
     aggregates: tuple[tuple[str, Aggregate], ...] = ()
     process: ProcessWindowFunction | None = None
     arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     schema: Any = None
+    """As the user declared it; ``None`` where the columns follow from the input."""
     text: str = ""
+    """What ``explain`` says of the function, where the word is too little."""
 
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """A windowed program.
-
-    Args:
-        keys: names of the key columns; empty for ``window_all``.
-        assigner: the window assigner.
-        function: what a firing window's contents are turned into.
-        trigger: ``None`` for the assigner's default.
-        evictor: ``None`` for none.
-        settings: lateness, side outputs and the requested engine.
-        event_time: name of the event-time column, ``None`` if there is none.
-        order_by: columns that order the rows of a batch before arrival order.
-        refine: ``"last"`` or ``"each"``, see ``WindowSpec``.
-        panes: accumulation, and what results say of their panes.
-        upstream: where rows come from.
-        key_delay: where each key has a watermark of its own, by how much it stays behind the key's latest event time.
-        foresees_watermark: whether tasks know how far the watermark that finds their rows late may be.
-    """
+    """A windowed program."""
 
     keys: tuple[str, ...]
+    """Empty for ``window_all``."""
     assigner: WindowAssigner
     function: FunctionPlan
     trigger: Trigger | ComposableTrigger | None = None
@@ -78,11 +56,14 @@ class WindowPlan:
     settings: Settings = DEFAULTS
     event_time: str | None = None
     order_by: tuple[OrderColumn, ...] = ()
+    """Orders the rows of a batch before arrival does."""
     refine: Refine = "last"
     panes: PaneSettings = DEFAULT_PANES
     upstream: Upstream = Upstream.SOURCE
     key_delay: int | None = None
+    """Where each key has a watermark of its own, by how much it stays behind the key's latest event time."""
     foresees_watermark: bool = True
+    """Whether tasks know how far the watermark that finds their rows late may be."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before any DataFrame is looked at."""
@@ -138,28 +119,22 @@ class WindowPlan:
         )
 
     def explain(self, engine: Mapping[str, str], buckets: str) -> str:
-        """Return the plan as text.
-
-        Args:
-            engine: the lines about what runs it, by what they are about.
-            buckets: how many buckets keys are spread over.
-        """
-        lines = [
-            f"windowed by {describe(self.assigner)}",
-            f"  keys            {', '.join(self.keys) or 'none: one window space, one bucket'}",
-            f"  event time      {self.event_time or 'none'}",
-            f"  trigger         {describe(self.trigger or self.effective_trigger)}{'' if self.trigger else ' (default)'}",
-            *([] if self.panes == DEFAULT_PANES else [f"  panes           {self.panes.text}"]),
-            f"  evictor         {describe(self.evictor) if self.evictor else 'none'}",
-            *([f"  unfired rows    {self.unfired_text}"] if self.unfired_text else []),
-            f"  lateness        {format_micros(self.settings.allowed_lateness)}, refinements: {self.refine}",
-            f"  late rows       {self.settings.late_text}",
-            f"  function        {self._function_text()}",
-            *(f"  {name:<15} {text}" for name, text in engine.items()),
-            f"  buckets         {buckets if self.keys else '1 bucket'}",
-            f"  time mode       {'processing time' if self.uses_processing_time else 'event time'}",
-        ]
-        return "\n".join(lines)
+        """Return the plan as text, with the lines about what runs it, by what they are about."""
+        lines = {
+            "keys": ", ".join(self.keys) or "none: one window space, one bucket",
+            "event time": self.event_time or "none",
+            "trigger": describe(self.trigger or self.effective_trigger) + ("" if self.trigger else " (default)"),
+            "panes": "" if self.panes == DEFAULT_PANES else self.panes.text,
+            "evictor": describe(self.evictor) if self.evictor else "none",
+            "unfired rows": self.unfired_text,
+            "lateness": f"{format_micros(self.settings.allowed_lateness)}, refinements: {self.refine}",
+            "late rows": self.settings.late_text,
+            "function": self._function_text(),
+            **engine,
+            "buckets": buckets if self.keys else "1 bucket",
+            "time mode": "processing time" if self.uses_processing_time else "event time",
+        }
+        return plan_text(f"windowed by {describe(self.assigner)}", lines)
 
     def _function_text(self) -> str:
         if not self.function.aggregates:
