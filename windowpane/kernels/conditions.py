@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Mask
 from windowpane.arrays.columns import flat
-from windowpane.errors import ConditionError
-from windowpane.windowing.expressions import Constant, Expression, Operation
+from windowpane.errors import ConditionError, MistakeError
+from windowpane.windowing.expressions import Constant, Expression, Operation, Side, SideName
 
 Values = Any
 """An array, a chunked array or a scalar of Arrow's."""
@@ -32,8 +34,21 @@ def holds(condition: Expression, column: Column, rows: int) -> pa.Array:
         raise ConditionError(condition, f"its type is {found.type}, and a condition is a boolean")
     if isinstance(found, pa.Scalar):
         return pa.repeat(pa.scalar(found.as_py() is True), rows)
-    mask = pc.fill_null(found, False)
-    return flat(mask)
+    return flat(pc.fill_null(found, False))
+
+
+def pairs_hold(condition: Expression | None, column: Callable[[Side, str], Values], pairs: int) -> Mask:
+    """Return for which pairs of rows a condition on both sides is true: without one for all; ``column`` is of the side's rows."""
+    if condition is None:
+        return np.ones(pairs, np.bool_)
+
+    def of_side(name: Expression) -> Values:
+        if not isinstance(name, SideName):
+            raise MistakeError("planning has resolved names")
+        return column(name.side, name.name)
+
+    mask: Mask = holds(condition, of_side, pairs).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _values(expression: Expression, column: Column) -> Values:

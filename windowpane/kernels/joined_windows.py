@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers, Mask
-from windowpane.errors import MistakeError, present
-from windowpane.kernels.conditions import holds
+from windowpane.arrays import Integers
+from windowpane.errors import present
+from windowpane.kernels.conditions import pairs_hold
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.kernels.keys.ordered_codes import all_valid
 from windowpane.kernels.ranges import Places, Ranges
-from windowpane.windowing.expressions import Expression, Side, SideName
+from windowpane.windowing.expressions import Expression, Side
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, How
 from windowpane.windowing.outputs import DELETE, INSERT
 
@@ -59,38 +60,20 @@ class JoinedWindows:
         return pa.concat_tables(parts or [self._table(rows, left[:0], None)])
 
     def _pairs(self, rows: pa.Table, left: Integers, right: Integers) -> Iterator[tuple[Integers, Integers]]:
-        codes = np.where(self._meets(rows), key_codes([comparable(rows[name]) for name in self.window], rows.num_rows), -1)
+        meets = all_valid([] if self.null_safe else [rows[name] for name in self.keys], rows.num_rows)
+        codes = np.where(meets, key_codes([comparable(rows[name]) for name in self.window], rows.num_rows), -1)
         codes = np.unique(codes, return_inverse=True)[1] - (1 if (codes < 0).any() else 0)
         nothing = np.zeros(len(left), np.int64)
         places = Places.of(codes[right], np.zeros(len(right), np.int64))
         for found, there in Ranges.of(codes[left], nothing, nothing, places).pairs():
             lefts, rights = left[found], right[there]
-            fulfil = self._fulfil(rows, lefts, rights)
+            fulfil = pairs_hold(self.condition, self._columns(rows, lefts, rights), len(lefts))
             yield lefts[fulfil], rights[fulfil]
 
-    def _meets(self, rows: pa.Table) -> Mask:
-        """Return which rows have a key that equals any."""
-        meets = np.ones(rows.num_rows, np.bool_)
-        for name in () if self.null_safe else self.keys:
-            meets &= rows[name].is_valid().to_numpy()
-        return meets
-
-    def _fulfil(self, rows: pa.Table, lefts: Integers, rights: Integers) -> Mask:
-        if self.condition is None:
-            return np.ones(len(lefts), np.bool_)
-        taken: dict[Side, tuple[dict[str, str], Integers]] = {
-            "left": (dict(self.left), lefts),
-            "right": (dict(self.right), rights),
-        }
-
-        def column(name: Expression) -> pa.ChunkedArray:
-            if not isinstance(name, SideName):
-                raise MistakeError("planning has resolved names")
-            names, numbers = taken[name.side]
-            return rows[names[name.name]].take(pa.array(numbers))
-
-        mask: Mask = holds(self.condition, column, len(lefts)).to_numpy(zero_copy_only=False)
-        return mask
+    def _columns(self, rows: pa.Table, lefts: Integers, rights: Integers) -> Callable[[Side, str], pa.ChunkedArray]:
+        """Return what returns a column of a side for pairs of rows."""
+        names: dict[Side, dict[str, str]] = {"left": dict(self.left), "right": dict(self.right)}
+        return lambda side, name: rows[names[side][name]].take(pa.array(lefts if side == "left" else rights))
 
     def _table(self, rows: pa.Table, lefts: Integers | None, rights: Integers | None) -> pa.Table:
         some = present(lefts if lefts is not None else rights, "a result has a row of some side")
@@ -134,8 +117,4 @@ class CorrectedWindows:
         earlier = rows.filter(pa.array(np.isin(codes, codes[is_new]) & ~is_new))
         parts = [(self.joined(rows), INSERT)]
         parts += [(self.joined(earlier), DELETE)] if earlier.num_rows else []
-        return pa.concat_tables([_worded(table, self.change, word) for table, word in parts])
-
-
-def _worded(table: pa.Table, name: str, word: str) -> pa.Table:
-    return table.append_column(name, pa.repeat(pa.scalar(word), table.num_rows))
+        return pa.concat_tables([table.append_column(self.change, pa.repeat(word, table.num_rows)) for table, word in parts])

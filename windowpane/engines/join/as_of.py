@@ -26,10 +26,10 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.late_rows import DROPPED
-from windowpane.engines.join.batch import Held, JoinBatch, Rows
+from windowpane.engines.join.batch import Held, JoinBatch, Rows, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
-from windowpane.engines.join.versions import NOTHING, Shown, versions_among
+from windowpane.engines.join.versions import NOTHING, Shown, are_live, versions_among
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME
@@ -72,6 +72,9 @@ class _AsOfBatch(JoinBatch):
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
         super().__init__(program, store)
+        if not isinstance(program.match, AsOfMatch):
+            raise MistakeError("the engine refuses other joins")
+        self._match = program.match
         left, right = self.columns("left"), self.columns("right")
         self.side_pages = {
             "left": SidePages(self.store, "l", left, 0, _counted),
@@ -89,12 +92,10 @@ class _AsOfBatch(JoinBatch):
         anchors = self._read_anchors([left, right, *(table for table in arrived.values() if table.num_rows)], until)
         self.rows = {"left": Rows(left, left.num_rows), "right": Rows(pa.concat_tables([anchors, right]), 0)}
         self.rows["right"].new = self.rows["right"].table.num_rows
-        self._shown = self._shown_before() if self.program.updates else None
-
-    def _shown_before(self) -> Shown:
-        versions, of = self.rows["right"].table, self.program.right
-        every = np.arange(self.rows["left"].table.num_rows)
-        return Shown(versions, self._matched(every, self._best()[1]), of.passed, self.program.pads_left)
+        self._shown: Shown | None = None
+        if self.program.updates:
+            matched = self._matched(np.arange(left.num_rows), self._best()[1])
+            self._shown = Shown(self.rows["right"].table, matched, self.program.right.passed, self.program.pads_left)
 
     def _read(self, side: Side, arrived: pa.Table, until: int) -> pa.Table:
         pages = self.side_pages[side]
@@ -153,17 +154,11 @@ class _AsOfBatch(JoinBatch):
             return late
         return add_clamped(late, -self._match.tolerance)
 
-    @property
-    def _match(self) -> AsOfMatch:
-        if not isinstance(self.program.match, AsOfMatch):
-            raise MistakeError("the engine refuses other joins")
-        return self.program.match
-
     def take(self) -> None:
         if self._shown is not None:
             left = self.rows["left"]
             self._shown.take(left.table.num_rows - left.new)
-        for _, of in self.parts():
+        for of in self.rows.values():
             of.new = of.table.num_rows
 
     def arriving(self, side: Side, table: pa.Table) -> pa.Table:
@@ -295,8 +290,8 @@ class _AsOfBatch(JoinBatch):
         right = self.rows["right"].table
         found = chosen[rows]
         places = np.flatnonzero(found >= 0)
-        places = places[self._is_live(right)[found[places]]]
-        places = places[self.fulfilling(rows[places], found[places], self.rows["left"].table, right)]
+        places = places[are_live(right)[found[places]]]
+        places = places[fulfilling(self.program, rows[places], found[places], self.rows["left"].table, right)]
         matched = np.full(len(rows), NOTHING)
         matched[places] = found[places]
         return matched
@@ -335,13 +330,6 @@ class _AsOfBatch(JoinBatch):
         needed[anchors[kept]] = True
         needed[codes < 0] = False
         return needed
-
-    def _is_live(self, table: pa.Table) -> Mask:
-        if CHANGE_TYPE not in table.column_names:
-            return np.ones(table.num_rows, np.bool_)
-        live = pc.is_in(table[CHANGE_TYPE], pa.array(sorted(APPEARING)))
-        mask: Mask = live.to_numpy(zero_copy_only=False)
-        return mask
 
 
 def _counted(page: pa.Table) -> PageSummary:

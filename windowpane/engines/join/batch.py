@@ -12,26 +12,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import BucketBatch, Left
+from windowpane.engines.common.arrival import ordered
 from windowpane.engines.join.paged import ORDER, PLACE, SidePages, hashed, integers
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN
-from windowpane.errors import MissingSideTimestampError, MistakeError
-from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
-from windowpane.kernels.conditions import holds
+from windowpane.errors import MissingSideTimestampError
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.kernels.conditions import pairs_hold
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.kernels.keys.ordered_codes import all_valid
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.expressions import SIDES, Expression, Side, SideName
+from windowpane.windowing.expressions import SIDES, Side
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MIN, add_clamped
 
@@ -122,14 +123,13 @@ class JoinBatch(BucketBatch[JoinProgram]):
     # Rows in.
 
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> pa.Table:
-        filled = [table.replace_schema_metadata(None) for table in tables]
         wanted = pa.schema([field for field in self.columns(side) if field.name not in self.kept_beside.names])
-        if not filled:
+        rows = ordered(tables)
+        if rows is None:
             return wanted.empty_table()
-        merged = pa.concat_tables(filled).sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
-        if merged[TIME].null_count:
-            raise MissingSideTimestampError(side, merged[TIME].null_count)
-        return self.arriving(side, merged.select(wanted.names).cast(wanted))
+        if rows[TIME].null_count:
+            raise MissingSideTimestampError(side, rows[TIME].null_count)
+        return self.arriving(side, rows.select(wanted.names).cast(wanted))
 
     def arriving(self, side: Side, table: pa.Table) -> pa.Table:
         """Return the rows of the batch that the kind of join looks at, with ORDER, which decides in which page a row is held."""
@@ -147,18 +147,10 @@ class JoinBatch(BucketBatch[JoinProgram]):
             if is_late.any():
                 self.count(f"{side}_late", int(is_late.sum()))
                 table = self.late(side, table, is_late)
-            held = self.rows[side]
-            beside = [self.beside(kind, table) for kind in self.kept_beside]
-            names = [name for name in self.columns(side).names if name not in self.kept_beside.names]
-            table = pa.table([*table.select(names).columns, *beside], schema=self.columns(side))
+            held, columns = self.rows[side], self.columns(side)
+            table = pa.table([_filled(table, field) for field in columns], schema=columns)
             self.rows[side] = Rows(pa.concat_tables([held.table, table]), held.table.num_rows)
         self.take()
-
-    def beside(self, kind: pa.Field, table: pa.Table) -> pa.Array:
-        """Return a column that is kept beside rows of the batch: as it arrived, -1 for no page yet, or false."""
-        if kind.name in table.column_names:
-            return table[kind.name]
-        return pa.repeat(pa.scalar(-1 if kind.name == PLACE else 0).cast(kind.type), table.num_rows)
 
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
         self.report_late(side, table.filter(pa.array(is_late)))
@@ -173,25 +165,15 @@ class JoinBatch(BucketBatch[JoinProgram]):
 
     def codes(self, left: pa.Table, right: pa.Table) -> tuple[Integers, Integers]:
         """Return the codes of keys: equal ones have one on both sides, and one with a NULL that matches nothing is below 0."""
-        count = left.num_rows + right.num_rows
-        columns = [
-            pa.chunked_array([*left[one].chunks, *right[other].chunks], left.schema.field(one).type)
-            for one, other in zip(self.program.left.keys, self.program.right.keys, strict=True)
-        ]
-        comparables = [comparable(column) for column in columns]
-        codes = key_codes(comparables, count)
+        columns, count = key_columns(self.program, left, right), left.num_rows + right.num_rows
+        codes = key_codes(columns, count)
         if int(codes.max(initial=0)).bit_length() > _MOST_BITS:
-            codes = dense_codes(comparables, count).codes
-        if not self.program.null_safe:
-            for column in columns:
-                if column.null_count:
-                    codes = np.where(pc.is_null(column).to_numpy(), -1, codes)
+            codes = dense_codes(columns, count).codes
+        if not self.program.null_safe and any(column.null_count for column in columns):
+            codes = np.where(all_valid(columns, count), codes, -1)
         return codes[: left.num_rows], codes[left.num_rows :]
 
     # Rows out.
-
-    def fulfilling(self, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
-        return fulfilling(self.program, lefts, rights, left, right)
 
     def emit_joined(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
         """Emit results: pairs, or rows of one side, padded."""
@@ -212,9 +194,6 @@ class JoinBatch(BucketBatch[JoinProgram]):
         fired_under = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
         found: dict[str, Any] = {TIME: pa.array(times), FIRING_WATERMARK: pa.array(np.full(count, fired_under)), **columns}
         return results(program, left, right, found, count)
-
-    def parts(self) -> Iterator[tuple[Side, Rows]]:
-        yield from self.rows.items()
 
 
 Tables = Iterator[tuple[int, pa.Table]]
@@ -240,42 +219,31 @@ class Pieces(Sequence[tuple[int, pa.Table]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    @overload
-    def __getitem__(self, place: int) -> tuple[int, pa.Table]: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[tuple[int, pa.Table]]: ...
-
-    def __getitem__(self, place: int | slice) -> tuple[int, pa.Table] | Sequence[tuple[int, pa.Table]]:
+    def __getitem__(self, place: Any) -> Any:
         return list(self)[place]
+
+
+def _filled(table: pa.Table, field: pa.Field) -> pa.Array:
+    """Return a column that is kept of rows of the batch: as it arrived, or -1 for no page yet, or false."""
+    if field.name in table.column_names:
+        return table[field.name]
+    return pa.repeat(pa.scalar(-1 if field.name == PLACE else 0).cast(field.type), table.num_rows)
+
+
+def key_columns(program: JoinProgram, left: pa.Table, right: pa.Table) -> list[pa.ChunkedArray]:
+    """Return the columns of the keys of left rows, then of right rows, that Arrow compares as Spark does."""
+    names = zip(program.left.keys, program.right.keys, strict=True)
+    return [comparable(pa.chunked_array([*left[one].chunks, *right[other].chunks], left[one].type)) for one, other in names]
 
 
 def fulfilling(program: JoinProgram, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
     """Return which pairs fulfil the condition of a join."""
-    if program.condition is None:
-        return np.ones(len(lefts), np.bool_)
-    taken: dict[Side, Integers] = {"left": lefts, "right": rights}
-    tables: dict[Side, pa.Table] = {"left": left, "right": right}
-
-    def column(name: Expression) -> pa.ChunkedArray:
-        if not isinstance(name, SideName):
-            raise MistakeError("planning has resolved names")
-        return tables[name.side][name.name].take(pa.array(taken[name.side]))
-
-    mask: Mask = holds(program.condition, column, len(lefts)).to_numpy(zero_copy_only=False)
-    return mask
+    taken: dict[Side, tuple[pa.Table, Integers]] = {"left": (left, lefts), "right": (right, rights)}
+    return pairs_hold(program.condition, lambda side, name: taken[side][0][name].take(pa.array(taken[side][1])), len(lefts))
 
 
 def results(program: JoinProgram, left: pa.Table | None, right: pa.Table | None, columns: dict[str, Any], count: int) -> pa.Table:
-    """Return results as a table of ``main_schema``.
-
-    Args:
-        program: the join.
-        left: the left rows, ``None`` to pad them.
-        right: the right rows, one beside each left one, ``None`` to pad them.
-        columns: the columns that are of no side.
-        count: how many results there are.
-    """
+    """Return left rows beside right ones as a table of ``main_schema``, ``None`` to pad a side; ``columns`` are of none."""
     found = dict(columns)
     sides: tuple[tuple[Side, pa.Table | None], ...] = (("left", left), ("right", right))
     for side, table in sides:

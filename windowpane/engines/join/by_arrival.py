@@ -13,26 +13,25 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import padded
 from windowpane.engines.batch.driver import BucketBatch, Left
-from windowpane.engines.join.batch import fulfilling, results
+from windowpane.engines.common.arrival import ordered
+from windowpane.engines.join.batch import fulfilling, key_columns, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of
-from windowpane.engines.join.versions import versions_among
+from windowpane.engines.join.versions import are_live, versions_among
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.hidden_columns import FIRING_WATERMARK, HASH, PARTITION, POSITION, TIME
-from windowpane.kernels.keys.codes import comparable
+from windowpane.hidden_columns import FIRING_WATERMARK, HASH, TIME
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
+from windowpane.kernels.keys.ordered_codes import all_valid
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.joins import ArrivalMatch
-from windowpane.windowing.outputs import CHANGE_TYPE, DELETE
 from windowpane.windowing.times import MAX, MIN
 
 
@@ -74,42 +73,28 @@ class _Batch(BucketBatch[JoinProgram]):
 
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> pa.Table:
         of = self.program.sides[side]
-        beside = pa.schema([pa.field(TIME, pa.int64())] if side == "left" else [])
-        wanted = pa.schema([*of.columns, *beside])
-        filled = [table.replace_schema_metadata(None) for table in tables if table.num_rows and side_of(table) == side]
-        rows = wanted.empty_table()
-        if filled:
-            rows = pa.concat_tables(filled).sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
-            rows = rows.select(wanted.names).cast(wanted)
+        wanted = pa.schema([*of.columns, *([pa.field(TIME, pa.int64())] if side == "left" else [])])
+        rows = ordered([table for table in tables if side_of(table) == side])
+        rows = wanted.empty_table() if rows is None else rows.select(wanted.names).cast(wanted)
         rows = versions_among(rows) if side == "right" else rows
         hashed = key_hashes([hashable_key(name, rows[name]) for name in of.keys], rows.num_rows)
         return rows.add_column(0, HASH, pa.array(hashed, pa.uint64())).combine_chunks()
 
     def _meets(self, rows: pa.Table, side: Side) -> Mask:
         """Return which rows have a key that equals any."""
-        meets = np.ones(rows.num_rows, np.bool_)
-        for name in () if self.program.null_safe else self.program.sides[side].keys:
-            meets &= rows[name].is_valid().to_numpy()
-        return meets
+        return all_valid([] if self.program.null_safe else [rows[name] for name in self.program.sides[side].keys], rows.num_rows)
 
     def _step(self, held: pa.Table | None, left: pa.Table, right: pa.Table) -> pa.Table | None:
         """Let right rows replace those that some pages hold, and left rows find theirs."""
         known = [] if held is None else [padded(held, right.schema).cast(right.schema)]
         versions = pa.concat_tables([*known, right]).combine_chunks()
-        codes = self._codes(left, versions)
+        columns = key_columns(self.program, left, versions)
+        codes = np.unique(key_codes(columns, left.num_rows + versions.num_rows), return_inverse=True)[1]
         last = np.full(int(codes.max(initial=-1)) + 1, -1)
         np.maximum.at(last, codes[left.num_rows :], np.arange(versions.num_rows))
-        last[last >= 0] = np.where(_is_live(versions)[last[last >= 0]], last[last >= 0], -1)
+        last[last >= 0] = np.where(are_live(versions)[last[last >= 0]], last[last >= 0], -1)
         self._match(left, versions, np.where(self._meets(left, "left"), last[codes[: left.num_rows]], -1))
         return versions.take(pa.array(np.sort(last[last >= 0]))) if right.num_rows else None
-
-    def _codes(self, left: pa.Table, right: pa.Table) -> Integers:
-        names = zip(self.program.left.keys, self.program.right.keys, strict=True)
-        columns = [
-            comparable(pa.chunked_array([*left[one].chunks, *right[other].chunks], left[one].type)) for one, other in names
-        ]
-        codes: Integers = np.unique(key_codes(columns, left.num_rows + right.num_rows), return_inverse=True)[1]
-        return codes
 
     def _match(self, left: pa.Table, versions: pa.Table, chosen: Integers) -> None:
         lefts = np.flatnonzero(chosen >= 0)
@@ -125,13 +110,6 @@ class _Batch(BucketBatch[JoinProgram]):
             self.count(name, left.num_rows)
             system = {TIME: left[TIME], FIRING_WATERMARK: pa.repeat(pa.scalar(MIN, pa.int64()), left.num_rows)}
             self.outputs.append((MAIN, results(self.program, left, right, system, left.num_rows)))
-
-
-def _is_live(versions: pa.Table) -> Mask:
-    if CHANGE_TYPE not in versions.column_names:
-        return np.ones(versions.num_rows, np.bool_)
-    live: Mask = pc.not_equal(versions[CHANGE_TYPE], DELETE).to_numpy()
-    return live
 
 
 def _summary(held: pa.Table) -> PageSummary:

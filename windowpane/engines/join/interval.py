@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.join.batch import Held, JoinBatch, Rows, Tables
+from windowpane.arrays.columns import replaced
+from windowpane.engines.join.batch import Held, JoinBatch, Rows, Tables, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, SidePages, due_of, flags, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.program import MAIN
@@ -71,7 +72,10 @@ class _IntervalBatch(JoinBatch):
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
         super().__init__(program, store)
-        match = self._match
+        match = program.match
+        if not isinstance(match, IntervalMatch):
+            raise MistakeError("the engine refuses other joins")
+        self._match = match
         span = None if match.upper_column else (match.upper - match.lower) // 4
         self._pads: dict[Side, bool] = {"left": program.pads_left, "right": program.pads_right}
         self._marks: dict[Side, bool] = {"left": program.pads_left or program.how in LEFT_ONLY, "right": program.pads_right}
@@ -115,12 +119,6 @@ class _IntervalBatch(JoinBatch):
         left, right = (self.side_pages[side].pages for side in SIDES)
         return Held(left.live, right.live, left.byte_size + right.byte_size)
 
-    @property
-    def _match(self) -> IntervalMatch:
-        if not isinstance(self.program.match, IntervalMatch):
-            raise MistakeError("the engine refuses other joins")
-        return self.program.match
-
     def take(self) -> None:
         left, right = self.rows["left"], self.rows["right"]
         if left.new == left.table.num_rows and right.new == right.table.num_rows:
@@ -133,9 +131,8 @@ class _IntervalBatch(JoinBatch):
             places = Places.of(right_codes[rows], right.times[rows])
             ranges = Ranges.of(left_codes[first:], lowers[first:], uppers[first:], places)
             self._meet(_Met(ranges, first, rows.start or 0, left.table, right.table), matched)
-        for side, of in self.parts():
-            at = of.table.schema.get_field_index(MATCHED)
-            of.table = of.table.set_column(at, self.kept_beside.field(MATCHED), pa.array(matched[side]))
+        for side, of in self.rows.items():
+            of.table = replaced(of.table, MATCHED, pa.array(matched[side]))
             of.new = of.table.num_rows
         if self.program.how in LEFT_ONLY:
             self.rows["left"] = left.kept(~matched["left"])
@@ -167,8 +164,8 @@ class _IntervalBatch(JoinBatch):
 
     def _fulfilling(self, met: _Met) -> Iterator[tuple[Integers, Integers]]:
         for lefts, rights in met.pairs():
-            fulfilling = self.fulfilling(lefts, rights, met.left, met.right)
-            yield (lefts, rights) if fulfilling.all() else (lefts[fulfilling], rights[fulfilling])
+            found = fulfilling(self.program, lefts, rights, met.left, met.right)
+            yield (lefts, rights) if found.all() else (lefts[found], rights[found])
 
     def _pairs(self, met: _Met) -> Tables:
         left_times, right_times = integers(met.left[TIME]), integers(met.right[TIME])
@@ -178,8 +175,7 @@ class _IntervalBatch(JoinBatch):
                 yield MAIN, self.made(met.left.take(pa.array(lefts)), met.right.take(pa.array(rights)), times)
 
     def _times(self, lefts: Integers, rights: Integers) -> Integers:
-        times = {"max": np.maximum(lefts, rights), "left": lefts, "right": rights}
-        return times[self.program.time_of]
+        return {"max": np.maximum(lefts, rights), "left": lefts, "right": rights}[self.program.time_of]
 
     def _uppers(self, left: pa.Table) -> Integers:
         """Return until when the matches of left rows are; ``MIN`` for those that have none."""
@@ -192,16 +188,12 @@ class _IntervalBatch(JoinBatch):
     def settle(self) -> None:
         late = horizon(self.watermark, self.program.allowed_lateness)
         left, right = self.rows["left"], self.rows["right"]
-        left_final = self._uppers(left.table) <= late if late != MIN else self._matches_nothing(left)
-        right_final = _all_or_none(right, late) if late in (MIN, MAX) else moved(right.times, -self._match.lower) <= late
+        uppers = self._uppers(left.table)
+        left_final = uppers <= late if late != MIN or self._match.upper_column else np.zeros(len(uppers), np.bool_)
+        ends = moved(right.times, -self._match.lower)
+        right_final = np.full(len(ends), late == MAX) if late in (MIN, MAX) else ends <= late
         self._end("left", left_final, pads=self.program.pads_left)
         self._end("right", right_final, pads=self.program.pads_right)
-
-    def _matches_nothing(self, left: Rows) -> Mask:
-        if self._match.upper_column is None:
-            return np.zeros(left.table.num_rows, np.bool_)
-        found: Mask = self._uppers(left.table) == MIN
-        return found
 
     def _end(self, side: Side, final: Mask, pads: bool) -> None:
         rows = self.rows[side]
@@ -212,7 +204,3 @@ class _IntervalBatch(JoinBatch):
             of_left, times = side == "left", integers(unmatched[TIME])
             self.emit_joined(unmatched if of_left else None, None if of_left else unmatched, times)
         self.rows[side] = rows.kept(~final)
-
-
-def _all_or_none(rows: Rows, late: int) -> Mask:
-    return np.full(rows.table.num_rows, late == MAX)

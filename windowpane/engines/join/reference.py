@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.batch.driver import Left, OrderedBatch
+from windowpane.engines.common.arrival import ordered
 from windowpane.engines.common.late_rows import DROPPED
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
@@ -21,8 +22,8 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingSideTimestampError, MistakeError
-from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
-from windowpane.kernels.conditions import holds
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.kernels.conditions import pairs_hold
 from windowpane.operators.join.as_of import AsOfJoinOperator
 from windowpane.operators.join.by_arrival import ArrivalJoinOperator
 from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Row
@@ -33,7 +34,7 @@ from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.expressions import SIDES, Expression, Side, SideName
+from windowpane.windowing.expressions import SIDES, Side
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, DELETE
@@ -106,11 +107,9 @@ class _Batch(OrderedBatch[JoinProgram]):
 
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> Iterator[Arrival]:
         """Yield the rows of a side in order of arrival, and turn to the key of each."""
-        if not tables:
+        of, rows = self.program.sides[side], ordered(tables)
+        if rows is None:
             return
-        of = self.program.sides[side]
-        rows = pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
-        rows = rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
         if rows[TIME].null_count and not isinstance(self.program.match, ArrivalMatch):
             raise MissingSideTimestampError(side, rows[TIME].null_count)
         rows = versions_among(rows)
@@ -128,17 +127,12 @@ class _Batch(OrderedBatch[JoinProgram]):
         return [None] * rows.num_rows if column is None else rows[column].cast(pa.int64()).to_pylist()
 
     def _matches(self, left: Row, right: Row) -> bool:
-        condition = self.program.condition
-        if condition is None:
-            return True
         rows: dict[Side, Row] = {"left": left, "right": right}
 
-        def column(name: Expression) -> pa.Array:
-            if not isinstance(name, SideName):
-                raise MistakeError("planning has resolved names")
-            return pa.array([rows[name.side][name.name]], self.program.sides[name.side].columns.field(name.name).type)
+        def column(side: Side, name: str) -> pa.Array:
+            return pa.array([rows[side][name]], self.program.sides[side].columns.field(name).type)
 
-        return bool(holds(condition, column, 1)[0].as_py())
+        return bool(pairs_hold(self.program.condition, column, 1)[0])
 
     # Rows out.
 

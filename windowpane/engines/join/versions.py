@@ -29,6 +29,14 @@ def versions_among(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.not_equal(words, UPDATE_PREIMAGE))
 
 
+def are_live(versions: pa.Table) -> Mask:
+    """Return which versions are rows, and no tombstones."""
+    if CHANGE_TYPE not in versions.column_names:
+        return np.ones(versions.num_rows, np.bool_)
+    live: Mask = pc.not_equal(versions[CHANGE_TYPE], DELETE).to_numpy(zero_copy_only=False)
+    return live
+
+
 NOTHING = -1
 """In place of a version: the left row has none."""
 _UNSEEN = -2

@@ -9,7 +9,7 @@ among the values of one column (``ranked_codes``), which compare within that col
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,14 @@ def validity(column: pa.Array) -> Mask:
         return np.ones(len(column), np.bool_)
     valid: Mask = pc.is_valid(column).to_numpy(zero_copy_only=False)
     return valid
+
+
+def all_valid(columns: Iterable[pa.Array], rows: int) -> Mask:
+    """Return which rows have a value in every column."""
+    found = np.ones(rows, np.bool_)
+    for column in columns:
+        found &= validity(column)
+    return found
 
 
 def has_codes(kind: pa.DataType) -> bool:
