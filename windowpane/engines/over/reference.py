@@ -137,7 +137,7 @@ class _CloseBatch(_Batch):
         self.emit_entries((INSERT, row) for row in self._operator.process(released, closed))
 
     def waiting(self) -> int:
-        return len(self.pages[1]) + self._operator.waiting_partitions()
+        return len(self.pages[1]) + len(self._operator.waiting())
 
 
 def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:

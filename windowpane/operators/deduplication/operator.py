@@ -8,7 +8,7 @@ emitted for it. A timer for the end of each run, so that it is found when it can
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from windowpane.errors import MistakeError
@@ -28,19 +28,19 @@ class Run:
     shown: tuple[tuple[int, Row], ...] = ()
 
 
+@dataclass
 class Deduplicator:
     """Keeps the first rows of keys, or the last."""
 
-    def __init__(self, within: int, state: KeyedState, timers: TimerQueue, is_same: Callable[[Row, Row], bool]) -> None:
-        self._within = within
-        self._state = state
-        self._timers = timers
-        self._is_same = is_same
-        self._touched: dict[bytes, Any] = {}
+    within: int
+    state: KeyedState
+    timers: TimerQueue
+    is_same: Callable[[Row, Row], bool]
+    _touched: dict[bytes, Any] = field(default_factory=dict, init=False)
 
     def take_first(self, key: Any, key_bytes: bytes, time: int) -> bool:
         """Take a row that is not late, and return whether it is emitted."""
-        self._state.set_current_key(key, key_bytes)
+        self.state.set_current_key(key, key_bytes)
         runs = self._runs()
         if any(self._is_near(time, run) for run in runs):
             return False
@@ -49,7 +49,7 @@ class Deduplicator:
 
     def take_last(self, key: Any, key_bytes: bytes, time: int, row: Row) -> None:
         """Take a row that is not late; ``changes`` yields its effect."""
-        self._state.set_current_key(key, key_bytes)
+        self.state.set_current_key(key, key_bytes)
         self._touched[key_bytes] = key
         runs = self._runs()
         near = [run for run in runs if self._is_near(time, run)]
@@ -65,7 +65,7 @@ class Deduplicator:
     def changes(self) -> Iterator[Change]:
         """Yield how the last rows have changed since the last call, each row at most once."""
         for key_bytes, key in self._touched.items():
-            self._state.set_current_key(key, key_bytes)
+            self.state.set_current_key(key, key_bytes)
             runs = self._runs()
             for run in runs:
                 yield from self._change(run)
@@ -78,23 +78,23 @@ class Deduplicator:
         *older, (_, before) = sorted(run.shown, key=lambda shown: shown[0]) if run.shown else [(0, None)]
         for _, row in older:
             yield Change(row, None)
-        if before is None or not self._is_same(before, run.row):
+        if before is None or not self.is_same(before, run.row):
             yield Change(before, run.row)
 
     def forget(self, forgotten: int) -> None:
-        while (timer := self._timers.poll(forgotten)) is not None:
-            self._state.set_current_key(timer.key, timer.key_bytes)
+        while (timer := self.timers.poll(forgotten)) is not None:
+            self.state.set_current_key(timer.key, timer.key_bytes)
             self._put([run for run in self._runs() if run.end > forgotten])
 
     def _is_near(self, time: int, run: Run) -> bool:
-        return run.start - self._within < time < run.end + self._within
+        return run.start - self.within < time < run.end + self.within
 
     def _runs(self) -> list[Run]:
-        return list(self._state.get(None, "runs") or ())
+        return list(self.state.get(None, "runs") or ())
 
     def _put(self, runs: list[Run]) -> None:
         for run in self._runs():
-            self._timers.remove(run.end, self._state.current_key_bytes, None)
-        self._state.put(None, "runs", runs or None)
+            self.timers.remove(run.end, self.state.current_key_bytes, None)
+        self.state.put(None, "runs", runs or None)
         for run in runs:
-            self._timers.add(run.end, self._state.current_key_bytes, None)
+            self.timers.add(run.end, self.state.current_key_bytes, None)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches
 
 _VERSION = "version"
 
 
+@dataclass
 class ArrivalJoinOperator:
     """One join by arrival on the rows of a bucket."""
 
-    def __init__(self, pads: bool, rows: KeyedRows, matches: Matches) -> None:
-        self._pads = pads
-        self._rows = rows
-        self._matches = matches
+    pads: bool
+    rows: KeyedRows
+    matches: Matches
 
     def advance(self, watermark: int) -> Iterator[Joined]:
         return iter(())
@@ -27,8 +28,8 @@ class ArrivalJoinOperator:
         """Take a row of the current key: a right one is the version from now on, a left one meets it."""
         if not arrival.is_left:
             if arrival.meets:
-                self._rows.write(_VERSION, [] if arrival.deletes else [arrival.row])
+                self.rows.write(_VERSION, [] if arrival.deletes else [arrival.row])
             return
-        found = [version for version in self._rows.read(_VERSION) if arrival.meets and self._matches(arrival.row, version)]
-        if found or self._pads:
+        found = [version for version in self.rows.read(_VERSION) if arrival.meets and self.matches(arrival.row, version)]
+        if found or self.pads:
             yield Joined(arrival.row, found[0] if found else None, arrival.time)

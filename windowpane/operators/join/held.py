@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from windowpane.state.keyed import KeyedState
@@ -35,31 +36,31 @@ class Joined(NamedTuple):
     change: str = INSERT  # the kind of change, where results are a changelog
 
 
+@dataclass
 class KeyedRows:
-    def __init__(self, state: KeyedState, timers: TimerQueue) -> None:
-        self._state = state
-        self._timers = timers
+    state: KeyedState
+    timers: TimerQueue
 
     @property
     def key(self) -> tuple[Any, bytes]:
-        return self._state.current_key, self._state.current_key_bytes
+        return self.state.current_key, self.state.current_key_bytes
 
     def turn_to(self, key: Any, key_bytes: bytes) -> None:
-        self._state.set_current_key(key, key_bytes)
+        self.state.set_current_key(key, key_bytes)
 
     def read(self, name: str) -> list[Any]:
-        return self._state.get(None, name) or []
+        return self.state.get(None, name) or []
 
     def write(self, name: str, rows: list[Any]) -> None:
-        self._state.put(None, name, rows or None)
+        self.state.put(None, name, rows or None)
 
     def look_again(self, time: int) -> None:
         """Look at the current key once the watermark is at ``time``."""
-        self._timers.add(time, self._state.current_key_bytes, None)
+        self.timers.add(time, self.state.current_key_bytes, None)
 
     def turn_to_next(self, watermark: int) -> bool:
         """Turn to a key that is to be looked at by now; whether there is one."""
-        timer = self._timers.poll(watermark)
+        timer = self.timers.poll(watermark)
         if timer is not None:
             self.turn_to(timer.key, timer.key_bytes)
         return timer is not None

@@ -7,6 +7,7 @@ result once, rows without a match when nothing can match them any more, none wit
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches, Row
@@ -26,28 +27,26 @@ class _Held(NamedTuple):
     row: Row
 
 
+@dataclass
 class IntervalJoinOperator:
     """One interval join on the rows of a bucket."""
 
-    def __init__(
-        self, match: IntervalMatch, how: How, allowed_lateness: int, time_of: TimeOf, rows: KeyedRows, matches: Matches
-    ) -> None:
-        self._match = match
-        self._how = how
-        self._lateness = allowed_lateness
-        self._time_of = time_of
-        self._rows = rows
-        self._matches = matches
+    match: IntervalMatch
+    how: How
+    allowed_lateness: int
+    time_of: TimeOf
+    rows: KeyedRows
+    matches: Matches
 
     def advance(self, watermark: int) -> Iterator[Joined]:
         """Yield the rows without a match that are final under a watermark, and drop all rows that are."""
-        while self._rows.turn_to_next(watermark):
+        while self.rows.turn_to_next(watermark):
             for name in (_LEFT, _RIGHT):
-                held = self._rows.read(name)
+                held = self.rows.read(name)
                 for each in held:
                     if each.final <= watermark and not each.has_matched and self._pads(name):
                         yield Joined(each.row, None, each.time) if name == _LEFT else Joined(None, each.row, each.time)
-                self._rows.write(name, [each for each in held if each.final > watermark])
+                self.rows.write(name, [each for each in held if each.final > watermark])
 
     def finish(self, watermark: int) -> Iterator[Joined]:
         return self.advance(watermark)
@@ -55,41 +54,43 @@ class IntervalJoinOperator:
     def take(self, arrival: Arrival) -> Iterator[Joined]:
         own, other = (_LEFT, _RIGHT) if arrival.is_left else (_RIGHT, _LEFT)
         new = self._held(arrival)
-        held = self._rows.read(other)
+        held = self.rows.read(other)
         for number, there in enumerate(held):
             left, right = (new, there) if arrival.is_left else (there, new)
-            if arrival.meets and self._reaches(left, right.time) and self._matches(left.row, right.row):
+            if (
+                arrival.meets
+                and left.upper is not None
+                and left.time + self.match.lower <= right.time <= left.upper
+                and self.matches(left.row, right.row)
+            ):
                 yield from self._pair(left, right)
                 held[number] = there._replace(has_matched=True)
                 new = new._replace(has_matched=True)
         if new.has_matched:
-            self._rows.write(other, [each for each in held if not self._is_done(other, each)])
+            self.rows.write(other, [each for each in held if not self._is_done(other, each)])
         if not self._is_done(own, new):
-            self._rows.write(own, [*self._rows.read(own), new])
-            self._rows.look_again(new.final)
+            self.rows.write(own, [*self.rows.read(own), new])
+            self.rows.look_again(new.final)
 
     def _held(self, arrival: Arrival) -> _Held:
-        time, match = arrival.time, self._match
+        time, match = arrival.time, self.match
         if not arrival.is_left:
-            return _Held(time, None, add_clamped(time, self._lateness - match.lower), False, arrival.row)
+            return _Held(time, None, add_clamped(time, self.allowed_lateness - match.lower), False, arrival.row)
         given = time if match.upper_column is None else arrival.upper
         upper = None if given is None else given + match.upper
         # A row that can match nothing is final when it arrives.
-        final = MIN if upper is None or upper < time + match.lower else add_clamped(upper, self._lateness)
+        final = MIN if upper is None or upper < time + match.lower else add_clamped(upper, self.allowed_lateness)
         return _Held(time, upper, final, False, arrival.row)
 
-    def _reaches(self, left: _Held, right_time: int) -> bool:
-        return left.upper is not None and left.time + self._match.lower <= right_time <= left.upper
-
     def _pair(self, left: _Held, right: _Held) -> Iterator[Joined]:
-        if self._how == "semi" and not left.has_matched:
+        if self.how == "semi" and not left.has_matched:
             yield Joined(left.row, None, left.time)
-        elif self._how not in LEFT_ONLY:
+        elif self.how not in LEFT_ONLY:
             times = {"max": max(left.time, right.time), "left": left.time, "right": right.time}
-            yield Joined(left.row, right.row, times[self._time_of])
+            yield Joined(left.row, right.row, times[self.time_of])
 
     def _is_done(self, name: str, held: _Held) -> bool:
-        return name == _LEFT and self._how in LEFT_ONLY and held.has_matched
+        return name == _LEFT and self.how in LEFT_ONLY and held.has_matched
 
     def _pads(self, name: str) -> bool:
-        return self._how in PADS_RIGHT if name == _RIGHT else self._how in PADS_LEFT or self._how == "anti"
+        return self.how in PADS_RIGHT if name == _RIGHT else self.how in PADS_LEFT or self.how == "anti"

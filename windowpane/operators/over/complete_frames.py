@@ -15,7 +15,7 @@ from typing import Any
 
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
-from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units
+from windowpane.windowing.frames import Bound, Frame, Side, Units
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.spec import OverCall
 from windowpane.windowing.over.types import BEYOND, CALENDAR_SLACK, shifted
@@ -56,7 +56,8 @@ class Closing:
         if self._call.is_numbering:
             return index
         if self._passes_over_nulls:
-            return self._keep_values(partition, index)
+            needed = self._values(partition, range(index))[self._steps :] if self._steps < 0 else []
+            return needed[0] if needed else index
         if self._frame.start.is_unbounded and self._frame.units is not Units.SESSION:
             return 0
         return min(index, _KEEP_FROM[self._frame.units](self, partition, index, closed))
@@ -74,10 +75,6 @@ class Closing:
     def _values(self, partition: SortedPartition, rows: range) -> list[int]:
         column = self._call.arguments[0]
         return [index for index in rows if partition.rows[index][column] is not None]
-
-    def _keep_values(self, partition: SortedPartition, index: int) -> int:
-        needed = self._values(partition, range(index))[self._steps :] if self._steps < 0 else []
-        return needed[0] if needed else index
 
     # --- ROWS ------------------------------------------------------------------------------------------
 
@@ -100,14 +97,11 @@ class Closing:
     def _groups_keep(self, partition: SortedPartition, index: int, closed: int) -> int:
         if not partition.rows:
             return 0
-        steps = min(self._frame.start.steps or 0, 0)
-        return partition.group_rows(self._next_group(partition, index, closed) + steps).start
-
-    def _next_group(self, partition: SortedPartition, index: int, closed: int) -> int:
         if index < len(partition.rows):
-            return partition.group_of(index)
-        last = partition.group_of(index - 1)
-        return last + 1 if self._instant(partition, -1) <= closed else last
+            group = partition.group_of(index)
+        else:
+            group = partition.group_of(index - 1) + (self._instant(partition, -1) <= closed)
+        return partition.group_rows(group + min(self._frame.start.steps or 0, 0)).start
 
     # --- RANGE -----------------------------------------------------------------------------------------
 
@@ -143,20 +137,16 @@ class Closing:
     # --- SESSION ---------------------------------------------------------------------------------------
 
     def _session_complete(self, partition: SortedPartition, index: int, closed: int) -> bool:
-        end = partition.session(index, self._gap).stop
+        end = partition.session(index, self._frame.session_gap).stop
         if end < len(partition.rows):
             return True
-        beyond = instant(shifted(self._value(partition, -1), self._gap, forward=True))
+        beyond = instant(shifted(self._value(partition, -1), self._frame.session_gap, forward=True))
         return beyond - 1 <= closed
 
     def _session_keep(self, partition: SortedPartition, index: int, closed: int) -> int:
-        return partition.session(index, self._gap).start if index < len(partition.rows) else index
+        return partition.session(index, self._frame.session_gap).start if index < len(partition.rows) else index
 
     # --- values ----------------------------------------------------------------------------------------
-
-    @property
-    def _gap(self) -> Offset:
-        return self._frame.session_gap
 
     def _value(self, partition: SortedPartition, index: int) -> Any:
         return self._order.value_of(partition.keys[index])

@@ -56,12 +56,7 @@ class OverOnClose:
     def process(self, rows: Iterable[Row], closed: int = MIN) -> list[Row]:
         """Take rows in order and return those that are complete now, in order within each partition.
 
-        Args:
-            rows: rows that the watermark has passed.
-            closed: the watermark in microseconds: no row at or below it is still to come.
-
-        Raises:
-            MissingOrderError: a row has no ORDER BY value.
+        ``closed`` is the watermark in microseconds: it has passed the rows, and no row at or below it is still to come.
         """
         arrived: dict[bytes, list[Row]] = {}
         for row in rows:
@@ -71,22 +66,16 @@ class OverOnClose:
         emitted = []
         for new in arrived.values():
             emitted += self._advance(self._partition(new[0]), new, closed)
-        for partition in self._waiting() if closed > MIN else ():
+        for partition in self.waiting() if closed > MIN else ():
             emitted += self._advance(partition, [], closed)
         return emitted
 
-    def waiting_partitions(self) -> int:
-        return len(self._waiting())
-
-    def kept_rows(self) -> int:
-        """Return how many rows are in the state, over all partitions."""
-        return sum(len(self._load(key).rows) for key, _, name in list(self._state.slots()) if name == _TAIL)
+    def waiting(self) -> list[Any]:
+        """Return the partitions with a row that has not been emitted yet."""
+        return [partition for partition, _, name in self._state.slots() if name == _WAITS]
 
     def _partition(self, row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in self._spec.partition_by)
-
-    def _waiting(self) -> list[Any]:
-        return [partition for partition, _, name in self._state.slots() if name == _WAITS]
 
     def _load(self, partition: Any) -> Tail:
         self._state.set_current_key(partition)
@@ -96,18 +85,12 @@ class OverOnClose:
         tail = self._load(key)
         partition = SortedPartition([*tail.rows, *new], self._order)
         index, numbers, emitted = tail.emitted, tail.numbers or RunningNumbers(), []
-        while index < len(partition.rows) and self._is_complete(partition, index, closed):
-            numbers = numbers.next(self._order_values(partition.rows[index]))
+        while index < len(partition.rows) and all(each.is_complete(partition, index, closed) for each in self._closings):
+            numbers = numbers.next(tuple(partition.rows[index][name] for name in self._spec.order_names))
             emitted.append(self._result(partition, index, numbers))
             index += 1
         self._keep(partition, index, numbers, closed)
         return emitted
-
-    def _is_complete(self, partition: SortedPartition, index: int, closed: int) -> bool:
-        return all(closing.is_complete(partition, index, closed) for closing in self._closings)
-
-    def _order_values(self, row: Row) -> tuple[Any, ...]:
-        return tuple(row[name] for name in self._spec.order_names)
 
     def _result(self, partition: SortedPartition, index: int, numbers: RunningNumbers) -> Row:
         values = {name: call(partition, index) for name, call in self._calls}

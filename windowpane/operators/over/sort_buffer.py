@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import InconsistentChangeError
@@ -19,35 +20,33 @@ from windowpane.windowing.outputs import APPEARING, Row
 from windowpane.windowing.times import MIN
 
 
+@dataclass
 class SortBuffer:
     """Holds rows by time."""
 
-    def __init__(
-        self, entries: Entries, identity: Callable[[Row], tuple[Any, ...]], order: Callable[[Row], Any], report: Report
-    ) -> None:
-        self._entries = entries
-        self._identity = identity
-        self._order = order
-        self._report = report
+    entries: Entries
+    identity: Callable[[Row], tuple[Any, ...]]
+    order: Callable[[Row], Any]
+    report: Report
 
     def change(self, word: str, time: int, row: Row) -> None:
         """Take an entry of a changelog: rows that wait can still be updated and deleted."""
-        address = encode_int64(time) + encode_key(self._identity(row))
-        is_here = self._entries.get(address) is not None
+        address = encode_int64(time) + encode_key(self.identity(row))
+        is_here = self.entries.get(address) is not None
         if (word in APPEARING) == is_here:
-            self._report(InconsistentChangeError(word, row, "it waits already" if is_here else "it does not wait, or no longer"))
+            self.report(InconsistentChangeError(word, row, "it waits already" if is_here else "it does not wait, or no longer"))
         if word in APPEARING:
-            self._entries.put(address, pickle.dumps(row, protocol=5))
+            self.entries.put(address, pickle.dumps(row, protocol=5))
         else:
-            self._entries.delete(address)
+            self.entries.delete(address)
 
     def release(self, watermark: int) -> list[tuple[int, Row]]:
         """Remove and return the rows with a time at or below the watermark, ascending by time and order."""
-        due = list(self._entries.scan(encode_int64(MIN), encode_int64(watermark) + b"\xff"))
+        due = list(self.entries.scan(encode_int64(MIN), encode_int64(watermark) + b"\xff"))
         released = [(_time(address), pickle.loads(row)) for address, row in due]
         for address, _ in due:
-            self._entries.delete(address)
-        return sorted(released, key=lambda timed: (timed[0], self._order(timed[1])))
+            self.entries.delete(address)
+        return sorted(released, key=lambda timed: (timed[0], self.order(timed[1])))
 
 
 def _time(address: bytes) -> int:
