@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask, Unsigned
-from windowpane.arrays.columns import flat, padded
+from windowpane.arrays.columns import flat, padded, replaced
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.changes import in_arrival_order, in_window_order, sorting_words
@@ -36,7 +36,6 @@ from windowpane.kernels.keys.coded_texts import are_coded, coded_alike, spelled
 from windowpane.kernels.keys.key_codes import key_hashes, plain_key
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
-from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sorting import order_in_partitions, partition_numbers
 from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.sorting.packed_order import stable_order
@@ -83,18 +82,10 @@ def refusal(program: OverProgram) -> str | None:
 
 
 @dataclass(frozen=True)
-class HeldRows:
-    """The tails that rows join."""
-
-    shards: list[int]  # the shards that they are all rows of
-    table: pa.Table  # the rows
-
-
-@dataclass(frozen=True)
 class Joined:
     """Released rows together with tails."""
 
-    shards: list[int]  # the shards that the tails are all rows of
+    pages: list[int]  # the pages that the tails are all rows of
     table: pa.Table  # the rows of the tails, then those released
     order: Integers  # sorts them by partition and, within each, into the order of the window
     starts_segment: Mask  # where in this order a partition begins
@@ -113,41 +104,34 @@ class OverCloser:
     def take(self, released: pa.Table, closed: int) -> pa.Table | None:
         """Take rows in order and return those that are complete now, with the columns of the calls.
 
-        Args:
-            released: rows, none of which is before an earlier one in the order.
-            closed: all rows up to this point of the ORDER BY column have arrived.
+        ``closed`` is the point of the ORDER BY column up to which all rows have arrived.
         """
-        return self.completed(self.joined(self.held(released, closed), released, ()), closed)
+        return self.completed(self.joined(self.tails_of(released, closed), released, ()), closed)
 
-    def held(self, released: pa.Table, closed: int) -> HeldRows:
-        """Return the tails of the partitions of rows, and those tails that wait for a watermark.
+    def tails_of(self, released: pa.Table, closed: int) -> tuple[list[int], pa.Table]:
+        """Return the pages, and their rows, of the tails that rows join, and of those that wait for a watermark."""
+        awaited = self.tails.pages.due(MIN) if closed == MAX or (closed > MIN and self._engine.waits) else []
+        pages = sorted({*self.tails.touched(released), *awaited})
+        return pages, self.tails.read(pages)
 
-        Args:
-            released: the rows.
-            closed: all rows up to this point of the ORDER BY column have arrived.
-        """
-        awaited = self.tails.waiting if closed == MAX or (closed > MIN and self._engine.waits) else []
-        shards = sorted({*self.tails.touched(released), *awaited})
-        return HeldRows(shards, self.tails.read(shards))
-
-    def joined(self, held: HeldRows, released: pa.Table, words: Sequence[Integers]) -> Joined:
-        """Return rows together with the tails of their partitions.
-
-        Args:
-            held: the tails.
-            released: the rows.
-            words: columns of words that sort them, the most significant first; none if they are in order.
-        """
-        fresh, before = released.select(self._engine.arriving.names), held.table.num_rows
-        parts = coded_alike([held.table, fresh], self._engine.coded)
+    def joined(self, tails: tuple[list[int], pa.Table], released: pa.Table, words: Sequence[Integers]) -> Joined:
+        """Return rows together with the tails of their partitions; columns of ``words`` sort them, none if they are in order."""
+        pages, stored = tails
+        fresh, before = released.select(self._engine.arriving.names), stored.num_rows
+        parts = coded_alike([stored, fresh], self._engine.coded)
         table = pa.concat_tables(parts, promote_options="default").select(self._engine.kept.names)
         columns = [flat(table[name]) for name in self._engine.program.spec.partition_by]
         numbers, ties = partition_numbers(columns, table.num_rows), np.zeros(0, np.int64)
-        if words and fresh.num_rows:
-            order, ties = order_in_partitions(numbers, _behind(before, words))
+        if words and fresh.num_rows:  # rows of the tails stay in their order, and before the others
+            is_fresh = np.append(np.zeros(before, np.int64), np.ones(fresh.num_rows, np.int64))
+            behind = [np.append(np.full(before, each.min(), each.dtype), each) for each in words]
+            order, ties = order_in_partitions(numbers, [is_fresh, *behind])
         else:
             order = stable_order(numbers)
-        return Joined(held.shards, table, order, _starts(numbers), before, bool((order[ties] >= before).any()))
+        counts = np.bincount(numbers)
+        starts = np.zeros(len(numbers), np.bool_)
+        starts[np.cumsum(counts)[counts > 0] - counts[counts > 0]] = True
+        return Joined(pages, table, order, starts, before, bool((order[ties] >= before).any()))
 
     def completed(self, joined: Joined, closed: int) -> pa.Table | None:
         if not len(joined.order):
@@ -156,48 +140,22 @@ class OverCloser:
         seeded = (joined.order < joined.held)[joined.starts_segment] & (len(self._window.carries) > 0)
         emitted = table[EMITTED].fill_null(False).combine_chunks().to_numpy(zero_copy_only=False)
         rows = self._window.rows(table, joined.starts_segment, seeded)
-        pending = _pending(rows, emitted, complete(rows, self._window.calls, closed))
-        at = rows.layout.numbers
-        rows.wanted = ~emitted & (at < pending[rows.layout.segment])
+        program, layout, at = self._engine.program, rows.layout, rows.layout.numbers
+        blocked = np.where(emitted | complete(rows, self._window.calls, closed), layout.size, at)
+        pending = np.minimum(np.minimum.reduceat(blocked, layout.segment_firsts), layout.segment_ends)  # the first not emitted
+        is_passed = at < layout.spread(pending)
+        rows.wanted = ~emitted & is_passed
         values = self._window.values(rows)
-        self._keep(joined.shards, rows, values.carries, pending)
-        return self._completed(rows, values.outputs)
-
-    def _keep(self, shards: list[int], rows: SortedRows, carries: list[pa.Array], pending: Integers) -> None:
-        layout = rows.layout
-        kept = layout.numbers >= kept_from(rows, self._window.calls, pending)[layout.segment]
-        emitted = layout.numbers < pending[layout.segment]
-        columns = [*(rows.table[name] for name in self._engine.arriving.names), *carries, pa.array(emitted)]
-        table = pa.table(columns, self._engine.kept.names).filter(pa.array(kept))
-        self.tails.write(shards, spelled(table).cast(self._engine.kept))
-
-    def _completed(self, rows: SortedRows, outputs: list[pa.Array]) -> pa.Table | None:
+        columns = [*(table[name] for name in self._engine.arriving.names), *values.carries, pa.array(is_passed)]
+        needed = pa.array(at >= layout.spread(kept_from(rows, self._window.calls, pending)))
+        tails = pa.table(columns, self._engine.kept.names).filter(needed)
+        self.tails.write(joined.pages, spelled(tails).cast(self._engine.kept))
         if not rows.wanted.any():
             return None
-        program = self._engine.program
+        results = dict(zip(program.outputs.names, values.outputs, strict=True))
         schema = program.result_schema
-        results = dict(zip(program.outputs.names, outputs, strict=True))
-        columns = [results[name] if name in results else rows.table[name] for name in schema.names]
+        columns = [results[name] if name in results else table[name] for name in schema.names]
         return spelled(pa.table(columns, schema.names).filter(pa.array(rows.wanted))).cast(schema)
-
-
-def _behind(held: int, words: Sequence[Integers]) -> list[Integers]:
-    """Return columns of words that sort rows behind as many that are held, and leave these in their order."""
-    is_fresh = np.append(np.zeros(held, np.int64), np.ones(len(words[0]), np.int64))
-    return [is_fresh, *(np.append(np.full(held, each.min(), each.dtype), each) for each in words)]
-
-
-def _starts(partitions: Integers) -> Mask:
-    counts = np.bincount(partitions)
-    starts = np.zeros(len(partitions), np.bool_)
-    starts[np.cumsum(counts)[counts > 0] - counts[counts > 0]] = True
-    return starts
-
-
-def _pending(rows: SortedRows, emitted: Mask, done: Mask) -> Integers:
-    blocked = np.where(emitted | done, rows.layout.size, rows.layout.numbers)
-    first: Integers = np.minimum.reduceat(blocked, rows.layout.segment_firsts)
-    return np.minimum(first, rows.layout.segment_ends)
 
 
 class _Batch(OverBatch):
@@ -212,7 +170,14 @@ class _Batch(OverBatch):
     def work(self, tables: list[pa.Table]) -> None:
         if not tables:
             return
-        rows = self.arrived(coded_alike([self._with_codes(table) for table in tables], self._engine.coded))
+        for name in self._engine.coded:
+            tables = [
+                table
+                if are_coded(table.schema.field(name).type) or not texts_repeat(texts := flat(table[name]))
+                else replaced(table, name, texts.dictionary_encode())
+                for table in tables
+            ]
+        rows = self.arrived(coded_alike(tables, self._engine.coded))
         if rows is None:
             return
         if rows[TIME].null_count:
@@ -220,17 +185,13 @@ class _Batch(OverBatch):
             raise MissingOrderError(self.program.spec.order_names[0], row)
         self._buffer.add(in_arrival_order(self.program, rows).select(self._engine.waiting.names))
 
-    def _with_codes(self, table: pa.Table) -> pa.Table:
-        for name in self._engine.coded:
-            if not are_coded(table.schema.field(name).type) and texts_repeat(texts := flat(table[name])):
-                table = table.set_column(table.schema.get_field_index(name), name, texts.dictionary_encode())
-        return table
-
     def on_watermark(self, before: int) -> None:
         if self.watermark == before:
             return
         closed = present(self.program.horizon(self.watermark), "mode close has a horizon")
-        released, point = self._buffer.release(closed), self._point(closed)
+        released, point = self._buffer.release(closed), closed
+        if MIN < closed < MAX and pa.types.is_date32(self.program.columns.field(self.program.spec.order_names[0]).type):
+            point = closed // MICROS_PER_DAY
         parts = coded_alike(released or [self._engine.waiting.empty_table()], self._engine.coded)
         rows = pa.concat_tables(parts).combine_chunks()
         done = self._closer.completed(self._joined(rows, point), point)
@@ -242,22 +203,18 @@ class _Batch(OverBatch):
         words, has_changes = sorting_words(self.program, rows), CHANGE_TYPE in rows.column_names
         if has_changes:
             rows = in_window_order(self.program, rows, words, self.report)
-        held = self._closer.held(rows, point)
-        joined = self._closer.joined(held, rows, () if has_changes else words)
+        tails = self._closer.tails_of(rows, point)
+        joined = self._closer.joined(tails, rows, () if has_changes else words)
         if not joined.has_repeats:
             return joined
         # The partitions stay the same, and so do the tails: of the rows of a place the last one is kept.
         rows = in_window_order(self.program, rows, words, self.report)
-        return self._closer.joined(held, rows, ())
-
-    def _point(self, closed: int) -> int:
-        kind = self.program.columns.field(self.program.spec.order_names[0]).type
-        return closed // MICROS_PER_DAY if pa.types.is_date32(kind) and MIN < closed < MAX else closed
+        return self._closer.joined(tails, rows, ())
 
     def close(self) -> Left:
         self._buffer.flush()
         tails = self._closer.tails
-        return Left(self._buffer.rows + tails.waiting_rows, self._buffer.byte_size + tails.byte_size)
+        return Left(self._buffer.rows + tails.pages.live, self._buffer.byte_size + tails.pages.byte_size)
 
 
 EMITTED = hidden("emitted")
@@ -266,43 +223,33 @@ PAGE_ROWS = Size("rows of a page of tails", 1 << 15, (2, 8))
 
 
 class Tails:
+    """Rows by partition; the live ones of a page wait to be emitted."""
+
     def __init__(self, store: BlobStore, name: str, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         self._schema = schema
         self._partition_by = partition_by
-        self._pages = HashPages(store, name, self._hashes, _summary, PAGE_ROWS.value, PAGE_ROWS.value)
-
-    @property
-    def waiting(self) -> list[int]:
-        return self._pages.due(MIN)
-
-    @property
-    def waiting_rows(self) -> int:
-        return self._pages.live
-
-    @property
-    def byte_size(self) -> int:
-        return self._pages.byte_size
+        self.pages = HashPages(store, name, self._hashes, _summary, PAGE_ROWS.value, PAGE_ROWS.value)
 
     def touched(self, rows: pa.Table) -> list[int]:
-        if len(self._pages) < 2:
+        if len(self.pages) < 2:
             return [0] if rows.num_rows else []
-        pages: list[int] = np.unique(self._pages.locate(self._hashes(rows))).tolist()
+        pages: list[int] = np.unique(self.pages.locate(self._hashes(rows))).tolist()
         return pages
 
     def read(self, pages: Sequence[int]) -> pa.Table:
-        self._pages.prefetch(pages)
-        tables = [table for page in pages if (table := self._pages.read(page)) is not None]
+        self.pages.prefetch(pages)
+        tables = [table for page in pages if (table := self.pages.read(page)) is not None]
         return pa.concat_tables(tables) if tables else self._schema.empty_table()
 
     def write(self, pages: Sequence[int], rows: pa.Table) -> None:
-        if len(self._pages) < 2:
-            self._pages.write(0, rows)
+        if len(self.pages) < 2:
+            self.pages.write(0, rows)
         else:
-            self._pages.put(pages, rows, is_run=False)
-        self._pages.commit()
+            self.pages.put(pages, rows, is_run=False)
+        self.pages.commit()
 
     def widen(self) -> None:
-        self._pages.rewrite(lambda page: padded(page, self._schema))
+        self.pages.rewrite(lambda page: padded(page, self._schema))
 
     def _hashes(self, rows: pa.Table) -> Unsigned:
         return key_hashes([plain_key(rows[name]) for name in self._partition_by], rows.num_rows)

@@ -32,7 +32,7 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.errors import MistakeError
 from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.sorting.order_axis import OrderAxis, order_axis
+from windowpane.kernels.sorting.order_axis import order_axis
 from windowpane.sizes import Size
 from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units, merge_rows_frames
 from windowpane.windowing.intervals import MICROS_PER_DAY
@@ -59,7 +59,8 @@ class Eviction:
             return None
         framed = dict.fromkeys(call.call.reach for call in calls if not call.is_running)
         running = dict.fromkeys(call.call.frame for call in calls if call.is_running)
-        if not all(map(_is_bounded, framed)) or (order[0].descending and running):
+        is_bounded = all(each.units is Units.SESSION or not (each.start.is_unbounded or each.end.is_unbounded) for each in framed)
+        if not is_bounded or (order[0].descending and running):
             return None
         return cls(tuple(framed), tuple(running), order[0].descending, program.null_is_late)
 
@@ -81,10 +82,6 @@ class Eviction:
         if any(frame.units is Units.SESSION for frame in self.framed):
             dropped &= ~(cut_left if self.descending else cut_right)[rows.layout.segment]
         return dropped
-
-
-def _is_bounded(frame: Frame) -> bool:
-    return frame.units is Units.SESSION or not (frame.start.is_unbounded or frame.end.is_unbounded)
 
 
 class _Partings:
@@ -109,7 +106,7 @@ class _Partings:
         for behind in self._eviction.running:
             needed = self._farther(needed, self._farthest(self._running(behind)) - 1)
         layout = self._rows.layout
-        limits = np.repeat(needed, layout.segment_ends - layout.segment_firsts)
+        limits = layout.spread(needed)
         kept: Mask = layout.numbers <= limits if self._eviction.descending else layout.numbers >= limits
         return kept
 
@@ -124,7 +121,7 @@ class _Partings:
         toward, _ = self._steps(Units.GROUPS)
         found |= self._groups_away <= toward
         for frame in self._of(Units.RANGE):
-            offset = self._toward(frame)
+            offset = _looking(Side.PRECEDING, frame.start) if self._eviction.descending else _looking(Side.FOLLOWING, frame.end)
             if offset is not None:
                 found |= self._moved(offset) >= self._least
         for frame in self._of(Units.SESSION):
@@ -138,7 +135,7 @@ class _Partings:
         for units, away in ((Units.ROWS, self._rows_away), (Units.GROUPS, self._groups_away)):
             found |= away <= self._steps(units)[1]
         for frame in self._of(Units.RANGE):
-            offset = self._away(frame)
+            offset = _looking(Side.FOLLOWING, frame.end) if self._eviction.descending else _looking(Side.PRECEDING, frame.start)
             if offset is not None:
                 found |= self._reaches_edge(offset)
         return found
@@ -157,9 +154,8 @@ class _Partings:
     def _open_session(self, frame: Frame) -> Mask:
         firsts = self._rows.frames(frame).lo
         layout = self._rows.layout
-        sizes = layout.segment_ends - layout.segment_firsts
-        is_open = np.repeat((self._moved(frame.session_gap) >= self._least)[self._edge_rows], sizes)
-        session: Mask = is_open & (firsts == np.repeat(firsts[self._edge_rows], sizes))
+        is_open = layout.spread((self._moved(frame.session_gap) >= self._least)[self._edge_rows])
+        session: Mask = is_open & (firsts == layout.spread(firsts[self._edge_rows]))
         return session
 
     def _steps(self, units: Units) -> tuple[int, int]:
@@ -175,12 +171,6 @@ class _Partings:
 
     def _of(self, units: Units) -> list[Frame]:
         return [frame for frame in self._eviction.framed if frame.units is units]
-
-    def _toward(self, frame: Frame) -> Offset | None:
-        return _looking(Side.PRECEDING, frame.start) if self._eviction.descending else _looking(Side.FOLLOWING, frame.end)
-
-    def _away(self, frame: Frame) -> Offset | None:
-        return _looking(Side.FOLLOWING, frame.end) if self._eviction.descending else _looking(Side.PRECEDING, frame.start)
 
     # --- distances ------------------------------------------------------------------------------------------------------
 
@@ -203,28 +193,25 @@ class _Partings:
     def _rows_away(self) -> Integers:
         """How many rows from the edge each final row is, the next 1."""
         layout = self._rows.layout
-        edges = np.repeat(self._edges, layout.segment_ends - layout.segment_firsts)
+        edges = layout.spread(self._edges)
         return layout.numbers - edges + 1 if self._eviction.descending else edges - layout.numbers
 
     @cached_property
     def _groups_away(self) -> Integers:
         """How many groups from the edge each final row is, the next 1."""
         layout = self._rows.layout
-        edges = np.repeat(layout.group[self._edge_rows], layout.segment_ends - layout.segment_firsts)
+        edges = layout.spread(layout.group[self._edge_rows])
         return (layout.group - edges if self._eviction.descending else edges - layout.group) + 1
 
     def _moved(self, offset: Offset) -> Integers:
         """The point of each row moved on by an offset; of a NULL, none that reaches anything."""
-        axis = self._axis(offset)
+        axis = order_axis(self._rows.column(self._rows.spec.order_by[0].name), (offset,))
         return np.where(axis.valid, axis.shift(offset, True), MIN)
 
     def _reaches_edge(self, offset: Offset) -> Mask:
         slack = 0 if getattr(offset, "is_fixed", True) else self._slack
         reaches: Mask = self._moved(offset) >= max(self._least, MIN + slack) - slack
         return reaches
-
-    def _axis(self, offset: Offset) -> OrderAxis:
-        return order_axis(self._rows.column(self._rows.spec.order_by[0].name), (offset,))
 
     def _farthest(self, mask: Mask, places: Integers | None = None) -> Integers:
         """Return for each segment the place, of those in a mask, that is farthest from the edge; the edge if there is none."""

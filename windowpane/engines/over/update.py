@@ -61,7 +61,9 @@ class OverUpdateEngine:
         self.form = self._page_form()
         self.framed = [call for call in self.window.calls if not call.is_running]
         self.running = [call for call in self.window.calls if call.is_running]
-        self.reach = _rows_reach(self.framed)
+        reach = merge_rows_frames([call.call.reach for call in self.framed if call.call.reach.units is Units.ROWS])
+        # How many rows around a change are likely to be needed: a guess that saves a second look.
+        self.reach = min((reach.n_preceding or 0) + (reach.n_following or 0) + 1, 64)
         self.eviction = Eviction.of(program, self.window.calls)
 
     def _page_form(self) -> PageForm:
@@ -78,12 +80,6 @@ class OverUpdateEngine:
 
 def refusal(program: OverProgram) -> str | None:
     return over_window.refusal(program.spec, program.columns)
-
-
-def _rows_reach(calls: Sequence[CallKernel]) -> int:
-    """Return how many rows around a change are likely to be needed: a guess that saves a second look."""
-    reach = merge_rows_frames([call.call.reach for call in calls if call.call.reach.units is Units.ROWS])
-    return min((reach.n_preceding or 0) + (reach.n_following or 0) + 1, 64)
 
 
 @dataclass
@@ -225,7 +221,9 @@ class _Batch(OverBatch):
             segment, by_frames, by_running = segment[live], by_frames[live], by_running[live]
             rows = self._sorted(spans, live, _starts(segment))
         rows.wanted = by_frames | by_running
-        more = self._changed_edges(spans)
+        changed = spans.deleted | spans.inserted
+        # Beyond a cut with a change, rows may be affected, or needed.
+        more = MorePages(changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right)
         sides = _Sides(spans, rows, segment, more)
         sides.need(by_frames, self._engine.framed)
         sides.need_counters(by_running, self._engine.running)
@@ -255,11 +253,6 @@ class _Batch(OverBatch):
             return spans.cut_left
         unchanged: Mask = ~(spans.deleted | spans.inserted)[spans.firsts]
         return spans.cut_left | unchanged
-
-    def _changed_edges(self, spans: Spans) -> MorePages:
-        """Where a change is at a cut: rows beyond it may be affected, or needed."""
-        changed = spans.deleted | spans.inserted
-        return MorePages(changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right)
 
     def _stopped(
         self,

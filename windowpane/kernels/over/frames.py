@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
-from windowpane.errors import MistakeError
+from windowpane.errors import MistakeError, present
+from windowpane.kernels.segments import Values
 from windowpane.kernels.sorting.order_axis import OrderAxis
 from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units
 from windowpane.windowing.over.spec import OrderColumn
@@ -51,15 +53,18 @@ class Layout:
     def segment(self) -> Integers:
         return np.cumsum(self.starts_segment) - 1
 
+    def spread(self, values: Values) -> Values:
+        """Return for each row the value of its segment."""
+        return np.repeat(values, self.segment_ends - self.segment_firsts)
+
     @cached_property
     def first(self) -> Integers:
         """The first row of each row's segment."""
-        return np.repeat(self.segment_firsts, self.segment_ends - self.segment_firsts)
+        return self.spread(self.segment_firsts)
 
     @cached_property
     def end(self) -> Integers:
-        """The end of each row's segment."""
-        return np.repeat(self.segment_ends, self.segment_ends - self.segment_firsts)
+        return self.spread(self.segment_ends)
 
     @cached_property
     def group_firsts(self) -> Integers:
@@ -156,58 +161,41 @@ def _edge(bound: Bound, frame: Frame, order: SortedOrder, *, is_end: bool) -> In
         return peers
     if frame.units is Units.GROUPS:
         return _group_bound(layout, bound, past=int(is_end))
-    return np.where(_valid(order), _search(order, _targets(order, bound), "right" if is_end else "left"), peers)
+    return _range_bound(order, bound, "right" if is_end else "left")
 
 
 def _group_bound(layout: Layout, bound: Bound, past: int) -> Integers:
     """Return the first row of the group a number of groups away, or of the one past it, within the segment."""
-    if bound.steps is None:
-        raise MistakeError("unbounded ones are handled before")
     if not layout.size:
         return layout.first
     lowest, highest = layout.group[layout.first], layout.group[layout.end - 1] + 1
-    wanted = layout.group + _clamped(bound.steps) + past
+    wanted = layout.group + _clamped(present(bound.steps, "unbounded ones are handled before")) + past
     return layout.group_firsts[np.clip(wanted, lowest, highest)]
 
 
-def _valid(order: SortedOrder) -> Mask:
-    if order.axis is None:
-        raise MistakeError("frames with offsets come with an axis")
-    return order.axis.valid
-
-
-def _targets(order: SortedOrder, bound: Bound) -> Integers:
-    """Return the point of a RANGE bound of each row, ascending in the order of rows."""
-    if order.axis is None:
-        raise MistakeError("frames with offsets come with an axis")
-    if order.column is None:
-        raise MistakeError("and with its column")
-    if bound.offset is None:
-        raise MistakeError("bounds without are handled before")
-    descending = order.column.descending
-    moved = order.axis.shift(bound.offset, (bound.side is Side.FOLLOWING) != descending)
-    return ~moved if descending else moved
-
-
-def _search(order: SortedOrder, targets: Integers, side: str) -> Integers:
-    """Return for each row the place of its target in the row's own segment, NULLs left out.
+def _range_bound(order: SortedOrder, bound: Bound, side: Literal["left", "right"]) -> Integers:
+    """Return for each row the place of a RANGE bound in the row's own segment; of a NULL that of its peers.
 
     Points and segments are packed into one sorted array: segment * width + point, where the NULLs of a segment are before
     (0) or after (width - 1) all its points.
     """
-    axis, column, layout = order.axis, order.column, order.layout
-    if axis is None:
-        raise MistakeError("frames with offsets come with an axis")
-    if column is None:
-        raise MistakeError("and with its column")
-    points = ~axis.points if column.descending else axis.points
+    axis, column, layout = *_measured(order), order.layout
+    peers = layout.peer_first if side == "left" else layout.peer_end
     if not axis.valid.any():
-        return layout.peer_first
+        return peers
+    if bound.offset is None:
+        raise MistakeError("bounds without are handled before")
+    targets = axis.shift(bound.offset, (bound.side is Side.FOLLOWING) != column.descending)
+    points, targets = (~axis.points, ~targets) if column.descending else (axis.points, targets)
     points, targets, count = _narrowed(points, targets, axis.valid, len(layout.segment_firsts))
     width = count + 2
     packed = np.where(axis.valid, points, 0 if column.nulls_first else count + 1) + layout.segment * width
     inside = np.clip(targets, 1, count + 1) if side == "left" else np.clip(targets, 0, count)
-    return np.searchsorted(packed, inside + layout.segment * width, side=side)  # type: ignore[call-overload,no-any-return]
+    return np.where(axis.valid, np.searchsorted(packed, inside + layout.segment * width, side), peers)
+
+
+def _measured(order: SortedOrder) -> tuple[OrderAxis, OrderColumn]:
+    return present(order.axis, "frames with offsets come with an axis"), present(order.column, "and with its column")
 
 
 def _narrowed(points: Integers, targets: Integers, valid: Mask, segments: int) -> tuple[Integers, Integers, int]:
@@ -224,13 +212,8 @@ def _narrowed(points: Integers, targets: Integers, valid: Mask, segments: int) -
 
 def session_starts(frame: Frame, order: SortedOrder) -> Mask:
     """Return where a row begins a session: not less than the gap behind the row before; NULLs are a session of their own."""
-    layout, axis = order.layout, order.axis
-    if axis is None:
-        raise MistakeError("SESSION comes with an axis")
-    if order.column is None:
-        raise MistakeError("and with its column")
-    starts = layout.starts_segment.copy()
-    descending = order.column.descending
+    axis, column = _measured(order)
+    starts, descending = order.layout.starts_segment.copy(), column.descending
     points, moved = axis.points[1:], axis.shift(frame.session_gap, not descending)[:-1]
     reached = points <= moved if descending else points >= moved
     both = axis.valid[1:] & axis.valid[:-1]

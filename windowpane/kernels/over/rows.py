@@ -83,5 +83,4 @@ class SortedRows:
         firsts = self.layout.segment_firsts
         base = values[firsts].copy()
         base[self.seeded] = seeds
-        shift = base - totals[firsts]
-        return totals + np.repeat(shift, self.layout.segment_ends - firsts)
+        return totals + self.layout.spread(base - totals[firsts])

@@ -186,7 +186,7 @@ class RunningFirst(RunningValue):
             pick[rows.seeded] = len(values) + np.arange(int(rows.seeded.sum()))
         else:
             source, pick = values, rows.layout.segment_firsts
-        rows.carries[self.name] = source.take(pa.array(np.repeat(pick, rows.layout.segment_ends - rows.layout.segment_firsts)))
+        rows.carries[self.name] = source.take(pa.array(rows.layout.spread(pick)))
 
 
 class RunningLast(Running):
