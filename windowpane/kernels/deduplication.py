@@ -27,15 +27,7 @@ def distance(one: Integers, other: Integers) -> Unsigned:
 
 
 def first_rows(codes: Integers, times: Integers, held_codes: Integers, held_times: Integers, within: int) -> Mask:
-    """Return which rows are kept.
-
-    Args:
-        codes: the key of each row, in order of arrival.
-        times: its time.
-        held_codes: the keys of rows that were kept before.
-        held_times: their times.
-        within: rows less apart are near.
-    """
+    """Return which rows, in order of arrival, are kept, given those that were kept before."""
     kept = np.zeros(len(codes), np.bool_)
     order = np.argsort(codes, kind="stable")
     if len(held_codes):

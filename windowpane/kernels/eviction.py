@@ -38,8 +38,6 @@ class Firings:
 
 
 class Survivors(ABC):
-    """The rule of an evictor."""
-
     @abstractmethod
     def fold(self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings) -> pa.Table:
         """Return the partials of what each firing sees, in the order of ``firings``."""
@@ -48,27 +46,13 @@ class Survivors(ABC):
     def fold_before_eviction(
         self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings, previous: Integers
     ) -> pa.Table:
-        """Return the partials of what each firing sees that evicts only afterwards.
-
-        Args:
-            fold: the aggregates.
-            rows: the rows.
-            times: the time of each.
-            firings: the firings.
-            previous: for each the row at which its list has fired before, ``NEVER`` if it has not.
-        """
+        """Return the partials of what firings see that evict afterwards; at ``previous`` a list fired before, or ``NEVER``."""
 
     @abstractmethod
     def kept(self, times: Integers, firings: Firings, fires: bool = True) -> Mask:
         """Return which rows survive, where no list fires twice; rows that no firing sees do not.
 
-        Args:
-            times: the time of each row.
-            firings: the firings.
-            fires: false where nothing fires yet, and the question is what a later firing may see; then nothing is refused.
-
-        Raises:
-            EvictionTimeError: only some elements have a time, or a cutoff is before the first instant.
+        ``fires`` is false where nothing fires yet, and the question is what a later firing may see; then nothing is refused.
         """
 
 
@@ -128,17 +112,7 @@ class YoungSurvive(Survivors):
     def _survivors(
         self, times: Integers, firings: Firings, evicting: Integers, checks: bool = True
     ) -> Iterator[tuple[Integers, Integers]]:
-        """Yield the elements that firings see, and the firing of each, block by block.
-
-        Args:
-            times: the time of each row.
-            firings: the firings.
-            evicting: the row at which the eviction was; it considered all rows up to there.
-            checks: whether to refuse elements as ``_refuse`` does.
-
-        Raises:
-            EvictionTimeError: see ``_refuse``.
-        """
+        """Yield the elements that firings see, and the firing of each; an eviction considered all rows up to ``evicting``."""
         newest = running_max(times, firings)
         evicts = (times[firings.firsts] != self.no_time) & (evicting != NEVER)
         lowest = np.iinfo(np.int64).min

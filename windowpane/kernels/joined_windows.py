@@ -90,8 +90,6 @@ class JoinedWindows:
 
 @dataclass
 class Batch:
-    """The batch under way, as a function of windows has to know it."""
-
     number: int = 0  # what rows of it have in the column of the batch; rows of earlier ones have less
     refired: int = 0  # the last instant of windows that have fired before its rows arrived
 

@@ -38,8 +38,6 @@ ORDER = (OrderColumn(TIME, nulls_first=True),)
 
 @dataclass
 class SearchedRows(SortedRows):
-    """Sorted rows with a span for each question, by the frame of the window."""
-
     searched: Mapping[Frame, Span] = field(default_factory=dict)  # the spans; a frame takes the place of a window
 
     def spans(self, frame: Frame) -> list[Span]:
@@ -47,7 +45,6 @@ class SearchedRows(SortedRows):
 
 
 def bound_calls(spec: RollingSpec, columns: pa.Schema) -> list[BoundAggregate]:
-    """Return the aggregates of the calls, bound to the types of their arguments."""
     return [call.aggregate.bind([columns.field(name).type for name in call.aggregate.arguments]) for call in spec.calls]
 
 

@@ -66,7 +66,6 @@ class Segments:
 
     @classmethod
     def of(cls, rows: pa.ListArray) -> Self:
-        """Return the segments of groups, given the row numbers of each."""
         return cls(rows.values.to_numpy(), rows.offsets.to_numpy().astype(np.int64))
 
     @property

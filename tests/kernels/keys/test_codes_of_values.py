@@ -14,8 +14,8 @@ import pytest
 
 from windowpane.kernels.keys.codes import NULL_CODE, canonical, differing, equality_codes, order_codes, written_differently
 from windowpane.kernels.keys.key_codes import GAMMA, mixed, stepped
+from windowpane.kernels.keys.murmur import texts_by_length
 from windowpane.kernels.keys.ordered_codes import decoded, has_codes, ordered_codes, plain_bits, ranked_codes, validity
-from windowpane.kernels.keys.texts_by_length import texts_by_length
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 

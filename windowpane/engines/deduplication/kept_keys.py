@@ -79,11 +79,7 @@ class KeptKeys:
         self._runs = kept
 
     def with_hashes(self, asked: Unsigned) -> Iterator[tuple[Integers, Integers, pa.Table]]:
-        """Yield by run the rows that have one of some hashes: the numbers of these hashes, times, and keys.
-
-        Args:
-            asked: hashes in order, none of them twice.
-        """
+        """Yield by run the rows that have one of some hashes, which ascend: the numbers of the hashes, times, and keys."""
         for run in self._runs:
             (held,) = self._times.read(run.number)
             hashes = stored_hashes(held)

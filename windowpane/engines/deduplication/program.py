@@ -35,8 +35,6 @@ class Keep(Enum):
 
 @dataclass(frozen=True)
 class DeduplicationProgram:
-    """One deduplication, resolved against the types of its input."""
-
     keys: tuple[str, ...]  # names of the key columns
     columns: pa.Schema  # names and types of the columns of rows
     passed: tuple[str, ...]  # names of those that are emitted

@@ -42,8 +42,6 @@ _MOST_BITS = 24
 
 @dataclass
 class Rows:
-    """Rows of one side: those held, then those of the batch."""
-
     table: pa.Table  # the columns of the side, TIME, and what the kind of join keeps beside a row
     new: int  # from which row on they are those of the batch
 
@@ -176,7 +174,6 @@ class JoinBatch(BucketBatch[JoinProgram]):
     # Rows out.
 
     def emit_joined(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
-        """Emit results: pairs, or rows of one side, padded."""
         count = len(times)
         if not count:
             return
@@ -200,11 +197,7 @@ Tables = Iterator[tuple[int, pa.Table]]
 
 
 class Pieces(Sequence[tuple[int, pa.Table]]):
-    """The tables of an output. Reading them in order holds one of those in memory that are made while they are read.
-
-    Args:
-        parts: each a table with the number of its output, or what makes such tables, the same ones each time.
-    """
+    """The tables of an output. Reading them in order holds one of those in memory that are made while they are read."""
 
     def __init__(self, parts: Sequence[tuple[int, pa.Table] | Callable[[], Tables]]) -> None:
         self._parts = parts
@@ -237,7 +230,6 @@ def key_columns(program: JoinProgram, left: pa.Table, right: pa.Table) -> list[p
 
 
 def fulfilling(program: JoinProgram, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
-    """Return which pairs fulfil the condition of a join."""
     taken: dict[Side, tuple[pa.Table, Integers]] = {"left": (left, lefts), "right": (right, rights)}
     return pairs_hold(program.condition, lambda side, name: taken[side][0][name].take(pa.array(taken[side][1])), len(lefts))
 

@@ -21,8 +21,6 @@ Names = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class CoGroup:
-    """What a window gives to a function."""
-
     # ``function(key, window, left_rows, right_rows)``; in Arrow ``function(left, right)``, both tables
     function: Callable[..., Any]
     results: pa.Schema  # the columns that it returns, without keys and bounds of windows

@@ -66,16 +66,7 @@ def hashes_of(orders: Integers) -> Integers:
 
 
 class SidePages:
-    """Held rows of one side.
-
-    Args:
-        store: where the blobs live.
-        name: prefix of their names.
-        schema: the columns of a row, ORDER and PLACE among them.
-        span: microseconds of a span; ``None`` for one span of all times.
-        summary_of: returns when a page is due, and how many of its rows are held.
-        marks: a column of flags of which rows may change while they are held, ``None`` if there is none.
-    """
+    """Held rows of one side, by spans of time; ``marks`` is a column of flags that may change while rows are held."""
 
     def __init__(
         self,

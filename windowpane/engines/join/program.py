@@ -30,8 +30,6 @@ LATE: Final[dict[Side, int]] = {"left": LATE_LEFT, "right": LATE_RIGHT}
 
 @dataclass(frozen=True)
 class JoinSide:
-    """One side of a join."""
-
     keys: tuple[str, ...]  # names of its key columns, in the order of those of the other side
     columns: pa.Schema  # names and types of all columns that its rows carry
     passed: tuple[str, ...]  # names of those that are emitted with the results; the others are read by the match only
@@ -40,8 +38,6 @@ class JoinSide:
 
 @dataclass(frozen=True)
 class JoinCounters(Counters):
-    """What a bucket of a join did in one batch."""
-
     gauges: ClassVar[tuple[str, ...]] = (*Counters.gauges, "held_left", "held_right")
 
     left_late: int = 0  # left rows that were late
@@ -58,8 +54,6 @@ JOIN_COUNTERS: Final = ("left_late", "right_late", "pairs", "padded", "held_left
 
 @dataclass(frozen=True)
 class JoinProgram:
-    """One join, resolved against the types of its inputs."""
-
     match: Match  # when a left and a right row of equal keys are a pair
     how: How  # which rows are emitted beside pairs
     left: JoinSide  # the left side

@@ -24,8 +24,7 @@ from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.conditions import pairs_hold
-from windowpane.operators.join.as_of import AsOfJoinOperator
-from windowpane.operators.join.by_arrival import ArrivalJoinOperator
+from windowpane.operators.join.as_of import ArrivalJoinOperator, AsOfJoinOperator
 from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Row
 from windowpane.operators.join.interval import IntervalJoinOperator
 from windowpane.operators.over.row_forms import RowForms
@@ -106,7 +105,6 @@ class _Batch(OrderedBatch[JoinProgram]):
         return isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(time, late + self.program.allowed_lateness)
 
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> Iterator[Arrival]:
-        """Yield the rows of a side in order of arrival, and turn to the key of each."""
         of, rows = self.program.sides[side], ordered(tables)
         if rows is None:
             return

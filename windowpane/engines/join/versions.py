@@ -6,6 +6,7 @@ batch computes it before it takes rows, and again at its end.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,6 @@ def versions_among(rows: pa.Table) -> pa.Table:
 
 
 def are_live(versions: pa.Table) -> Mask:
-    """Return which versions are rows, and no tombstones."""
     if CHANGE_TYPE not in versions.column_names:
         return np.ones(versions.num_rows, np.bool_)
     live: Mask = pc.not_equal(versions[CHANGE_TYPE], DELETE).to_numpy(zero_copy_only=False)
@@ -51,33 +51,23 @@ class Changes(NamedTuple):
     words: list[str]  # what kind of change it is
 
 
+@dataclass
 class Shown:
-    """The version that each left row is shown with.
-
-    Args:
-        versions: the versions as they were before the batch.
-        matched: for each left row the number of its version there, ``NOTHING`` for none.
-        compared: the columns of a version that are emitted.
-        pads: whether a left row without a version is emitted.
-    """
-
-    def __init__(self, versions: pa.Table, matched: Integers, compared: tuple[str, ...], pads: bool) -> None:
-        self.versions = versions
-        self._matched = matched
-        self._compared = compared
-        self._pads = pads
+    versions: pa.Table  # the versions as they were before the batch
+    matched: Integers  # for each left row the number of its version there, ``NOTHING`` for none
+    compared: tuple[str, ...]  # the columns of a version that are emitted
+    pads: bool  # whether a left row without a version is emitted
 
     def take(self, count: int) -> None:
-        self._matched = np.concatenate([self._matched, np.full(count, _UNSEEN)])
+        self.matched = np.concatenate([self.matched, np.full(count, _UNSEEN)])
 
     def keep(self, mask: Mask) -> None:
-        self._matched = self._matched[mask]
+        self.matched = self.matched[mask]
 
     def changes(self, rows: Integers, versions: pa.Table, matched: Integers) -> Changes:
-        """Return the changes that show left rows with other versions."""
-        before = self._matched[rows]
-        was = (before >= 0) | (before == NOTHING) if self._pads else before >= 0
-        now = np.full(len(rows), True) if self._pads else matched >= 0
+        before = self.matched[rows]
+        was = (before >= 0) | (before == NOTHING) if self.pads else before >= 0
+        now = np.full(len(rows), True) if self.pads else matched >= 0
         differs = ~(was & now) | ~self._same(before, versions, matched)
         deleted, inserted = np.flatnonzero(was & differs), np.flatnonzero(now & differs)
         places = np.concatenate([deleted, inserted])
@@ -94,6 +84,6 @@ class Shown:
         same: Mask = (before == NOTHING) & (matched == NOTHING)
         both = np.flatnonzero((before >= 0) & (matched >= 0))
         if len(both):
-            old, new = self.versions.select(self._compared), versions.select(self._compared)
+            old, new = self.versions.select(self.compared), versions.select(self.compared)
             same[both] = ~rows_written_differently(old.take(pa.array(before[both])), new.take(pa.array(matched[both])))
         return same

@@ -274,13 +274,7 @@ class _Function(NamedTuple):
 
 
 def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
-    """Return the window program of a join.
-
-    Args:
-        program: the join.
-        fired: where rows that fire are counted.
-        now: the batch under way, for a function that emits its own corrections; ``None`` where panes do.
-    """
+    """Return the window program of a join; ``now`` is for a function that emits its own corrections, ``None`` where panes do."""
     names = {side: tuple((name, passed_name(side, name)) for name in of.columns.names) for side, of in program.sides.items()}
     keys = pa.schema(
         [pa.field(hidden(f"key_{n}"), program.left.columns.field(name).type) for n, name in enumerate(program.left.keys)]

@@ -102,10 +102,7 @@ class OverCloser:
         self.tails = Tails(store, "t", engine.kept, engine.program.spec.partition_by)
 
     def take(self, released: pa.Table, closed: int) -> pa.Table | None:
-        """Take rows in order and return those that are complete now, with the columns of the calls.
-
-        ``closed`` is the point of the ORDER BY column up to which all rows have arrived.
-        """
+        """Take rows in order, all up to ``closed`` having arrived, and return those that are complete, with the calls."""
         return self.completed(self.joined(self.tails_of(released, closed), released, ()), closed)
 
     def tails_of(self, released: pa.Table, closed: int) -> tuple[list[int], pa.Table]:

@@ -44,8 +44,6 @@ _SLACK_DAYS = 4
 
 @dataclass(frozen=True)
 class Eviction:
-    """How far the calls of a program reach."""
-
     framed: tuple[Frame, ...]  # the frames of calls that do not run
     running: tuple[Frame | None, ...]  # those of calls that run; ``None`` for numbering
     descending: bool  # whether rows to come are before final ones
@@ -65,14 +63,9 @@ class Eviction:
         return cls(tuple(framed), tuple(running), order[0].descending, program.null_is_late)
 
     def dropped(self, rows: SortedRows, times: pa.ChunkedArray, horizon: int, cut_left: Mask, cut_right: Mask) -> Mask:
-        """Return which rows go.
+        """Return which rows no row to come can reach, those at or below ``horizon`` being final.
 
-        Args:
-            rows: the rows.
-            times: their event times.
-            horizon: rows at or below it are final.
-            cut_left: for each segment, whether rows of its partition may be missing before it.
-            cut_right: whether they may behind it. Rows missing at the edge keep others, and those of an open session all.
+        Rows of a segment's partition may be missing on a side where it is cut: at the edge they keep an open session.
         """
         final = pc.fill_null(pc.less_equal(times, horizon), self.null_is_final and horizon > MIN)
         mask = np.asarray(final.to_numpy(), np.bool_)

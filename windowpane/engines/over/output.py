@@ -24,15 +24,7 @@ Columns = Mapping[str, pa.Array]
 
 
 def changelog(program: OverProgram, spans: Spans, live: InSpans, current: Columns, was: Columns) -> pa.Table:
-    """Return the changelog.
-
-    Args:
-        program: names the columns.
-        spans: the rows.
-        live: the rows that exist now.
-        current: their outputs.
-        was: the outputs emitted for them before, where they or the rows they overwrite existed.
-    """
+    """Return the changelog: ``live`` rows have ``current`` outputs now; ``was`` are those that were emitted for them before."""
     source, before = spans.source[live], spans.before[live]
     fresh = np.flatnonzero(before < 0)
     updated = np.flatnonzero(_differ(program, spans, source, before, current, was))

@@ -43,8 +43,6 @@ FEW_ROWS = Size("rows of a page that is not worth being compact", 1000, (1, 4))
 
 @dataclass(frozen=True)
 class PageRows:
-    """The rows of a page that was read."""
-
     columns: list[pa.Array]  # those that each row has
     counts: Integers  # how many rows each run has; empty where no columns repeat
     repeated: list[pa.Array]  # the columns that repeat, a value a run
@@ -53,8 +51,6 @@ class PageRows:
 
 @dataclass(frozen=True)
 class PageForm:
-    """The form of the pages of one program."""
-
     schema: pa.Schema  # of the rows
     runs: int = 0  # of how many first columns of it each run of rows has one value
 
@@ -122,38 +118,34 @@ def run_firsts(starts: Mask, repeated: pa.Schema, column: Callable[[str], pa.Arr
     return np.flatnonzero(starts)
 
 
+@dataclass(frozen=True)
 class PageWriter:
-    """Makes pages of rows.
+    """Makes pages of rows."""
 
-    Args:
-        form: of the pages.
-        columns: those of the rows that are cut into pages, in order, but for those that repeat.
-        firsts: the first row of each run, if columns repeat.
-        repeated: the columns that repeat, a value a run.
-    """
-
-    def __init__(self, form: PageForm, columns: Sequence[pa.Array], firsts: Integers, repeated: Sequence[pa.Array]) -> None:
-        self._form, self._columns, self._firsts, self._repeated = form, columns, firsts, repeated
+    form: PageForm
+    columns: Sequence[pa.Array]  # those of the rows that are cut into pages, in order, but for those that repeat
+    firsts: Integers  # the first row of each run, if columns repeat
+    repeated: Sequence[pa.Array]  # the columns that repeat, a value a run
 
     @cached_property
     def _narrowed(self) -> _Narrowed:
-        return _Narrowed.of(self._columns)
+        return _Narrowed.of(self.columns)
 
     @cached_property
     def _whole(self) -> pa.RecordBatch:
-        counts = np.diff(self._firsts, append=len(self._columns[0]))
-        repeated = _spread(self._repeated, counts) if self._repeated else []
-        return pa.RecordBatch.from_arrays([*repeated, *self._columns], schema=self._form.schema)
+        counts = np.diff(self.firsts, append=len(self.columns[0]))
+        repeated = _spread(self.repeated, counts) if self.repeated else []
+        return pa.RecordBatch.from_arrays([*repeated, *self.columns], schema=self.form.schema)
 
     def blob(self, low: int, high: int) -> bytes:
         if high - low < FEW_ROWS.value:
             return b"".join([_HEAD, bytes([_FLAT]), packed(self._whole.slice(low, high - low))])
         parts = [_HEAD, bytes([_COMPACT])]
-        if self._form.runs:
-            first = int(np.searchsorted(self._firsts, low, side="right")) - 1
-            end = int(np.searchsorted(self._firsts, high))
-            counts = np.diff(np.append(np.maximum(self._firsts[first:end], low), high))
-            repeated = [pa.array(counts), *(column.slice(first, end - first) for column in self._repeated)]
+        if self.form.runs:
+            first = int(np.searchsorted(self.firsts, low, side="right")) - 1
+            end = int(np.searchsorted(self.firsts, high))
+            counts = np.diff(np.append(np.maximum(self.firsts[first:end], low), high))
+            repeated = [pa.array(counts), *(column.slice(first, end - first) for column in self.repeated)]
             parts += _Narrowed.none(repeated).packed(0, end - first)
         return b"".join([*parts, *self._narrowed.packed(low, high)])
 

@@ -25,8 +25,6 @@ KeyAt = Callable[[int], bytes]
 
 @dataclass(frozen=True)
 class PageSizes:
-    """How large pages are."""
-
     few: Size[int]  # most rows of a page whose rows change a few at a time
     # most rows of one whose rows arrived in long stretches; pages up to this size stay as they are where changes are few
     loaded: Size[int]
@@ -84,7 +82,6 @@ class Altered:
 
 
 def write_pages(pages: RowPages, altered: Altered, writer: PageWriter, key_at: KeyAt, page_of: Integers) -> None:
-    """Put rows in place of all rows of the pages that are altered."""
     counts = np.bincount(altered.rows)
     dirty = np.flatnonzero(counts)
     counts = counts[dirty]

@@ -50,8 +50,6 @@ class Inconsistent(Enum):
 
 @dataclass(frozen=True)
 class OverProgram:
-    """One OVER window, resolved against the types of its input."""
-
     spec: OverSpec  # the window itself
     columns: pa.Schema  # names and types of the input columns
     outputs: pa.Schema  # names and types of the columns of the calls, in call order

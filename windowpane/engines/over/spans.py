@@ -10,7 +10,7 @@ among those of them that stay (``Live``), in the table behind the spans (``InTab
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self, TypeAlias
 
@@ -59,25 +59,18 @@ class Delta:
         return np.sort(np.concatenate([self.deleted_keys, self.inserted_keys])) if len(self.deleted_keys) else self.inserted_keys
 
 
+@dataclass
 class PageCache:
-    """Pages read by this batch, less the rows that it dropped from them.
+    """Pages read by this batch, less the rows that it dropped from them."""
 
-    Args:
-        pages: where they are read.
-        form: of the pages.
-        schema: the schema of stored rows, without what is stored of their sort keys.
-        sort_keys: makes the sort keys of stored rows.
-    """
-
-    def __init__(self, pages: RowPages, form: PageForm, schema: pa.Schema, sort_keys: SortKeys) -> None:
-        self.pages = pages
-        self.form = form
-        self.schema = schema
-        self.sort_keys = sort_keys
-        self.dropped = Altered.none()
-        self._read: dict[int, tuple[pa.Table, Bytes]] = {}
-        self._joined: tuple[bytes, pa.Table, Bytes] | None = None
-        self._located: tuple[Bytes, Integers] | None = None
+    pages: RowPages
+    form: PageForm
+    schema: pa.Schema  # of stored rows, without what is stored of their sort keys
+    sort_keys: SortKeys
+    dropped: Altered = field(default_factory=Altered.none, init=False)
+    _read: dict[int, tuple[pa.Table, Bytes]] = field(default_factory=dict, init=False)
+    _joined: tuple[bytes, pa.Table, Bytes] | None = field(default=None, init=False)
+    _located: tuple[Bytes, Integers] | None = field(default=None, init=False)
 
     def pages_of(self, keys: Bytes) -> Integers:
         if self._located is None or self._located[0] is not keys:

@@ -84,8 +84,6 @@ def refusal(program: OverProgram) -> str | None:
 
 @dataclass
 class _Computed:
-    """The rows that stay after the changes, computed."""
-
     live: InSpans  # which of the spans' rows they are
     by_frames: Mask  # where the values of calls that do not run are new; of other rows they may be anything
     by_running: Mask  # where those of running calls are
@@ -178,11 +176,7 @@ class _Batch(OverBatch):
     def _dropped(self, cache: PageCache, ordinals: Integers, horizon: int | None, whole: bool = False) -> Integers:
         """Drop rows that no row to come can reach from some pages, and return the pages.
 
-        Args:
-            cache: where they are read.
-            ordinals: the pages.
-            horizon: rows at or below it are final.
-            whole: whether to continue with pages beside these for as long as they have such rows of the same partitions.
+        ``whole``: go on with pages beside these for as long as they have such rows of the same partitions.
         """
         if self._engine.eviction is None or horizon is None or not len(ordinals):
             return ordinals

@@ -177,7 +177,6 @@ class _Batch(BucketBatch[RollingProgram]):
         return late
 
     def _check_times(self, rows: pa.Table) -> None:
-        """Refuse rows without an event time, and those whose windows end beyond all time."""
         refuse_missing_times(rows, self.program.key_columns, "rolling features go")
         times, reach = rows[TIME].to_numpy(), self._spec.reach + self._spec.step
         for time in (int(times.min()), int(times.max())):

@@ -92,8 +92,6 @@ def _merged_order(owners: Integers, times: Integers, held: int) -> Integers:
 
 @dataclass
 class Keys:
-    """Keys and the state of each."""
-
     hashes: Unsigned  # a hash of each
     columns: list[pa.Array]  # their values
     as_of: Integers  # when the last row was of

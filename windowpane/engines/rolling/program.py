@@ -40,8 +40,6 @@ IS_LABEL = hidden("is_label")
 
 @dataclass(frozen=True)
 class RollingCounters(Counters):
-    """What a bucket of rolling features did in one batch; the last three are its state at the end of it."""
-
     gauges: ClassVar[tuple[str, ...]] = (*Counters.gauges, "keys", "tiles", "raw_rows")
 
     before_cut: int = 0  # rows that were skipped, since the history has the rows of their time
@@ -67,8 +65,6 @@ ROLLING_COUNTERS: Final = (
 
 @dataclass(frozen=True)
 class RollingProgram:
-    """Rolling features, resolved against the types of their input."""
-
     spec: RollingSpec  # the features
     keys: pa.Schema  # names and types of the key columns in the output
     key_columns: tuple[str, ...]  # names of the key columns in the input

@@ -66,7 +66,6 @@ class Lists:
 
 
 def offsets_of(numbers: Integers, count: int) -> Integers:
-    """Return where each of ``count`` lists begins, given the list of each value."""
     return np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count), dtype=np.int64)))
 
 

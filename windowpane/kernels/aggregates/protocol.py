@@ -91,7 +91,6 @@ class KernelAggregate(ColumnarAggregate):
         return {partial.name: rows[self.slots[0]] for partial in self.partials}
 
     def normalise(self, partials: pa.Table) -> pa.Table:
-        """Return partials just folded or merged in the form that can be merged again."""
         return partials
 
 
@@ -134,7 +133,6 @@ _SCALARS = (
 
 
 def is_scalar(kind: pa.DataType) -> bool:
-    """Whether values of a type hold no other values, and Arrow's kernels know them."""
     return any(test(kind) for test in _SCALARS)
 
 

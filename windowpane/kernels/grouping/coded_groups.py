@@ -98,16 +98,7 @@ class CodedGroups:
 
 
 def coded_groups(columns: Sequence[pa.ChunkedArray], is_numbered: bool = True) -> CodedGroups | None:
-    """Return the rows of each group; ``None`` if the columns are no integers, or a hash table of their bytes is faster.
-
-    Args:
-        columns: the group columns, at least one.
-        is_numbered: whether codes may be numbered.
-
-    Example:
-        >>> coded_groups([pa.chunked_array([["a", "b"] * 10_000])]) is None
-        True
-    """
+    """Return the rows of each group; ``None`` if the columns are no integers, or a hash table of their bytes is faster."""
     rows = len(columns[0])
     if rows < _FEWEST_ROWS.value:
         return None

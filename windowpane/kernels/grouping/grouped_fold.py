@@ -43,12 +43,7 @@ class GroupedFold:
 
     @classmethod
     def of(cls, aggregates: Sequence[tuple[str, Aggregate, tuple[str, ...]]], types: pa.Schema) -> Self | None:
-        """Return the fold of built-in aggregates, ``None`` if one has no columnar form.
-
-        Args:
-            aggregates: (output name, aggregate, columns of its arguments).
-            types: the types of those columns.
-        """
+        """Return the fold of (output name, aggregate, columns of its arguments), ``None`` if one has no columnar form."""
         found = []
         for number, (_, aggregate, slots) in enumerate(aggregates):
             kinds = [types.field(slot).type for slot in slots]
@@ -85,14 +80,7 @@ class GroupedFold:
     def fold(
         self, rows: pa.Table, groups: Sequence[str], counted: str | None = None, kept: Sequence[tuple[str, str]] = ()
     ) -> pa.Table:
-        """Return the partials of ``rows`` by the columns ``groups``.
-
-        Args:
-            rows: the rows.
-            groups: the columns.
-            counted: name of a column for the number of rows.
-            kept: further columns, each with the kernel it folds by.
-        """
+        """Return the partials of ``rows`` by the columns ``groups``; ``kept``: further columns, and the kernels they fold by."""
         columns: dict[str, Any] = {name: rows[name] for name in (*groups, *(name for name, _ in kept))} | self._lifted(rows)
         steps: list[Step] = [([], p.fold) if p.fold == "count_all" else (p.name, p.fold) for p in self._partials]
         extra: list[tuple[str, Step]] = [] if counted is None else [(counted, ([], "count_all"))]

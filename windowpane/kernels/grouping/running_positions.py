@@ -11,8 +11,6 @@ from windowpane.kernels.sorting.packed_order import stable_order
 
 
 class Grouped(NamedTuple):
-    """Elements put together by group."""
-
     order: Integers  # the elements, by group and within it in the order they arrived
     groups: Integers  # the group of each, ascending
     positions: Integers  # its place in the group, from 0
@@ -47,5 +45,4 @@ def run_starts(values: Integers, ends: Mask | None = None) -> Integers:
 
 
 def run_ends(values: Integers) -> Integers:
-    """Return where runs of equal neighbours end."""
     return np.flatnonzero(np.append(values[1:] != values[:-1], True)[: len(values)])

@@ -128,7 +128,6 @@ def written_differently(left: pa.Array, right: pa.Array) -> Mask:
 
 
 def rows_written_differently(left: pa.Table, right: pa.Table) -> Mask:
-    """Return where the rows of two tables of the same columns are not the same as written."""
     found = np.zeros(left.num_rows, np.bool_)
     for one, other in zip(left.columns, right.columns, strict=True):
         found |= written_differently(flat(one), flat(other))

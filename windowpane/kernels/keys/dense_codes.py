@@ -20,8 +20,6 @@ _INT32 = 2**31
 
 
 class DenseCodes(NamedTuple):
-    """The code of each row, and for each code the first row that has it."""
-
     codes: Integers
     firsts: Integers
 

@@ -40,7 +40,6 @@ def validity(column: pa.Array) -> Mask:
 
 
 def all_valid(columns: Iterable[pa.Array], rows: int) -> Mask:
-    """Return which rows have a value in every column."""
     found = np.ones(rows, np.bool_)
     for column in columns:
         found &= validity(column)

@@ -24,8 +24,6 @@ _FAR = 1 << 40
 
 @dataclass(frozen=True)
 class Merged:
-    """Rows before and after the changes."""
-
     rows: SortedRows  # all of them, sorted, with the segments of both
     deleted: Mask  # which are not there any more
     inserted: Mask  # which are new, or overwritten

@@ -175,8 +175,6 @@ _GAIN = Size("elements folded in the time Python takes for one", 20, (0, 1_000_0
 
 @dataclass(frozen=True)
 class WrittenFrames:
-    """The distinct frames of some rows."""
-
     spans: Sequence[Span]  # of each frame, in numbers of the rows that count
     counted: Integers  # the rows that count
     frame_of: Integers  # the frame of each row

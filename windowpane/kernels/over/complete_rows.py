@@ -91,13 +91,7 @@ def _has_last_group(rows: SortedRows, bound: Bound) -> Mask:
 
 
 def kept_from(rows: SortedRows, calls: Sequence[CallKernel], pending: Integers) -> Integers:
-    """Return for each segment the first row that a later value still needs.
-
-    Args:
-        rows: the rows.
-        calls: the calls.
-        pending: for each segment the first row that is not emitted; the segment's end if all are.
-    """
+    """Return for each segment the first row that a later value needs, given the first one that is pending, or its end."""
     layout = rows.layout
     kept = pending.copy()
     for call in calls:

@@ -28,8 +28,6 @@ from windowpane.windowing.times import MAX, MIN
 
 @dataclass(frozen=True)
 class Layout:
-    """Segments and peers of ``size`` sorted rows."""
-
     starts_segment: Mask  # where a row is the first of its segment
     starts_group: Mask  # where a row is the first of its peers; true wherever a segment starts
 
@@ -90,8 +88,6 @@ Span = tuple[Integers, Integers]
 
 @dataclass(frozen=True)
 class Frames:
-    """The frame of each row."""
-
     lo: Integers  # its first row
     hi: Integers  # its end; not below ``lo``
     reaches_first: Mask  # where rows before the segment's first row might belong to it

@@ -23,7 +23,6 @@ def nth(frame_spans: Sequence[Span], number: int, counted: Mask | None = None) -
 
 
 def first(frame_spans: Sequence[Span], counted: Mask | None = None) -> Integers:
-    """Return the first row in the spans of each row."""
     return nth(frame_spans, 0, counted)
 
 

@@ -21,8 +21,6 @@ from windowpane.windowing.over.spec import OverSpec
 
 @dataclass
 class SortedRows:
-    """The rows and their derivatives."""
-
     spec: OverSpec  # the window
     table: pa.Table  # the columns the calls read, and the carry columns of the rows that have them; without chunks
     layout: Layout  # segments and peers

@@ -39,8 +39,6 @@ def column_name(what: str, call: OverCall) -> str:
 
 
 class _Numbering(Running):
-    """A number that each row, or each group, has one higher than the one before."""
-
     name: ClassVar[str]
 
     @property
@@ -72,8 +70,6 @@ class RowNumber(_Numbering):
 
 
 class DenseRank(_Numbering):
-    """The number of its group."""
-
     name = DENSE
 
     def places(self, rows: SortedRows) -> Integers:
@@ -81,8 +77,6 @@ class DenseRank(_Numbering):
 
 
 class Rank(RowNumber):
-    """The number of the first row of its group."""
-
     @property
     def carries(self) -> pa.Schema:
         return pa.schema([(ROWS, pa.int64()), (RANK, pa.int64())])
@@ -115,8 +109,6 @@ def frame_ends(rows: SortedRows, call: OverCall) -> FrameEnds:
 
 
 class RunningCount(Running):
-    """How many rows or values there were."""
-
     @property
     def name(self) -> str:
         return column_name("count", self.call)
@@ -146,8 +138,6 @@ def running_total(rows: SortedRows, values: Integers, name: str) -> Integers:
 
 
 class RunningValue(Running):
-    """A running call whose carry column is its value."""
-
     @property
     @abstractmethod
     def name(self) -> str:
@@ -168,8 +158,6 @@ def _at_ends(values: pa.Array, rows: SortedRows, call: OverCall) -> pa.Array:
 
 
 class RunningFirst(RunningValue):
-    """The value of the partition's first row."""
-
     reads_every_row = True
 
     @property
@@ -210,7 +198,6 @@ _VALUES: dict[str, type[Running]] = {"first_value": RunningFirst, "last_value": 
 
 
 def running_form(call: OverCall, columns: pa.Schema) -> type[Running] | None:
-    """Return the running form of a call over rows with ``columns``, ``None`` if it has none."""
     types = [columns.field(name).type for name in call.arguments]
     form = _NUMBERING.get(call.function) or (_form(call, types) if _runs(call) else None)
     return None if form is None or (form.reads_every_row and call.filter is not None) else form
@@ -240,7 +227,6 @@ Values = TypeVar("Values", bound=Any)
 
 
 def segment_scan(fold: np.ufunc, values: Values, layout: Layout) -> Values:
-    """Return the fold of each row's segment up to and including the row."""
     firsts, lengths = layout.segment_firsts, layout.segment_ends - layout.segment_firsts
     scanned = values.copy()
     for number in np.flatnonzero(lengths > _LONG.value).tolist():

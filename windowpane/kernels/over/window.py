@@ -35,21 +35,13 @@ class OverWindow:
         self.read = list(dict.fromkeys([*spec.order_names, *(name for call in spec.calls for name in call.columns)]))
 
     def rows(self, table: pa.Table, starts_segment: Mask, seeded: Mask, wanted: Mask | None = None) -> SortedRows:
-        """Return sorted rows ready to be computed.
-
-        Args:
-            table: the rows, with carry columns where a segment is seeded.
-            starts_segment: where segments begin.
-            seeded: for each segment, whether its first row has carry columns.
-            wanted: the rows whose values are asked for, ``None`` for all.
-        """
+        """Return sorted rows to be computed; the first of a seeded segment has carry columns. All are wanted if not said."""
         ordered = [flat(table[name]) for name in self.spec.order_names]
         layout: Layout = layout_of(starts_segment, ordered)
         every = np.ones(len(starts_segment), np.bool_) if wanted is None else wanted
         return SortedRows(self.spec, table, layout, seeded, every)
 
     def values(self, rows: SortedRows) -> Values:
-        """Return the values of the rows wanted, and the carry columns of all."""
         with np.errstate(invalid="ignore", over="ignore"):  # sums are infinite, and of opposite infinities NaN, as in Spark
             for call in self.calls:
                 call.scan(rows)

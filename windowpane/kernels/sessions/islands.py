@@ -25,8 +25,6 @@ _BITS = Size("bits of a packed word of islands", 63, (30,))
 
 @dataclass(frozen=True)
 class Islands:
-    """Islands over intervals, numbered by key and start."""
-
     order: Integers  # the numbers of the intervals, sorted by key and start
     heads: Integers  # for each island, the place in ``order`` of its interval that starts first
     starts: Integers  # the start of each island
@@ -74,13 +72,7 @@ class Sorted(NamedTuple):
 
 
 def find_islands(keys: Integers, starts: Integers, ends: Integers) -> Islands:
-    """Return the islands of intervals ``[start, end)``.
-
-    Args:
-        keys: not negative; equal for intervals of one key.
-        starts: the start of each interval.
-        ends: the end of each interval, not before its start.
-    """
+    """Return the islands of intervals ``[start, end)``, whose keys are not negative."""
     if not len(keys):
         none = np.zeros(0, np.int64)
         return Islands(none, none, none, none, 0)

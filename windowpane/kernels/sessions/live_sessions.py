@@ -65,16 +65,10 @@ class LiveSessions(Generic[T]):
 
 
 def join_in_order(islands: Sequence[int], starts: Sequence[int], ends: Sequence[int], is_late: Sequence[bool]) -> Mask:
-    """Return for each interval, in order of arrival, whether it is kept.
+    """Return for each interval, in order of arrival, whether it is kept; sessions that were open before are first, and not late.
 
     One that is late by itself is kept if it touches a session that lives when it arrives; so two late ones do not save each
     other, and one that arrives before those it would have touched is dropped.
-
-    Args:
-        islands: the island of each; intervals of different islands never touch.
-        starts: where each starts.
-        ends: where each ends.
-        is_late: whether it is late by itself. Sessions that were open before are first and are not.
     """
     live: dict[int, LiveSessions[None]] = {}
     kept = np.ones(len(islands), bool)
@@ -93,11 +87,6 @@ def merges_in_order(islands: Sequence[int], starts: Sequence[int], ends: Sequenc
 
     Flink refuses a merged window that ends behind the watermark, even if a later element makes it longer.
 
-    Args:
-        islands: the island of each interval; those of different islands never touch.
-        starts: where each starts.
-        ends: where each ends; intervals that touch are merged.
-
     Example:
         >>> list(merges_in_order([0, 0, 0], [1, 8, 3], [4, 9, 5]))
         [(2, 1, 5)]
@@ -113,13 +102,7 @@ def merges_in_order(islands: Sequence[int], starts: Sequence[int], ends: Sequenc
 
 
 def holding_order(islands: Integers, starts: Integers, ends: Integers) -> Integers:
-    """Return the numbers of intervals, island by island, in the order in which each island's session holds them.
-
-    Args:
-        islands: the island of each interval; the intervals are in order of arrival, sessions that were open before them first.
-        starts: where each starts.
-        ends: where each ends.
-    """
+    """Return intervals, given in order of arrival, in the order in which each island's session holds them, by island."""
     order = order_by(islands, np.arange(len(islands)))
     of = islands[order]
     for begin, end in _apart(of, starts[order], ends[order]):

@@ -41,8 +41,6 @@ def sorted_by(keys: Sequence[SortKey]) -> pa.Array:
 
 @dataclass(frozen=True)
 class TopRows:
-    """The first ``count`` rows of each group."""
-
     count: int  # how many
     order: OrderColumn  # the order of rows
     groups: tuple[str, ...]  # columns whose values are equal within a group, and differ between groups

@@ -33,8 +33,6 @@ _INFINITE_DATE = 2**31 - 1
 
 @dataclass(frozen=True)
 class OrderAxis:
-    """The points of one ORDER BY column."""
-
     points: Integers  # the point of each value, ascending with the value; of a NULL, any
     valid: Mask  # where there is a value
     shift: Shift  # (offset, whether it is added) to the point of each value so moved

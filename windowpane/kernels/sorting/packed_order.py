@@ -69,12 +69,7 @@ def fit_together(columns: Sequence[Words]) -> bool:
 
 
 def _leading(columns: Sequence[Words], rows: Integers | None) -> tuple[Words, int]:
-    """Return one word a row for the first columns together, as many as fit beside the place, and how many these are.
-
-    Args:
-        columns: the most significant first.
-        rows: the rows to take; ``None`` for all.
-    """
+    """Return one word a row for the first columns together, as many as fit beside the place, and how many these are."""
     words = columns[0] if rows is None else columns[0][rows]
     if not len(words):
         return words, len(columns)

@@ -123,8 +123,6 @@ def _words_of(keys: Bytes) -> list[Unsigned]:
 
 @dataclass(frozen=True)
 class _Fixed:
-    """Columns of fixed width: the type in which numpy writes each, and its values, or one for all rows."""
-
     fields: Sequence[tuple[str, npt.NDArray[Any] | int]]
 
     def closed(self, rows: int) -> Bytes:
@@ -196,7 +194,6 @@ def _inverted(values: pa.Array) -> pa.Array:
 
 
 def _padded(values: pa.Array) -> Bytes:
-    """Return binary values as numpy has them: filled up with zeros to one width."""
     width = max(pc.max(pc.binary_length(values)).as_py() or 0, 1)
     if width * len(values) > MOST_BYTES:
         raise LongSortKeyError(width, len(values), MOST_BYTES)

@@ -19,8 +19,6 @@ from windowpane.windowing.outputs import Change, Row
 
 @dataclass(frozen=True)
 class Run:
-    """Rows of a key that are near each other."""
-
     start: int  # the time of the oldest
     end: int  # the time of the newest
     row: Row | None = None  # the newest; ``None`` where only times count
@@ -30,8 +28,6 @@ class Run:
 
 @dataclass
 class Deduplicator:
-    """Keeps the first rows of keys, or the last."""
-
     within: int
     state: KeyedState
     timers: TimerQueue

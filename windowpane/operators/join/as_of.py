@@ -35,8 +35,6 @@ class _Waiting(NamedTuple):
 
 @dataclass
 class AsOfJoinOperator:
-    """One as-of join on the rows of a bucket."""
-
     match: AsOfMatch  # which version matches
     pads: bool  # whether a left row without a match is emitted
     allowed_lateness: int  # how long rows behind the watermark are waited for
@@ -179,3 +177,29 @@ class AsOfJoinOperator:
     def _is_unchanged(self, shown: Joined, now: Joined) -> bool:
         one, other = shown.right, now.right
         return one is other if one is None or other is None else self.is_same(one, other)
+
+
+_VERSION = "version"
+
+
+@dataclass
+class ArrivalJoinOperator:
+    pads: bool
+    rows: KeyedRows
+    matches: Matches
+
+    def advance(self, watermark: int) -> Iterator[Joined]:
+        return iter(())
+
+    def finish(self, watermark: int) -> Iterator[Joined]:
+        return iter(())
+
+    def take(self, arrival: Arrival) -> Iterator[Joined]:
+        """Take a row of the current key: a right one is the version from now on, a left one meets it."""
+        if not arrival.is_left:
+            if arrival.meets:
+                self.rows.write(_VERSION, [] if arrival.deletes else [arrival.row])
+            return
+        found = [version for version in self.rows.read(_VERSION) if arrival.meets and self.matches(arrival.row, version)]
+        if found or self.pads:
+            yield Joined(arrival.row, found[0] if found else None, arrival.time)

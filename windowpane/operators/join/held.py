@@ -17,8 +17,6 @@ Matches = Callable[[Row, Row], bool]
 
 
 class Arrival(NamedTuple):
-    """A row of the current key as it arrives."""
-
     is_left: bool  # whether it is of the left side
     row: Row  # the row
     time: int  # its event time
@@ -28,8 +26,6 @@ class Arrival(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """A result."""
-
     left: Row | None  # its left row, ``None`` if it is a right row without a match
     right: Row | None  # its right row, ``None`` if it is a left row by itself
     time: int  # its event time

@@ -29,8 +29,6 @@ class _Held(NamedTuple):
 
 @dataclass
 class IntervalJoinOperator:
-    """One interval join on the rows of a bucket."""
-
     match: IntervalMatch
     how: How
     allowed_lateness: int

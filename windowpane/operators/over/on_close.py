@@ -41,8 +41,6 @@ class Tail:
 
 
 class OverOnClose:
-    """Emits each row of an OVER window once."""
-
     def __init__(self, spec: OverSpec, columns: pa.Schema, outputs: pa.Schema, state: KeyedState) -> None:
         check_closes(spec)
         self._spec = spec
@@ -71,7 +69,6 @@ class OverOnClose:
         return emitted
 
     def waiting(self) -> list[Any]:
-        """Return the partitions with a row that has not been emitted yet."""
         return [partition for partition, _, name in self._state.slots() if name == _WAITS]
 
     def _partition(self, row: Row) -> tuple[Any, ...]:

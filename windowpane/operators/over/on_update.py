@@ -46,8 +46,6 @@ Stored = dict[Position, Row]
 
 
 class OverOnUpdate:
-    """Keeps the outputs of an OVER window up to date and returns the changes."""
-
     def __init__(self, spec: OverSpec, columns: pa.Schema, outputs: pa.Schema, state: KeyedState, report: Report) -> None:
         self._spec = spec
         self._order = RowOrder(spec, columns)

@@ -74,12 +74,7 @@ class RowOrder:
         return tuple(column.key_of(row[name]) for name, column in self._columns)
 
     def key_of(self, value: Any, forward: bool = True) -> OrderKey:
-        """Return the order key of a value of the only ORDER BY column.
-
-        Args:
-            value: the value; ``BEYOND`` compares past every value that is not NULL.
-            forward: on which side ``BEYOND`` lies: after the last (``True``) or before the first.
-        """
+        """Return the order key of a value of the only ORDER BY column; ``BEYOND`` is after the last one, or before the first."""
         if value is BEYOND:
             return ((1.5,) if forward else (0.5,),)
         return (self._columns[0][1].key_of(value),)

@@ -22,8 +22,6 @@ from windowpane.windowing.times import MIN
 
 @dataclass
 class SortBuffer:
-    """Holds rows by time."""
-
     entries: Entries
     identity: Callable[[Row], tuple[Any, ...]]
     order: Callable[[Row], Any]
@@ -41,7 +39,6 @@ class SortBuffer:
             self.entries.delete(address)
 
     def release(self, watermark: int) -> list[tuple[int, Row]]:
-        """Remove and return the rows with a time at or below the watermark, ascending by time and order."""
         due = list(self.entries.scan(encode_int64(MIN), encode_int64(watermark) + b"\xff"))
         released = [(_time(address), pickle.loads(row)) for address, row in due]
         for address, _ in due:

@@ -45,7 +45,6 @@ class SortedPartition:
         return range(starts[session], starts[session + 1] if session + 1 < len(starts) else len(self.rows))
 
     def frame(self, index: int, frame: Frame) -> list[int]:
-        """Return the rows of a row's frame, in order, exclusion applied."""
         span = self.span(index, frame)
         if frame.exclude is Exclude.NO_OTHERS:
             return list(span)
