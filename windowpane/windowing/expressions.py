@@ -25,6 +25,18 @@ _SPARKS_CALL = re.compile(
 """How PySpark writes a call of a window function or an aggregate."""
 
 
+def _operators(symbol: str) -> tuple[Callable[[Expression, Any], Operation], Callable[[Expression, Any], Operation]]:
+    """Return the method of an operator, and of the one that is asked where the expression is its second operand."""
+
+    def forward(self: Expression, other: Any) -> Operation:
+        return Operation(symbol, (self, operand(other)))
+
+    def backward(self: Expression, other: Any) -> Operation:
+        return Operation(symbol, (operand(other), self))
+
+    return forward, backward
+
+
 class Expression(Guided):
     """What can be part of an expression: operators build larger ones. Comparing two with ``==`` builds an expression, too.
 
@@ -57,71 +69,27 @@ class Expression(Guided):
         """The expressions this one is made of."""
         return ()
 
-    def __add__(self, other: Any) -> Operation:
-        return Operation("+", (self, operand(other)))
-
-    def __radd__(self, other: Any) -> Operation:
-        return Operation("+", (operand(other), self))
-
-    def __sub__(self, other: Any) -> Operation:
-        return Operation("-", (self, operand(other)))
-
-    def __rsub__(self, other: Any) -> Operation:
-        return Operation("-", (operand(other), self))
-
-    def __mul__(self, other: Any) -> Operation:
-        return Operation("*", (self, operand(other)))
-
-    def __rmul__(self, other: Any) -> Operation:
-        return Operation("*", (operand(other), self))
-
-    def __truediv__(self, other: Any) -> Operation:
-        return Operation("/", (self, operand(other)))
-
-    def __rtruediv__(self, other: Any) -> Operation:
-        return Operation("/", (operand(other), self))
-
-    def __mod__(self, other: Any) -> Operation:
-        return Operation("%", (self, operand(other)))
-
-    def __rmod__(self, other: Any) -> Operation:
-        return Operation("%", (operand(other), self))
-
-    def __neg__(self) -> Operation:
-        return Operation("neg", (self,))
-
-    def __invert__(self) -> Operation:
-        return Operation("~", (self,))
-
-    def __and__(self, other: Any) -> Operation:
-        return Operation("&", (self, operand(other)))
-
-    def __rand__(self, other: Any) -> Operation:
-        return Operation("&", (operand(other), self))
-
-    def __or__(self, other: Any) -> Operation:
-        return Operation("|", (self, operand(other)))
-
-    def __ror__(self, other: Any) -> Operation:
-        return Operation("|", (operand(other), self))
-
-    def __lt__(self, other: Any) -> Operation:
-        return Operation("<", (self, operand(other)))
-
-    def __le__(self, other: Any) -> Operation:
-        return Operation("<=", (self, operand(other)))
-
-    def __gt__(self, other: Any) -> Operation:
-        return Operation(">", (self, operand(other)))
-
-    def __ge__(self, other: Any) -> Operation:
-        return Operation(">=", (self, operand(other)))
+    __add__, __radd__ = _operators("+")
+    __sub__, __rsub__ = _operators("-")
+    __mul__, __rmul__ = _operators("*")
+    __truediv__, __rtruediv__ = _operators("/")
+    __mod__, __rmod__ = _operators("%")
+    __and__, __rand__ = _operators("&")
+    __or__, __ror__ = _operators("|")
+    __lt__, __gt__ = _operators("<")[0], _operators(">")[0]
+    __le__, __ge__ = _operators("<=")[0], _operators(">=")[0]
 
     def __eq__(self, other: object) -> Any:
         return Operation("==", (self, operand(other)))
 
     def __ne__(self, other: object) -> Any:
         return Operation("!=", (self, operand(other)))
+
+    def __neg__(self) -> Operation:
+        return Operation("neg", (self,))
+
+    def __invert__(self) -> Operation:
+        return Operation("~", (self,))
 
     __hash__ = object.__hash__
 
