@@ -22,8 +22,7 @@ from windowpane.planning.engines import make_engine
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
-from windowpane.windowing.spec import count_window
+from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings, count_window
 
 ROWS, KEYS, BATCHES = 1_000_000, 100_000, 5
 COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64())])

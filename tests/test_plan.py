@@ -15,7 +15,7 @@ from windowpane.planning.window_programs import InputTypes, compile_program, exp
 from windowpane.planning.windows import FunctionPlan, WindowPlan, unfired_text, warn_of_unfired_rows
 from windowpane.testing import WindowTestHarness
 from windowpane.windowing.functions import WindowFunctionSpec
-from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
+from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings
 
 COUNT = FunctionPlan("aggregate", aggregates=(("n", wp.count()), ("s", wp.sum("v"))))
 TIMESTAMP = pa.timestamp("us", tz="UTC")

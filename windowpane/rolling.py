@@ -18,7 +18,7 @@ from windowpane.planning.rolling import EDGES, RollingRequest, named_calls
 from windowpane.planning.sinks import Sink
 from windowpane.result import Runnable
 from windowpane.windowing.outputs import OutputTag
-from windowpane.windowing.rolling.spec import RollingEmit
+from windowpane.windowing.rolling import RollingEmit
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 

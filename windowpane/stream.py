@@ -27,9 +27,8 @@ from windowpane.windowing.expressions import ways_of_spark
 from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.over.spec import OrderColumn
-from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.panes import AccumulationMode, PaneBehavior
-from windowpane.windowing.spec import Refine, count_window
+from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings, Refine, count_window
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.triggers import Trigger
 from windowpane.windowing.triggers.composable import ComposableTrigger, EarlyAndFinal

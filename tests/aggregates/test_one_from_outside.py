@@ -31,8 +31,7 @@ from windowpane.windowing.aggregates import Aggregate, Definition, define, defin
 from windowpane.windowing.frames import CURRENT_ROW, RUNNING_ROWS, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MIN
 
 VALUES = [("a", 3, 1), ("a", 40, 2), ("b", 7, 3), ("a", None, 4), ("b", 9, 5), ("a", 1, 12)]

@@ -19,8 +19,7 @@ from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MAX, MIN
 
 KEY = pa.schema([("key", pa.string())])

@@ -17,8 +17,7 @@ from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.hidden_columns import TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 
 LENGTHS = (5, 15, 40)
 CALLS = {"count(*)": (count(), None), "sum(v)": (sum("v"), None), "max(v)": (max("v"), None), "min(v)": (min("v"), "big")}

@@ -17,8 +17,7 @@ from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.planning.engines import with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MIN
 
 Batches = list[tuple[int, Rows]]

@@ -7,7 +7,7 @@ from random import Random
 from tests.examples import examples
 from verify.fuzz import rolling
 from verify.fuzz.__main__ import report
-from windowpane.windowing.rolling.spec import RollingEmit
+from windowpane.windowing.rolling import RollingEmit
 
 PROGRAMS = 200
 

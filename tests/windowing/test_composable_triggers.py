@@ -12,8 +12,7 @@ from windowpane.testing import WindowTestHarness
 from windowpane.testing.harness import ListElements
 from windowpane.testing.records import FinishedRecord
 from windowpane.testing.trigger_harness import TriggerTestHarness
-from windowpane.windowing.pane_settings import PaneSettings
-from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.spec import PaneSettings, WindowSpec
 from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 from windowpane.windowing.windows import TimeWindow
 

@@ -7,8 +7,7 @@ import pytest
 from windowpane.aggregates import count, count_distinct
 from windowpane.errors import EdgeError, TileMismatchError, UnboundedStateError
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow, default_hop
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow, default_hop
 from windowpane.windowing.times import to_micros
 
 DAY = to_micros("1 day")

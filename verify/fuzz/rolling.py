@@ -29,8 +29,7 @@ from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MAX, MIN
 
 _KEYS = {

@@ -19,7 +19,7 @@ from windowpane.engines.rolling.program import AS_OF, RollingProgram
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.rolling import bound_calls
 from windowpane.planning.engines import make_engine, with_engine
-from windowpane.windowing.rolling.spec import RollingEmit
+from windowpane.windowing.rolling import RollingEmit
 from windowpane.windowing.times import MIN
 
 

@@ -13,7 +13,7 @@ from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingPr
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.rolling.spec import RollingEmit
+from windowpane.windowing.rolling import RollingEmit
 
 REFERENCE = "rolling reference"
 COLUMNS = pa.schema(

@@ -21,8 +21,8 @@ from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.over.spec import OrderColumn
-from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.panes import AccumulationMode, PaneBehavior
+from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import composable
 

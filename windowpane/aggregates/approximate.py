@@ -8,8 +8,7 @@ from typing import Any
 
 from windowpane.aggregates.quantiles import checked_share
 from windowpane.errors import InvalidSpecError
-from windowpane.windowing.aggregates.definition import Definition, Returns, define
-from windowpane.windowing.aggregates.protocol import Call
+from windowpane.windowing.aggregates.definition import Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 
 

@@ -20,8 +20,7 @@ from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.segments import NOWHERE, Segments, take_or_null
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
-from windowpane.windowing.aggregates.definition import Definition, Returns, define
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 
 

@@ -36,16 +36,17 @@ from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sums import decimal_means, integer_means
 from windowpane.windowing.aggregates.decimals import (
     EXACT,
+    MICROSECOND,
     bounded_decimal,
     divide_half_up,
     fitted,
+    from_micros,
+    is_duration,
     is_spark_decimal,
 )
+from windowpane.windowing.aggregates.decimals import RESULT_TYPE as DURATION
 from windowpane.windowing.aggregates.decimals import mean as decimal_mean
-from windowpane.windowing.aggregates.definition import ColumnarCall
-from windowpane.windowing.aggregates.durations import MICROSECOND, from_micros, is_duration
-from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall
 from windowpane.windowing.aggregates.spec import Aggregate
 
 

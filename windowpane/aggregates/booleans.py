@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from windowpane.aggregates.extremes import FramedMax, FramedMin, RunningMax, RunningMin, columnar
-from windowpane.windowing.aggregates.definition import Definition, Returns, define
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 
 

@@ -21,8 +21,7 @@ from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.keys.codes import canonical, equality_codes
 from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.canonical import Form, form_of
-from windowpane.windowing.aggregates.definition import Definition, Returns, define
-from windowpane.windowing.aggregates.protocol import Call
+from windowpane.windowing.aggregates.definition import Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 
 

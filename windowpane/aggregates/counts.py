@@ -20,8 +20,7 @@ from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running import RunningCount
 from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.canonical import Form, form_of
-from windowpane.windowing.aggregates.definition import Definition, Returns, define
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 
 

@@ -32,8 +32,7 @@ from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running import RunningCount, RunningValue, column_name, frame_ends, segment_scan
 from windowpane.kernels.segments import Segments, take_or_null
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
-from windowpane.windowing.aggregates.definition import ColumnarCall, Definition, Returns, define
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 
 Precedes = Callable[[Any, Any], bool]

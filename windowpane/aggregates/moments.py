@@ -39,8 +39,7 @@ from windowpane.kernels.over.sums import doubles_of
 from windowpane.kernels.segments import NOWHERE, Segments
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import is_spark_decimal
-from windowpane.windowing.aggregates.definition import Definition, Returns, define
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 from windowpane.windowing.over.types import bind_call
 

@@ -24,11 +24,9 @@ from windowpane.kernels.aggregates.lists import Lists, gathered_lists
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.keys.codes import order_codes
 from windowpane.kernels.segments import Segments
-from windowpane.windowing.aggregates.decimals import is_spark_decimal
-from windowpane.windowing.aggregates.definition import Definition, Returns, define
-from windowpane.windowing.aggregates.durations import MICROSECOND, from_micros, is_duration
-from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.decimals import MICROSECOND, from_micros, is_duration, is_spark_decimal
+from windowpane.windowing.aggregates.decimals import RESULT_TYPE as DURATION
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 
 

@@ -33,11 +33,17 @@ from windowpane.kernels.over.running import RunningCount, column_name, frame_end
 from windowpane.kernels.over.sums import LOW_BITS, decimal_sums, exact_sum, float_sums, halves, overflowing, running, sums
 from windowpane.kernels.segments import Segments
 from windowpane.sizes import Size
-from windowpane.windowing.aggregates.decimals import EXACT, bounded_decimal, fitted, is_spark_decimal
-from windowpane.windowing.aggregates.definition import ColumnarCall, Definition, Returns, define
-from windowpane.windowing.aggregates.durations import MICROSECOND, from_micros, is_duration
-from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.decimals import (
+    EXACT,
+    MICROSECOND,
+    bounded_decimal,
+    fitted,
+    from_micros,
+    is_duration,
+    is_spark_decimal,
+)
+from windowpane.windowing.aggregates.decimals import RESULT_TYPE as DURATION
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 from windowpane.windowing.times import MAX, MIN
 

@@ -31,7 +31,7 @@ from windowpane.sizes import Size
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate
 from windowpane.windowing.frames import CURRENT_ROW, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
+from windowpane.windowing.rolling import RollingCall, RollingSpec
 
 ORDER = (OrderColumn(TIME, nulls_first=True),)
 

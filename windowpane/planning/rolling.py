@@ -14,8 +14,14 @@ from windowpane.errors import DuplicateColumnError, InvalidSpecError, present
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.calls import VALUE_FUNCTIONS, Windowable, WindowCall
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow, default_hop, is_exact_by_default
+from windowpane.windowing.rolling import (
+    RollingCall,
+    RollingEmit,
+    RollingSpec,
+    RollingWindow,
+    default_hop,
+    is_exact_by_default,
+)
 from windowpane.windowing.times import Duration, format_micros, to_micros
 
 EDGES = ("exact", "hop")

@@ -19,8 +19,7 @@ from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.over.spec import OrderColumn
-from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
-from windowpane.windowing.spec import Refine, WindowSpec
+from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings, Refine, WindowSpec
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.triggers import NeverTrigger, Trigger
 from windowpane.windowing.triggers.base import reads_elements

@@ -37,9 +37,8 @@ from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import ProcessContext, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.outputs import OutputTag
-from windowpane.windowing.pane_settings import PaneSettings
 from windowpane.windowing.panes import AccumulationMode
-from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.spec import PaneSettings, WindowSpec
 from windowpane.windowing.times import MIN, Duration, to_micros
 from windowpane.windowing.triggers import Trigger
 from windowpane.windowing.triggers.composable import ComposableTrigger, EarlyAndFinal

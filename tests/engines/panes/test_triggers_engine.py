@@ -37,7 +37,7 @@ from windowpane.errors import AggregateOverflowError, EndlessTimerError, Invalid
 from windowpane.planning.engines import combiner_of, combiner_refusal, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.pane_settings import PaneSettings
+from windowpane.windowing.spec import PaneSettings
 from windowpane.windowing.times import MAX, MIN
 
 event_time_sessions = st.one_of(

@@ -19,7 +19,7 @@ from windowpane.engines.protocol import Clock
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.planning.engines import combiner_of, make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.pane_settings import PaneSettings
+from windowpane.windowing.spec import PaneSettings
 
 assigners = st.one_of(st.just(wp.GlobalWindows.create()), fixed_assigners)
 panes = st.builds(

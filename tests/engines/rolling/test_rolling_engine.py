@@ -24,8 +24,7 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.outputs import DELETE, INSERT
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MAX, MIN
 
 KEY = pa.schema([("key", pa.string())])

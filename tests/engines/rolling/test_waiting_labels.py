@@ -21,8 +21,7 @@ from windowpane.planning.description import columns_text
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MAX, MIN
 
 KEYS, COLUMNS = pa.schema([("k", pa.string())]), pa.schema([("v", pa.int64()), ("seen", pa.int64())])

@@ -21,8 +21,7 @@ from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.kernels.rolling import window_spans
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MIN
 
 KEYS = pa.schema([("key", pa.string())])

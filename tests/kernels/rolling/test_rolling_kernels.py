@@ -13,8 +13,7 @@ from tests.examples import seeds
 from windowpane.aggregates import avg, collect_list, count, max, min, sum
 from windowpane.kernels.rolling import FeatureKernel, PieceFeatures, piece_refusal, span_refusal
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingSpec, RollingWindow
 
 COLUMNS = pa.schema([("value", pa.int64()), ("flag", pa.bool_())])
 WINDOWS = (RollingWindow(4, 2, is_exact=True), RollingWindow(12, 2, is_exact=True))

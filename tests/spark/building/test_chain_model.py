@@ -30,8 +30,8 @@ from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.spark.stages.encode import Encoder
 from windowpane.testing.sizes import drawn_sizes
-from windowpane.windowing.pane_settings import PaneSettings
 from windowpane.windowing.panes import AccumulationMode
+from windowpane.windowing.spec import PaneSettings
 
 SECOND = 1_000_000
 NEVER = -(2**62)

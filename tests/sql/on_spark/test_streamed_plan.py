@@ -21,9 +21,8 @@ from windowpane.sql.on_spark.programs.query import ToOperatorRows
 from windowpane.sql.on_spark.programs.streamed import streamed
 from windowpane.sql.on_spark.source_rows import SourceRows
 from windowpane.windowing.assigners.calendar import CalendarWindows
-from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
 from windowpane.windowing.assigners.session import EventTimeSessionWindows
-from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows
+from windowpane.windowing.assigners.sliding import CumulateEventTimeWindows, SlidingEventTimeWindows
 from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows
 
 WITH = "WITH (connector = 'parquet', path = '*.none')"

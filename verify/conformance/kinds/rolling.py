@@ -19,8 +19,7 @@ from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram, Rol
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MAX, MIN
 
 MakeEngine = Callable[[RollingProgram], Engine]

@@ -15,7 +15,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.testing.records import OutputRecord
 from windowpane.windowing.assigners import TumblingEventTimeWindows
 from windowpane.windowing.outputs import DELETE, UPDATE_PREIMAGE
-from windowpane.windowing.pane_settings import PaneSettings
+from windowpane.windowing.spec import PaneSettings
 
 _CASE = {"id", "kind", "program", "steps", "cut_before", "evaluate", "collect", "beam_timestamp_combiner"}
 _PROGRAM = {"assigner", "trigger", "accumulation", "allowed_lateness_ms", "on_time_behavior", "closing_behavior"}

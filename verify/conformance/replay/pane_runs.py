@@ -25,7 +25,6 @@ from windowpane.testing.records import OutputRecord
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.functions import WindowFunctionSpec
 from windowpane.windowing.outputs import CHANGE_TYPE
-from windowpane.windowing.pane_settings import PaneSettings
 from windowpane.windowing.panes import (
     PANE_INDEX,
     PANE_IS_FIRST,
@@ -35,7 +34,7 @@ from windowpane.windowing.panes import (
     Pane,
     PaneTiming,
 )
-from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.spec import PaneSettings, WindowSpec
 from windowpane.windowing.times import MIN
 from windowpane.windowing.triggers.composable import ComposableTrigger
 from windowpane.windowing.windows import TimeWindow

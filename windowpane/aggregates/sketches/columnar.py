@@ -13,7 +13,7 @@ from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.segments import Segments
-from windowpane.windowing.aggregates.protocol import BoundAggregate
+from windowpane.windowing.aggregates.definition import BoundAggregate
 
 
 class Sketch(SegmentAggregate):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from datasketches import hll_sketch, hll_union, tgt_hll_type
 
 from windowpane.windowing.aggregates.canonical import Form, form_of
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call
 
 _REGISTERS = tgt_hll_type.HLL_8
 _MIN_LG_K, _MAX_LG_K = 7, 21

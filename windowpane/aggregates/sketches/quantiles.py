@@ -29,8 +29,7 @@ from windowpane.aggregates.sketches.columnar import Sketch
 from windowpane.arrays import Doubles
 from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
-from windowpane.windowing.aggregates.definition import ColumnarCall
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall
 
 _MIN_K, _MAX_K = 8, 65_535
 _LENGTH = struct.Struct("<I")

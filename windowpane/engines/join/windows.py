@@ -51,8 +51,7 @@ from windowpane.windowing.expressions import Side
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
 from windowpane.windowing.joins import LEFT_ONLY, WindowMatch
 from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, DELETE, INSERT, OutputTag
-from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
-from windowpane.windowing.spec import Refine, WindowSpec
+from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings, Refine, WindowSpec
 from windowpane.windowing.times import MAX, Duration
 
 _SIDE, _BATCH = hidden("side"), hidden("batch")

@@ -54,7 +54,7 @@ from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
 from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE
-from windowpane.windowing.rolling.spec import RollingEmit
+from windowpane.windowing.rolling import RollingEmit
 from windowpane.windowing.times import MAX, MIN
 
 PAGE_KEYS = Size("keys of a page of rolling features", 1 << 10, (2, 4))

@@ -21,8 +21,7 @@ from windowpane.engines.batch.header import Parts
 from windowpane.engines.rolling.held import Keys, Pieces
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.kernels.rolling import PieceFeatures
-from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingSpec, RollingWindow
 from windowpane.windowing.times import MIN
 
 

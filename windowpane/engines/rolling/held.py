@@ -25,8 +25,7 @@ from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.kernels.segments import Runs
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.sizes import Size
-from windowpane.windowing.rolling.spec import RollingEmit, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.rolling import RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MAX, MIN
 
 _BITS = Size("bits of a key and a time of pieces as one integer", 61, (3, 12))

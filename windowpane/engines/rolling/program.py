@@ -27,7 +27,7 @@ from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.rolling import bound_calls
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.outputs import CHANGE_TYPE
-from windowpane.windowing.rolling.spec import RollingSpec
+from windowpane.windowing.rolling import RollingSpec
 from windowpane.windowing.times import MAX, MIN
 
 AS_OF = "as_of"

@@ -27,7 +27,7 @@ from windowpane.windowing.assigners import (
     WindowAssigner,
 )
 from windowpane.windowing.assigners.base import AssignerContext
-from windowpane.windowing.assigners.stagger import WindowStagger
+from windowpane.windowing.assigners.tumbling import WindowStagger
 from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import Window
 

@@ -24,7 +24,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates import Aggregate, ColumnarCall
 from windowpane.windowing.aggregates.canonical import is_array
-from windowpane.windowing.aggregates.durations import is_duration
+from windowpane.windowing.aggregates.decimals import is_duration
 
 
 @dataclass(frozen=True)

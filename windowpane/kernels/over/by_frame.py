@@ -29,7 +29,7 @@ from windowpane.kernels.segments import Segments, concatenated
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.canonical import form_of
-from windowpane.windowing.aggregates.protocol import BoundAggregate
+from windowpane.windowing.aggregates.definition import BoundAggregate
 from windowpane.windowing.over.spec import OverCall
 
 ByFrame = Callable[[pa.Table, Segments], pa.Array]

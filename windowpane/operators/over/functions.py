@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.windowing.aggregates.canonical import Form, form_of
-from windowpane.windowing.aggregates.protocol import BoundAggregate
+from windowpane.windowing.aggregates.definition import BoundAggregate
 from windowpane.windowing.over.spec import OverCall
 from windowpane.windowing.over.types import bind_call
 

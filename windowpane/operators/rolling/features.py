@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from windowpane.windowing.aggregates import BoundAggregate
 from windowpane.windowing.aggregates.canonical import written_form_of
-from windowpane.windowing.rolling.spec import RollingSpec
+from windowpane.windowing.rolling import RollingSpec
 
 
 class HeldRow(NamedTuple):

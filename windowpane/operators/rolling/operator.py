@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from windowpane.operators.rolling.features import Features, HeldRow
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.rolling.spec import RollingEmit, RollingSpec
+from windowpane.windowing.rolling import RollingEmit, RollingSpec
 from windowpane.windowing.times import MAX, MIN
 
 

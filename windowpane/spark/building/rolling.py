@@ -32,7 +32,7 @@ from windowpane.spark.stages.project import Projection, quoted, refuse_compared_
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
 from windowpane.windowing.expressions import Constant, Name
 from windowpane.windowing.outputs import CHANGE_TYPE
-from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec
 
 _EVENT_TIME = hidden("event_time")
 _KNOWN_AT = hidden("known_at")

@@ -30,7 +30,7 @@ from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode
 from windowpane.spark.stages.project import Projection, mapped_in_arrow, quoted
 from windowpane.spark.stages.types import arrow_schema
-from windowpane.windowing.rolling.spec import RollingSpec
+from windowpane.windowing.rolling import RollingSpec
 from windowpane.windowing.times import MIN
 
 Cut = str | dt.datetime | dt.date

@@ -29,9 +29,8 @@ from windowpane.sql.windows.time_functions import bound_type, instant_sql, micro
 from windowpane.sql.windows.window_bounds import WindowBounds, calendar_bounds, fixed_bounds
 from windowpane.windowing.assigners.base import WindowAssigner
 from windowpane.windowing.assigners.calendar import CalendarWindows
-from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
 from windowpane.windowing.assigners.session import EventTimeSessionWindows
-from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows
+from windowpane.windowing.assigners.sliding import CumulateEventTimeWindows, SlidingEventTimeWindows
 from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.times import format_micros

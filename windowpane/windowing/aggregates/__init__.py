@@ -1,13 +1,19 @@
 """What an aggregate is: its spec, its row form and what is known of it as data. ``windowpane.aggregates`` holds each of them.
 
-A spec (``spec``) is bound to the types of its arguments and becomes a bound aggregate (``protocol``) in the way that its
-definition says (``definition``); ``combined`` runs several over the same rows.
+A spec (``spec``) is bound to the types of its arguments and becomes a bound aggregate in the way that its definition says
+(``definition``).
 """
 
-from windowpane.windowing.aggregates.combined import CombinedAggregate
-from windowpane.windowing.aggregates.definition import ColumnarCall, Definition, Returns, define, definition_of
-from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
-from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.aggregates.definition import (
+    BoundAggregate,
+    Call,
+    ColumnarCall,
+    Definition,
+    Returns,
+    define,
+    definition_of,
+)
+from windowpane.windowing.aggregates.spec import Aggregate, CombinedAggregate
 
 __all__ = [
     "Aggregate",

@@ -1,11 +1,11 @@
-"""Exact decimal arithmetic under Spark SQL's rules for precision and rounding.
+"""Exact decimals under Spark SQL's rules for precision and rounding, and intervals in microseconds.
 
-Sums are kept exactly, whatever their size; only a result has to fit. Rounding is HALF_UP, away from zero on a
-tie.
+Sums are kept exactly, whatever their size; only a result has to fit. Rounding is HALF_UP, away from zero on a tie.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Context, Decimal
 
 import pyarrow as pa
@@ -55,3 +55,17 @@ def fitted(value: Decimal, result_type: pa.DataType, label: str) -> Decimal:
     if value.copy_abs() >= Decimal(1).scaleb(result_type.precision - result_type.scale):
         raise AggregateOverflowError(label, value, result_type)
     return value
+
+
+MICROSECOND = timedelta(microseconds=1)
+RESULT_TYPE = pa.duration("us")
+
+
+def is_duration(value_type: pa.DataType) -> bool:
+    """Whether an Arrow type is an interval in whole microseconds or coarser, the finest that Spark knows."""
+    return bool(pa.types.is_duration(value_type)) and value_type.unit != "ns"
+
+
+def from_micros(micros: int) -> timedelta:
+    """Return the interval of so many microseconds."""
+    return timedelta(microseconds=micros)

@@ -2,12 +2,10 @@
 
 from windowpane.windowing.assigners.base import AssignerContext, MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.assigners.calendar import CalendarWindows
-from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
 from windowpane.windowing.assigners.global_windows import GlobalWindows
 from windowpane.windowing.assigners.session import EventTimeSessionWindows, ProcessingTimeSessionWindows
-from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows, SlidingProcessingTimeWindows
-from windowpane.windowing.assigners.stagger import WindowStagger
-from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows, TumblingProcessingTimeWindows
+from windowpane.windowing.assigners.sliding import CumulateEventTimeWindows, SlidingEventTimeWindows, SlidingProcessingTimeWindows
+from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows, TumblingProcessingTimeWindows, WindowStagger
 
 __all__ = [
     "AssignerContext",

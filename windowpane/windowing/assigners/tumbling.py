@@ -1,19 +1,56 @@
 """Tumbling windows: fixed size, no overlap, each element in exactly one.
 
-Source of the rules: Flink's TumblingEventTimeWindows and TumblingProcessingTimeWindows.
+With a stagger the windows of each parallel instance (a bucket of keys) are shifted, by an offset that is chosen once and kept, so
+that they do not all fire at the same moment. Source of the rules: Flink's TumblingEventTimeWindows, TumblingProcessingTimeWindows
+and WindowStagger.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Self
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
-from windowpane.windowing.assigners.stagger import WindowStagger
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.windows import TimeWindow, time_window, window_start
+
+
+class WindowStagger(Enum):
+    """How the windows of parallel instances are shifted against each other, as Flink has it.
+
+    Example:
+        >>> TumblingEventTimeWindows.of("1 hour", stagger=WindowStagger.RANDOM)
+        TumblingEventTimeWindows(size=3600000000, offset=0, stagger=WindowStagger.RANDOM)
+    """
+
+    ALIGNED = "aligned"
+    """All instances fire at the same time (the default)."""
+    RANDOM = "random"
+    """Each instance is shifted by a random part of the window size."""
+    NATURAL = "natural"
+    """Each instance's windows start when its first element arrives."""
+
+    def offset(self, processing_time: int, size: int) -> int:
+        """Return the shift in microseconds, ``0 <= shift < size``, for an instance whose first element arrives now."""
+        if self is WindowStagger.ALIGNED:
+            return 0
+        if self is WindowStagger.RANDOM:
+            return random.randrange(size)
+        return max(0, processing_time - window_start(processing_time, 0, size))
+
+    def staggered(self, offset: int, size: int, context: AssignerContext) -> int:
+        """Return the window offset of this instance: the global ``offset`` plus the instance's own shift."""
+        if self is WindowStagger.ALIGNED:
+            return offset
+        shift = context.remember("window-stagger", lambda: self.offset(context.current_processing_time, size))
+        return (offset + shift) % size
+
+    def __repr__(self) -> str:
+        return f"WindowStagger.{self.name}"
 
 
 @dataclass(frozen=True)

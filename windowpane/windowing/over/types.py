@@ -18,7 +18,7 @@ import pyarrow as pa
 from windowpane.errors import InvalidFrameError, InvalidIntervalError, InvalidSpecError, UnknownColumnError
 from windowpane.windowing.aggregates.canonical import is_orderable
 from windowpane.windowing.aggregates.decimals import EXACT
-from windowpane.windowing.aggregates.protocol import BoundAggregate
+from windowpane.windowing.aggregates.definition import BoundAggregate
 from windowpane.windowing.frames import Offset
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.spec import OverCall, OverSpec

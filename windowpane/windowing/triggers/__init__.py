@@ -1,5 +1,7 @@
 """Triggers: when a window's contents are handed to the function. One trigger a file; subclass ``Trigger`` for your own."""
 
+from windowpane.windowing.triggers.around import ProcessingTimeoutTrigger, PurgingTrigger
+from windowpane.windowing.triggers.at_end import EndOfStreamTrigger, EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger
 from windowpane.windowing.triggers.base import (
     MergeContext,
     ReducingState,
@@ -9,15 +11,8 @@ from windowpane.windowing.triggers.base import (
     ValueState,
 )
 from windowpane.windowing.triggers.continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
-from windowpane.windowing.triggers.count import CountTrigger
-from windowpane.windowing.triggers.delta import DeltaTrigger
+from windowpane.windowing.triggers.count import CountTrigger, DeltaTrigger
 from windowpane.windowing.triggers.each_batch import EachBatch
-from windowpane.windowing.triggers.end_of_stream import EndOfStreamTrigger
-from windowpane.windowing.triggers.event_time import EventTimeTrigger
-from windowpane.windowing.triggers.never import NeverTrigger
-from windowpane.windowing.triggers.processing_time import ProcessingTimeTrigger
-from windowpane.windowing.triggers.processing_timeout import ProcessingTimeoutTrigger
-from windowpane.windowing.triggers.purging import PurgingTrigger
 
 __all__ = [
     "ContinuousEventTimeTrigger",

@@ -2,8 +2,9 @@
 
 A node is a frozen value; what it knows of one window is its *state*, a plain Python value that the window's trigger state holds
 for the whole tree (``None`` before the first row). A node takes rows (``add``), answers whether it is ready (``is_ready``), and
-is notified when the window fires (``fired``). Source of the rules: Apache Beam's triggers; where Beam's drivers differ, the Java
-one.
+is notified when the window fires (``fired``). Beside it the window's state has, for each of Flink's triggers in the tree that
+waits, its path, its timers of event time as distances from the window's last instant, and those of the clock. Source of the
+rules: Apache Beam's triggers; where Beam's drivers differ, the Java one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any
 
 from windowpane.windowing.panes import Firing
 from windowpane.windowing.triggers.base import MergeContext, ReducingState, Trigger, TriggerContext, ValueState
-from windowpane.windowing.triggers.composable.leaf_timers import LeafTimers
 from windowpane.windowing.windows import Window
 
 
@@ -200,3 +200,62 @@ class Leaf(ComposableTrigger):
 
 def child_path(path: str, number: int) -> str:
     return f"{path}{number}/"
+
+
+_TIMERS = "leaf-timers"
+_Written = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+
+
+class LeafTimers:
+    """The timers of Flink's triggers in the tree of one window, by the paths of the triggers."""
+
+    def __init__(self, context: TriggerContext, last_instant: int) -> None:
+        self._state = context.value_state(_TIMERS)
+        self._end = last_instant
+        written: _Written | None = self._state.get()
+        self._of = {path: (set(events), set(clocks)) for path, events, clocks in written or ()}
+
+    def belongs_to(self, path: str, time: int, event_time: bool) -> bool:
+        """Return whether a timer is one of those that the trigger at a path waits for."""
+        return self._key(time, event_time) in self._times(path, event_time)
+
+    def is_awaited(self, time: int, event_time: bool) -> bool:
+        """Return whether any of the triggers is known to wait for a timer."""
+        return any(self._key(time, event_time) in self._times(path, event_time) for path in self._of)
+
+    def add(self, path: str, time: int, event_time: bool) -> None:
+        if not self.belongs_to(path, time, event_time):
+            self._of.setdefault(path, (set(), set()))
+            self._times(path, event_time).add(self._key(time, event_time))
+            self._write()
+
+    def discard(self, path: str, time: int, event_time: bool) -> None:
+        key, times = self._key(time, event_time), self._times(path, event_time)
+        if key in times:
+            times.discard(key)
+            self._write()
+
+    def fire(self, time: int, event_time: bool) -> None:
+        if self.is_awaited(time, event_time):
+            for path in self._of:
+                self._times(path, event_time).discard(self._key(time, event_time))
+            self._write()
+
+    def forget(self, path: str) -> None:
+        if self._of.pop(path, None) is not None:
+            self._write()
+
+    def clear(self) -> None:
+        self._of = {}
+        self._state.clear()
+
+    def _times(self, path: str, event_time: bool) -> set[int]:
+        events, clocks = self._of.get(path, (set(), set()))
+        return events if event_time else clocks
+
+    def _key(self, time: int, event_time: bool) -> int:
+        return time - self._end if event_time else time
+
+    def _write(self) -> None:
+        waiting = sorted((path, tuple(sorted(events)), tuple(sorted(clocks))) for path, (events, clocks) in self._of.items())
+        self._state.update(tuple(each for each in waiting if each[1] or each[2]))

@@ -9,7 +9,7 @@ from typing import Any
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.triggers.base import Trigger
 from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment, child_path
-from windowpane.windowing.triggers.composable.flink_trigger import as_node
+from windowpane.windowing.triggers.composable.leaves import as_node
 
 
 def _require_once(owner: ComposableTrigger, parts: Sequence[ComposableTrigger]) -> None:

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.panes import AccumulationMode, Firing, PaneBehavior
 from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult, reads_elements
-from windowpane.windowing.triggers.composable.base import ComposableTrigger, LeafMergeContext, Moment
-from windowpane.windowing.triggers.composable.flink_trigger import FlinkTrigger, fires
-from windowpane.windowing.triggers.composable.leaf_timers import LeafTimers
-from windowpane.windowing.triggers.composable.leaves import AfterProcessingTime
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, LeafMergeContext, LeafTimers, Moment
+from windowpane.windowing.triggers.composable.leaves import AfterProcessingTime, FlinkTrigger, fires
 from windowpane.windowing.windows import Window
 
 _STATE = "tree"

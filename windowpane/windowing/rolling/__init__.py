@@ -1,1 +1,0 @@
-"""Rolling features: aggregates over windows that end now."""
