@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.state.compact import SMALL, from_stream, to_stream
-from windowpane.state.compact.texts import MANY_TEXTS
+from windowpane.state.compact import MANY_TEXTS, SMALL, from_stream, to_stream
 from windowpane.testing.sizes import given_sizes
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

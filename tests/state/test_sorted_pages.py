@@ -10,9 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.examples import examples
 from windowpane.errors import PageLimitError, UnknownStateFormatError, UnreadableStateError
-from windowpane.state import MemoryBlobStore, SortedPages, encode_key, prefix_end
-from windowpane.state.codec import encode_int64, unframe
+from windowpane.state.codec import encode_int64, encode_key, unframe
+from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.page_rewrite import ENTRY_OVERHEAD
+from windowpane.state.sorted_pages import SortedPages, prefix_end
 
 KEYS = st.one_of(st.binary(max_size=3), st.integers(0, 60).map(lambda number: b"%03d" % number))
 ENTRY_VALUES = st.one_of(st.binary(max_size=6), st.integers(0, 90).map(bytes))

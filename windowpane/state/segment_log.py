@@ -24,8 +24,7 @@ from windowpane.errors import MistakeError
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
-from windowpane.state.compact import from_stream, to_stream
-from windowpane.state.compact.texts import with_plain_texts
+from windowpane.state.compact import from_stream, to_stream, with_plain_texts
 
 MAX_CHUNKS = Size("chunks of a segment", 8, (1, 2))
 

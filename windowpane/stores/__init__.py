@@ -8,11 +8,10 @@ Redis keeps the newest row of a key (``redis``), which needs no number.
 
 from __future__ import annotations
 
-from windowpane.stores.batches import Batch
+from windowpane.stores.batches import Batch, Store
 from windowpane.stores.duck import DuckStore
 from windowpane.stores.postgres import PostgresStore
 from windowpane.stores.postgres_views import Owner, PostgresViews
-from windowpane.stores.protocol import Store
 
 __all__ = ["Batch", "DuckStore", "Owner", "PostgresStore", "PostgresViews", "Store", "is_server", "open_store"]
 

@@ -1,10 +1,10 @@
-"""A numbered batch of changes, reduced to one row to write for each key."""
+"""A numbered batch of changes, reduced to one row to write for each key, and the stores that take it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -12,7 +12,6 @@ import pyarrow as pa
 from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.errors import AbsentRowError, ChangedViewSchemaError, InvalidSpecError
 from windowpane.state.pairs import NONE, Pair
-from windowpane.stores.names import quoted
 
 _WORDS = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)
 
@@ -21,6 +20,11 @@ IS_DELETED = "windowpane_gone"
 NEEDS_ROW = "windowpane_needs"
 """The column that says whether the table must have the key of a row of ``Batch.by_key``: its changes take back more than they
 bring, or begin by taking back."""
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL, which DuckDB and PostgreSQL quote alike."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True)
@@ -141,3 +145,27 @@ class Batch:
         differences = {name: (stored.get(name), expected.get(name)) for name in names if stored.get(name) != expected.get(name)}
         if differences:
             raise ChangedViewSchemaError(self.table, differences)
+
+
+class Store(Protocol):
+    """Tables that changelogs are applied to."""
+
+    def apply(self, batch: Batch) -> bool:
+        """Apply a batch to its table in one transaction; say whether it was new.
+
+        The table is created if it does not exist. A batch whose number is not above the last one of its source changes nothing.
+
+        Raises:
+            AbsentRowError: a row is taken back that the table does not have; nothing was written, here and below.
+            ChangedViewSchemaError: the table has other columns.
+            MisplacedStateError: the batch names the one before it, and this is not the last one that the table has.
+        """
+
+    def taken(self, source: str) -> int:
+        """Return the number of the last batch of a source, ``pairs.NONE`` if there is none."""
+
+    def read(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query on the store."""
+
+    def close(self) -> None:
+        """Close the connection."""

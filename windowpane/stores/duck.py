@@ -1,4 +1,4 @@
-"""The DuckDB store: tables in a DuckDB file."""
+"""The DuckDB store: tables in a DuckDB file, which one process has open at a time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import duckdb
+
+from windowpane.errors import StoreError
 from windowpane.state.pairs import NONE
-from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch
-from windowpane.stores.duck_file import open_file
-from windowpane.stores.names import quoted
+from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch, quoted
 
 _BATCHES = "CREATE TABLE IF NOT EXISTS windowpane_batches (source VARCHAR PRIMARY KEY, number BIGINT)"
+
+
+_LOCKED = "Could not set lock on file"
+"""Words of DuckDB's message; they may also be in the path, which it names, too."""
+
+
+def open_file(path: str) -> duckdb.DuckDBPyConnection:
+    """Open a file, made if it does not exist, or ``":memory:"``.
+
+    Raises:
+        StoreError: another process has it open, it is no DuckDB file, or it cannot be made; nothing was changed.
+    """
+    try:
+        return duckdb.connect(path)
+    except duckdb.Error as error:
+        said = str(error)
+        if _LOCKED in said:
+            way_out = "Close it there, or choose another store: one process at a time writes a store."
+            said = f"another process has it open. {way_out}\n{said}"
+        raise StoreError(path, said) from error
 
 
 class DuckStore:

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from windowpane.errors import MissingExtraError, StoreError
 from windowpane.state.pairs import NONE
-from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch
-from windowpane.stores.names import quoted
+from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch, quoted
 from windowpane.stores.postgres_types import postgres_type, to_text
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.errors import UnsupportedTypeError
-from windowpane.stores.names import quoted
+from windowpane.stores.batches import quoted
 
 _TYPES: dict[Any, str] = {
     pa.bool_(): "boolean",

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windowpane.errors import StoreError
-from windowpane.stores.batches import Batch
-from windowpane.stores.names import quoted
+from windowpane.stores.batches import Batch, quoted
 from windowpane.stores.postgres import PostgresStore
 
 _SET_UP = (

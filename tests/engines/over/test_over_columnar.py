@@ -21,7 +21,7 @@ from windowpane.errors import InconsistentChangeError, MissingOrderError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import with_engine
 from windowpane.sizes import Size
-from windowpane.state.compact.texts import MANY_TEXTS
+from windowpane.state.compact import MANY_TEXTS
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import BLOCK_PAGES, RowPages
 from windowpane.testing.sizes import given_sizes

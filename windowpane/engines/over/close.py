@@ -41,7 +41,7 @@ from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.compact.texts import texts_repeat
+from windowpane.state.compact import texts_repeat
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.times import MAX, MIN

@@ -28,13 +28,13 @@ from windowpane.errors import UnreadableStateError
 from windowpane.kernels.keys.codes import written_differently
 from windowpane.sizes import Size
 from windowpane.state.codec import frame, unframe
-from windowpane.state.compact.distances import distance_type
-from windowpane.state.tables import packed, unpacked
+from windowpane.state.compact import distance_type
 
 _KIND = "row-pages-page"
 _HEAD = frame(_KIND, b"")
 _FLAT, _COMPACT = 0, 1
 _CODEC = pa.Codec("lz4")
+_LENGTH = 8
 _LENGTHS = struct.Struct(">QQ")
 _NARROW = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32()}
 FEW_ROWS = Size("rows of a page that is not worth being compact", 1000, (1, 4))
@@ -86,7 +86,8 @@ class PageForm:
 
     def _read(self, body: memoryview) -> PageRows:
         if body[0] == _FLAT:
-            return self._flat(unpacked(body[1:], self.schema).columns)
+            batch = _CODEC.decompress(body[1 + _LENGTH :], int.from_bytes(body[1 : 1 + _LENGTH], "big"))
+            return self._flat(pa.ipc.read_record_batch(batch, self.schema).columns)
         if body[0] != _COMPACT:
             raise ValueError(f"{body[0]} is no form of a page")
         fields = list(self.schema)
@@ -139,7 +140,9 @@ class PageWriter:
 
     def blob(self, low: int, high: int) -> bytes:
         if high - low < FEW_ROWS.value:
-            return b"".join([_HEAD, bytes([_FLAT]), packed(self._whole.slice(low, high - low))])
+            batch = self._whole.slice(low, high - low).serialize()
+            body = _CODEC.compress(batch, asbytes=True)
+            return b"".join([_HEAD, bytes([_FLAT]), batch.size.to_bytes(_LENGTH, "big"), body])
         parts = [_HEAD, bytes([_COMPACT])]
         if self.form.runs:
             first = int(np.searchsorted(self.firsts, low, side="right")) - 1

@@ -10,8 +10,7 @@ import pyarrow as pa
 from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import PARTITION, POSITION
 from windowpane.spark.internals.worker import prepare_worker
-from windowpane.state.compact import from_stream, to_stream
-from windowpane.state.compact.texts import coded_texts, texts_repeat
+from windowpane.state.compact import coded_texts, from_stream, texts_repeat, to_stream
 
 
 def pack(table: pa.Table) -> bytes:

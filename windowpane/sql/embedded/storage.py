@@ -30,7 +30,7 @@ from windowpane.sql.numerics.registry import register as register_numerics
 from windowpane.sql.scalar.registry import Macros
 from windowpane.sql.scalar.registry import register as register_scalars
 from windowpane.sql.values.far_instants import cells
-from windowpane.stores.duck_file import open_file
+from windowpane.stores.duck import open_file
 from windowpane.windowing.intervals import Interval
 
 _FORMAT = 1
