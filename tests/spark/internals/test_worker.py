@@ -26,7 +26,7 @@ _PICKLED = """
 import pickle, sys
 from pyspark import cloudpickle
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
-from windowpane.spark.stages.blob_state import SparkBlobStore
+from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.stages.process import BucketProcessor
 from windowpane.spark.stages.wire import Wire
 processor = unpickled_on_workers(BucketProcessor(dict, Wire(), "None"), *SparkBlobStore.DECLARED)

@@ -7,7 +7,8 @@ from itertools import permutations
 import pyarrow as pa
 
 from windowpane.hidden_columns import PARTITION, POSITION
-from windowpane.spark.stages.blobs import HEARTBEAT, pack, unpacked
+from windowpane.spark.stages.blobs import pack
+from windowpane.spark.stages.messages import HEARTBEAT, unpacked
 
 
 def rows(partition: int, *positions: int) -> bytes:

@@ -15,8 +15,8 @@ from pyspark import TaskContext
 from windowpane.hidden_columns import TIME
 from windowpane.spark.stages import next_watermark
 from windowpane.spark.stages.blobs import unpack
+from windowpane.spark.stages.messages import Mark
 from windowpane.spark.stages.next_watermark import NextWatermark
-from windowpane.spark.stages.own_watermark import Mark
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,12 +15,11 @@ from windowpane.engines.combiner import Combiner
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import PASSED, TIME
 from windowpane.spark.session.settings import Buckets
-from windowpane.spark.sources.latest_time import LatestTime, encoded
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
-from windowpane.spark.stages.between_operators import NextOperatorRows
+from windowpane.spark.stages.blobs import Decoder
 from windowpane.spark.stages.next_watermark import NextWatermark
-from windowpane.spark.stages.project import Projection, mapped_in_arrow
+from windowpane.spark.stages.project import Projection, encoded, mapped_in_arrow
 from windowpane.spark.stages.wire import COUNTER_ROW
 
 
@@ -46,10 +46,8 @@ class SourceRows:
         watermark = self.source.spark_watermark
         if made is not None and self.way_through_spark() is None:
             return made.encoded(self.encoder, self._columns(), watermark)
-        if watermark is None:
-            return mapped_in_arrow(self.dataframe, self.encoder, encode.SCHEMA)
-        time = TIME if TIME in self.dataframe.columns else self.source.event_time
-        return encoded(self.dataframe, LatestTime(self.encoder, time).__call__, watermark)
+        encoder = dataclasses.replace(self.encoder, tells_time=watermark is not None)
+        return encoded(self.dataframe, encoder, watermark)
 
     def _columns(self) -> tuple[str, ...]:
         """Return the columns of the source that the operator needs, without an event time that only its clock reads."""
@@ -92,7 +90,7 @@ class PassedRows:
     def encoded(self, before: Any) -> Any:
         carried = T.StructType([*self.spark.fields, T.StructField(PASSED, T.BinaryType(), True)])
         tagged = before.filter(F.col("output") != COUNTER_ROW).select("output", "blob")
-        rows = tagged.mapInArrow(NextOperatorRows(self.arrow).__call__, carried)
+        rows = tagged.mapInArrow(Decoder(self.arrow, passes=True).__call__, carried)
         return mapped_in_arrow(rows, self.encoder, encode.SCHEMA)
 
     @property

@@ -16,7 +16,6 @@ from windowpane.engines.program import MAIN, WINDOW_END
 from windowpane.hidden_columns import PASSED, PREFIX
 from windowpane.spark.sources.source import OWN_WATERMARK, PASSED_ON
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
-from windowpane.spark.stages.between_operators import NextOperatorRows
 from windowpane.spark.stages.blobs import Decoder
 from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.wire import Wire
@@ -115,4 +114,4 @@ class Output:
             return tagged.select(*wire.main_columns(names), passed)
         arrow = pa.schema([self.arrow.field(name) for name in names])
         carried = T.StructType([*(self.spark[name] for name in names), T.StructField(PASSED, T.BinaryType(), True)])
-        return tagged.select("output", "blob").mapInArrow(NextOperatorRows(arrow).__call__, carried)
+        return tagged.select("output", "blob").mapInArrow(Decoder(arrow, passes=True).__call__, carried)

@@ -30,6 +30,7 @@ from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output, ToBlobs
 from windowpane.spark.building.own_exchange import each_use_its_own, reuse_no_exchange
 from windowpane.spark.internals.available_now import end_available_now_runs
+from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
 from windowpane.spark.internals.earlier_operators import as_result
 from windowpane.spark.internals.query_plans import with_own_counters
@@ -41,8 +42,7 @@ from windowpane.spark.session.worker_python import check_worker_python, fork_dri
 from windowpane.spark.sources.arrow_rows import Reading
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
-from windowpane.spark.stages.between_operators import MALFORMED
-from windowpane.spark.stages.blob_state import SparkBlobStore
+from windowpane.spark.stages.messages import MALFORMED
 from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, counter_columns, wire_of

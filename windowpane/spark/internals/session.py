@@ -14,11 +14,11 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 """How Spark makes one watermark of those of several streams: ``min``, that of the slowest, or ``max``."""
 
+RUN, QUERY, BATCH = "spark.jobGroup.id", "sql.streaming.queryId", "streaming.sql.batchId"
+"""Local properties of a query's tasks: its run, another one each time that it starts, its id, and the number of the batch."""
+
 _MARK = "windowpane.mark"
 """The local property of jobs, and on Spark Connect, which has tags in its place, how our tag begins."""
-
-_QUERY = "sql.streaming.queryId"
-"""The local property of the thread that runs a query's batches."""
 
 _TAG = re.compile(rf"{re.escape(_MARK)}=(\w+)")
 _TAGS = "spark.job.tags"
@@ -97,18 +97,21 @@ def mark_jobs(spark: Any, mark: str) -> None:
     spark.addTag(f"{_MARK}={mark}")
 
 
+def task_property(name: str) -> str | None:
+    """Return, on a task, a local property of its job; ``None`` elsewhere, and where it has none."""
+    context = TaskContext.get()
+    return None if context is None else context.getLocalProperty(name)
+
+
 def mark_of_job() -> str | None:
     """Return, on a task, the mark that its job has; ``None`` elsewhere, and where it has none."""
-    context = TaskContext.get()
-    if context is None:
-        return None
-    found = _TAG.search(context.getLocalProperty(_TAGS) or "")
-    return context.getLocalProperty(_MARK) if found is None else found[1]
+    found = _TAG.search(task_property(_TAGS) or "")
+    return task_property(_MARK) if found is None else found[1]
 
 
 def query_of_batch(spark: Any) -> str | None:
     """Return, in a function that is given a batch, the id of its query; ``None`` where the session does not know it (Connect)."""
     try:
-        return spark.sparkContext.getLocalProperty(_QUERY) if is_classic(spark) else None
+        return spark.sparkContext.getLocalProperty(QUERY) if is_classic(spark) else None
     except (AttributeError, Py4JError, RuntimeError):
         return None

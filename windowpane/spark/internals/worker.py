@@ -19,9 +19,13 @@ import ctypes
 import gc
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import pyarrow as pa
+
+from windowpane.errors import WindowpaneError
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _KEPT_BYTES = 1 << 30
@@ -56,3 +60,12 @@ def _keep_freed_memory() -> None:
     for option, value in ((_MMAP_THRESHOLD, _LARGEST_ON_HEAP), (_TRIM_THRESHOLD, _KEPT_BYTES), (_TOP_PAD, _GROWN_BY)):
         libc.mallopt(option, value)
     pa.set_memory_pool(pa.system_memory_pool())
+
+
+@contextmanager
+def without_trace() -> Iterator[None]:
+    """Raise errors of ours without their trace: the message says it all, in the text of Spark's exception."""
+    try:
+        yield
+    except WindowpaneError as error:
+        raise error.with_traceback(None) from None

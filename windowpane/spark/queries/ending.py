@@ -16,17 +16,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
-
-from windowpane.engines.protocol import Clock, Engine
-from windowpane.errors import EndedStreamError, InvalidSpecError, WindowpaneError
+from windowpane.errors import EndedStreamError, InvalidSpecError
 from windowpane.planning.engines import engine_of
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.earlier_operators import has_kept_rows
 from windowpane.spark.session.checkpoints import mark_of, set_mark
+from windowpane.spark.stages.bounded import ended_processor
 from windowpane.spark.stages.wire import Wire
-from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.times import MAX
 
 _ESCAPED = re.compile(r'[\s"<>\\^`{|}\[\]%#?]')
 """Characters that Java escapes in a URI: Spark's reader of state takes the URI for the path."""
@@ -92,21 +88,6 @@ def _write_last_windows(spark: Any, checkpoint: str, built: BuiltProgram, write:
     last = ended_processor(partial(engine_of(operator.program), operator.program), wire)
     write(blobs.groupBy("bucket").applyInArrow(last, wire.spark_schema), number)
     set_mark(spark, checkpoint, _ENDED, str(number))
-
-
-def ended_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable[[pa.Table], pa.Table]:
-    """Return the function for ``applyInArrow`` that ends time for the state of one whole bucket."""
-
-    def run(bucket: pa.Table) -> pa.Table:
-        engine, store = make_engine(), MemoryBlobStore()
-        for name, blob in zip(bucket["name"].to_pylist(), bucket["blob"].to_pylist(), strict=True):
-            store.put(name, blob)
-        try:
-            return wire.rows(engine.run(store, [], Clock(MAX, MAX)))
-        except WindowpaneError as error:
-            raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
-
-    return run
 
 
 def _mark(spark: Any, checkpoint: str, name: str) -> int | None:

@@ -27,8 +27,9 @@ from windowpane.spark.queries.batch_query import FILES
 from windowpane.spark.session.settings import choose_settings
 from windowpane.spark.sources.arrow_rows import mapped
 from windowpane.spark.stages import encode
-from windowpane.spark.stages.blobs import pack, unpack, unpacked
+from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
+from windowpane.spark.stages.messages import unpacked
 from windowpane.spark.stages.wire import COUNTER_ROW, Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN

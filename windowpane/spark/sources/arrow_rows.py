@@ -23,12 +23,11 @@ from windowpane.spark.internals.file_relation import LeftToSpark
 from windowpane.spark.internals.plan_trees import Steps
 from windowpane.spark.session.settings import MANY_ROWS
 from windowpane.spark.sources.file_names import refuse_odd_name
-from windowpane.spark.sources.latest_time import Batches, LatestTime, encoded
 from windowpane.spark.sources.parquet_files import ParquetStream, parquet_stream
 from windowpane.spark.sources.parquet_reader import ParquetColumns
 from windowpane.spark.stages import encode
-from windowpane.spark.stages.between_operators import malformed_blob
-from windowpane.spark.stages.project import quoted
+from windowpane.spark.stages.messages import malformed_blob
+from windowpane.spark.stages.project import encoded, quoted
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 from windowpane.windowing.arrow_functions import cast_as
 
@@ -48,6 +47,7 @@ class Reading:
     met: list[MalformedRow] = field(default_factory=list)
 
 
+Batches = Iterable[pa.RecordBatch]
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterable[Any]]
 
 
@@ -104,14 +104,14 @@ class ArrowRows:
 
     def encoded(self, encoder: encode.Encoder, columns: tuple[str, ...], watermark: str | None) -> Any:
         """Return the rows as ``encode.SCHEMA``, with a watermark if there is to be one."""
+        encoder = dataclasses.replace(encoder, tells_time=watermark is not None)
         event_time = encoder.event_time
         if event_time is not None and event_time not in columns:
             columns = (*columns, event_time)
             encoder = dataclasses.replace(encoder, dropped=(*encoder.dropped, event_time))
         if self.reading is not None:
             self.reading.event_time = event_time
-        latest = LatestTime(encoder, event_time)
-        function = _EncodingFunction(self._only(columns, encoder.coded), columns, latest, self.reading)
+        function = _EncodingFunction(self._only(columns, encoder.coded), columns, encoder, self.reading)
         return encoded(self.origin, function.__call__, watermark)
 
 
@@ -186,13 +186,13 @@ class _Read:
 class _EncodingFunction:
     function: Callable[[Batches], Iterator[pa.RecordBatch]]
     columns: tuple[str, ...]
-    encoded: LatestTime
+    encoder: encode.Encoder
     reading: Reading | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        yield from self.encoded(batch.select(self.columns) for batch in self.function(batches))
+        yield from self.encoder(batch.select(self.columns) for batch in self.function(batches))
         if self.reading is not None and self.reading.met:
-            yield self.encoded.sent(malformed_blob(rows_table(self.reading.met)))
+            yield self.encoder.sent(malformed_blob(rows_table(self.reading.met)))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windowpane.arrays.columns import flat
-from windowpane.hidden_columns import PARTITION, POSITION
+from windowpane.engines.program import MAIN
+from windowpane.hidden_columns import PASSED
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.state.compact import coded_texts, from_stream, texts_repeat, to_stream
 
@@ -35,48 +36,27 @@ def unpack(blob: bytes | pa.Buffer, coded: Container[str] = ()) -> pa.Table:
     return from_stream(blob, coded)
 
 
-def unpacked(blobs: Iterable[bytes], coded: Container[str] = ()) -> list[pa.Table]:
-    """Return the tables of blobs in an order that is the same when a batch is run again: those of several tasks arrive in any.
-
-    Rows that have their place in the input come in its order, which whoever puts them in order gains from.
-    """
-    found = [(blob, unpack(blob, coded)) for blob in blobs]
-    return [table for _, table in sorted(found, key=lambda each: (_place(each[1]), each[0]))]
-
-
-def _place(table: pa.Table) -> tuple[int, int]:
-    """Return where in the input the first row of a table was, by its task and the position there."""
-    if not table.num_rows or PARTITION not in table.column_names or POSITION not in table.column_names:
-        return -1, -1
-    return table[PARTITION][0].as_py(), table[POSITION][0].as_py()
-
-
-HEARTBEAT: bytes = pack(pa.table({}))
-"""A blob without rows, which only has its bucket called."""
-
-
-_PROBES = b"windowpane.probes"
-PROBE: bytes = pack(pa.table({}).replace_schema_metadata({_PROBES: b""}))
-"""A blob of no rows, which has its bucket compare layouts, and is no call of its engine."""
-
-
-def is_probe(table: pa.Table) -> bool:
-    return _PROBES in (table.schema.metadata or {})
-
-
-def is_heartbeat(table: pa.Table) -> bool:
-    return not table.num_columns and not table.schema.metadata
-
-
 @dataclass(frozen=True)
 class Decoder:
-    """Unpacks the blobs of one output in ``mapInArrow``, and leaves the columns of ``schema``, in its order and types."""
+    """Unpacks blobs in ``mapInArrow``, and leaves the columns of ``schema``, in its order and types.
+
+    Batches are (blob), all of one output. With ``passes`` they are (output, blob), and blobs of outputs other than the main one
+    come along unread, in a column ``PASSED``.
+    """
 
     schema: pa.Schema
+    passes: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for batch in batches:
-            for blob in batch.column(0):
-                table = unpack(blob.as_py()).select(self.schema.names).cast(self.schema)
-                yield from table.combine_chunks().to_batches()
+            outputs = batch.column(0).to_pylist() if self.passes else [MAIN] * batch.num_rows
+            for output, blob in zip(outputs, batch.columns[-1].to_pylist(), strict=True):
+                yield from self._rows(output, blob).combine_chunks().to_batches()
+
+    def _rows(self, output: int, blob: bytes) -> pa.Table:
+        if output != MAIN:
+            columns = [*(pa.nulls(1, field.type) for field in self.schema), pa.array([blob], pa.binary())]
+            return pa.table(columns, schema=self.schema.append(pa.field(PASSED, pa.binary())))
+        rows = unpack(blob).select(self.schema.names).cast(self.schema)
+        return rows.append_column(PASSED, pa.nulls(rows.num_rows, pa.binary())) if self.passes else rows

@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.rolling.program import BeginsWithHistory
-from windowpane.errors import WindowpaneError
-from windowpane.spark.stages.between_operators import parted
-from windowpane.spark.stages.blobs import HEARTBEAT, is_probe, unpack
+from windowpane.spark.internals.worker import without_trace
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
+from windowpane.spark.stages.messages import HEARTBEAT, received
 from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
@@ -29,14 +28,24 @@ def bounded_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable
 
     def run(bucket: pa.Table) -> pa.Table:
         engine, store = make_engine(), MemoryBlobStore()
-        now = time.time_ns() // 1_000
-        rows, passed = parted([table for blob in bucket["blob"].to_pylist() if not is_probe(table := unpack(blob))])
-        try:
-            taken = engine.run(store, rows, Clock(MIN, now))
+        found = received(bucket["blob"].to_pylist())
+        with without_trace():
+            emitted = engine.run(store, found.rows, Clock(MIN, time.time_ns() // 1_000))
             ended = engine.run(store, [], Clock(MAX, MAX))
-        except WindowpaneError as error:
-            raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
-        return pa.concat_tables([wire.rows(taken, passed), wire.rows(ended)])
+        return pa.concat_tables([wire.rows(emitted, found.passed), wire.rows(ended)])
+
+    return run
+
+
+def ended_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that ends time for the state of one whole bucket."""
+
+    def run(bucket: pa.Table) -> pa.Table:
+        store = MemoryBlobStore()
+        for name, blob in zip(bucket["name"].to_pylist(), bucket["blob"].to_pylist(), strict=True):
+            store.put(name, blob)
+        with without_trace():
+            return wire.rows(make_engine().run(store, [], Clock(MAX, MAX)))
 
     return run
 
@@ -64,11 +73,8 @@ def history_processor(make_engine: Callable[[], BeginsWithHistory], cut: int) ->
 
     def run(bucket: pa.Table) -> pa.Table:
         store = MemoryBlobStore()
-        tables = [table for blob in bucket["blob"].to_pylist() if not is_probe(table := unpack(blob))]
-        try:
-            make_engine().begin(store, tables, cut)
-        except WindowpaneError as error:
-            raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
+        with without_trace():
+            make_engine().begin(store, received(bucket["blob"].to_pylist()).rows, cut)
         names = store.keys()
         number = bucket["bucket"][0].as_py()
         columns = [[number] * len(names), names, [store.get(name) for name in names]]

@@ -15,7 +15,6 @@ from itertools import count
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 
 from windowpane.arrays import Integers, Unsigned
 from windowpane.arrays.columns import flat
@@ -24,7 +23,7 @@ from windowpane.errors import MistakeError
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.key_codes import key_hashes, stepped
 from windowpane.kernels.keys.murmur import murmur_of_texts
-from windowpane.spark.internals.session import PARTITIONS
+from windowpane.spark.internals.session import PARTITIONS, task_property
 
 _PINNED = "spark.sql.streaming.internal.stateStore.partitions"
 _SEED = 42
@@ -83,15 +82,10 @@ def _rotate(value: int, bits: int) -> int:
 
 def state_partitions(fallback: int) -> int:
     """Return the number of state partitions of the query this task belongs to."""
-    pinned, context = pinned_partitions(), TaskContext.get()
-    if pinned is not None:
-        return pinned
-    setting = None if context is None else context.getLocalProperty(PARTITIONS)
-    return fallback if setting is None else int(setting)
+    return pinned_partitions() or int(task_property(PARTITIONS) or fallback)
 
 
 def pinned_partitions() -> int | None:
     """Return the number of state partitions that the checkpoint of this task's query pins, ``None`` without one."""
-    context = TaskContext.get()
-    pinned = None if context is None else context.getLocalProperty(_PINNED)
+    pinned = task_property(_PINNED)
     return None if pinned is None else int(pinned)

@@ -19,16 +19,17 @@ from windowpane.engines.join.sides import tagged
 from windowpane.hidden_columns import PARTITION, PASSED, POSITION, TIME
 from windowpane.kernels.keys.coded_texts import spelled, together
 from windowpane.spark.internals.worker import prepare_worker
-from windowpane.spark.stages.blobs import HEARTBEAT, coded, pack, unpack
+from windowpane.spark.stages.blobs import coded, pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, bucket_numbers, state_partitions
 from windowpane.spark.stages.layout import is_first_batch, probes
+from windowpane.spark.stages.messages import HEARTBEAT, Mark, Moves, reported
 from windowpane.spark.stages.next_watermark import NextWatermark
-from windowpane.spark.stages.own_watermark import Mark, Moves, reported
-from windowpane.spark.stages.types import arriving
+from windowpane.spark.stages.types import TIMESTAMP, arriving
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks
 
 BUCKET = "bucket"
+LATEST = "latest"
 SCHEMA = "bucket int, blob binary"
 
 _FLUSH_ROWS = 200_000
@@ -58,6 +59,8 @@ class Encoder:
         follows_watermark: whether the rows come with the watermark of the operator before.
         calls_all: whether the first batch of a query calls every bucket: rows of an earlier operator that carry no watermark
             are compared with that of the batch before, which a bucket knows once it has been called.
+        tells_time: whether a column ``LATEST`` beside each blob says the latest event time by then, for Spark to make the
+            watermark of: its node sees a row a blob, where on the rows themselves it copied each once more.
     """
 
     keys: tuple[str, ...]
@@ -72,6 +75,7 @@ class Encoder:
     side: str | None = None
     follows_watermark: bool = False
     calls_all: bool = False
+    tells_time: bool = False
 
     @property
     def coded(self) -> frozenset[str]:
@@ -81,6 +85,23 @@ class Encoder:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
+        mark = Mark(None if self.own_watermark is None else self.own_watermark.source)
+        if not self.tells_time:
+            yield from self._encoded(batches, mark)
+            return
+        told = None
+        for sent in self._encoded(batches, mark):
+            told = mark.latest.get(None)
+            yield _timed(sent, told)
+        if mark.latest.get(None) != told:  # heartbeats came last, or alone
+            yield self.sent(HEARTBEAT, mark.latest.get(None))
+
+    def sent(self, blob: bytes, latest: int | None = None) -> pa.RecordBatch:
+        """Return a blob on its way to the first bucket."""
+        found = _sent(bucket_ids(state_partitions(self.partitions))[:1], [blob])
+        return _timed(found, latest) if self.tells_time else found
+
+    def _encoded(self, batches: Iterable[pa.RecordBatch], mark: Mark) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         ids = bucket_ids(state_partitions(self.partitions))
@@ -88,7 +109,7 @@ class Encoder:
         if self.calls_all and is_first_batch():  # each task: the first one may be of another input, which does not call
             called = ids if self.keys else ids[:1]
             yield _sent(called, [HEARTBEAT] * len(called))
-        mark, bound = self._mark(), self._bound()
+        bound = MIN if self.next_watermark is None else self.next_watermark.known()
         combiner = None if bound is None else self.combiner
         reports: list[Moves] = []
         position, pending, whole, folding, decided_by = 0, _Pending(), _Pending(), None, 0
@@ -115,21 +136,16 @@ class Encoder:
                 yield from self._flush(whole.taken(), ids, Folding.NOT)
         yield from self._flush(pending.taken(), ids, folding)
         yield from self._flush(whole.taken(), ids, Folding.NOT)
-        known = pack(Moves.least(reports).report()) if reports else None if mark is None else mark.blob()
+        known = pack(Moves.least(reports).report()) if reports else mark.blob() if self._reports_times else None
         if known is not None:
             yield _sent(ids, [known] * len(ids))
 
-    def _mark(self) -> Mark | None:
-        """Return what reports the latest event time of the task, ``None`` where no bucket needs it."""
-        if self.own_watermark is not None:
-            return Mark(self.own_watermark.source)
-        return None if self.next_watermark is None else Mark(None)
+    @property
+    def _reports_times(self) -> bool:
+        """Whether buckets need the latest event times of the task."""
+        return self.own_watermark is not None or self.next_watermark is not None
 
-    def _bound(self) -> int | None:
-        """Return a watermark that the one of this batch does not pass, ``None`` if none is known."""
-        return MIN if self.next_watermark is None else self.next_watermark.known()
-
-    def _prepared(self, table: pa.Table, partition: int, position: int, mark: Mark | None) -> pa.Table:
+    def _prepared(self, table: pa.Table, partition: int, position: int, mark: Mark) -> pa.Table:
         rows = table.num_rows
         table = arriving(table)
         if self.combiner is None or self.combiner.needs_numbers:
@@ -137,7 +153,7 @@ class Encoder:
             table = table.append_column(POSITION, pa.array(np.arange(position, position + rows, dtype=np.int64)))
         if TIME not in table.column_names:
             table = table.append_column(TIME, self._times(table))
-        if mark is not None:
+        if self._reports_times or self.tells_time:
             mark.see(table)
         if self.heartbeat is not None:
             table = table.filter(pc.invert(pc.fill_null(table[self.heartbeat], False)))
@@ -189,6 +205,10 @@ def _without_passed(rows: pa.Table, reports: list[Moves]) -> tuple[pa.Table, lis
 
 def _sent(buckets: Sequence[int], blobs: Sequence[bytes] | pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(buckets, pa.int32()), pa.array(blobs, pa.binary())], [BUCKET, "blob"])
+
+
+def _timed(sent: pa.RecordBatch, latest: int | None) -> pa.RecordBatch:
+    return sent.append_column(LATEST, pa.array([latest] * sent.num_rows, TIMESTAMP))
 
 
 @dataclass

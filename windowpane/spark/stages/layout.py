@@ -19,15 +19,15 @@ from typing import Any, Self
 from pyspark import TaskContext
 
 from windowpane.errors import RepartitionedCheckpointError
-from windowpane.spark.stages.blobs import PROBE
+from windowpane.spark.internals.session import BATCH, QUERY, task_property
 from windowpane.spark.stages.buckets import pinned_partitions
+from windowpane.spark.stages.messages import PROBE
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 
 PROBED_BUCKET = 0
 """The least id comes first in every layout (``bucket_ids``)."""
 _KEY, _KIND = "layout", "bucket-layout"
-_QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 _compared: set[tuple[Layout, Any]] = set()
 
@@ -47,8 +47,7 @@ class Layout:
     @classmethod
     def of_task(cls) -> Self | None:
         """Return it, ``None`` outside of a streaming query's tasks."""
-        context, partitions = TaskContext.get(), pinned_partitions()
-        query = None if context is None else context.getLocalProperty(_QUERY)
+        query, partitions = task_property(QUERY), pinned_partitions()
         return None if query is None or partitions is None else cls(query, partitions)
 
     def compare(self, bucket: Any, store: BlobStore) -> None:
@@ -74,5 +73,4 @@ def probes() -> Iterator[tuple[int, bytes]]:
 
 def is_first_batch() -> bool:
     """Whether a task is of the first batch of its query; a batch that is run again has the same number."""
-    context = TaskContext.get()
-    return context is not None and context.getLocalProperty(_BATCH) == "0"
+    return task_property(BATCH) == "0"

@@ -4,7 +4,7 @@ A row that is late is needed whole where late rows are an output, and only its b
 gives no other stage the watermark of a batch. But what a batch leaves behind bounds the watermark of the next one. Where the
 operator makes it, the watermark after a batch *is* that of the next. Spark's is the latest event time of all rows of the run
 less the delay, or less than that where other streams hold it back; so tasks report their latest event time to every bucket (a
-*mark*, see ``own_watermark``), and each bucket keeps the bound that follows, with the id of the run, under ``next-watermark``.
+*mark*, see ``messages``), and each bucket keeps the bound that follows, with the id of the run, under ``next-watermark``.
 
 A bucket writes the bound to a file of its executor, and the tasks there read it in the next batch. The file names the run and
 the batch: where it is not for this one, as in the first batch of a run, nothing is known, and every row is sent whole. So a file
@@ -21,17 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from windowpane.errors import MistakeError
-from windowpane.spark.internals.session import WATERMARK_POLICY
-from windowpane.spark.stages.own_watermark import RUN, latest_of
+from windowpane.spark.internals.session import BATCH, RUN, WATERMARK_POLICY, task_property
+from windowpane.spark.stages.messages import latest_of
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.windowing.times import MIN, add_clamped
 
 _KEY, _KIND = "next-watermark", "next-watermark"
-_BATCH = "streaming.sql.batchId"
 _FOLDERS = "SPARK_LOCAL_DIRS"
 """The variable in which an executor names its folders to its Python workers; they are removed when it ends."""
 
@@ -101,13 +99,10 @@ class _Batch:
 
     @classmethod
     def of_task(cls) -> _Batch | None:
-        context = TaskContext.get()
-        if context is None or not os.environ.get(_FOLDERS):
+        run, batch = task_property(RUN), task_property(BATCH)
+        if run is None or batch is None or not os.environ.get(_FOLDERS):
             return None
-        run, batch = context.getLocalProperty(RUN), context.getLocalProperty(_BATCH)
-        if run is None or batch is None:
-            return None
-        policy = context.getLocalProperty(WATERMARK_POLICY) or "min"
+        policy = task_property(WATERMARK_POLICY) or "min"
         return cls(run, int(batch), Path(os.environ[_FOLDERS].split(",")[0]), policy.lower() == "max")
 
     def path(self, operator: str) -> Path:

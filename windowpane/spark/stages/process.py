@@ -19,15 +19,13 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_columns
-from windowpane.errors import WindowpaneError
 from windowpane.spark.internals.arrow_frames import frame_of
-from windowpane.spark.internals.worker import prepare_worker
-from windowpane.spark.stages.between_operators import parted
-from windowpane.spark.stages.blob_state import SparkBlobStore
-from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpacked
+from windowpane.spark.internals.blob_state import SparkBlobStore
+from windowpane.spark.internals.worker import prepare_worker, without_trace
 from windowpane.spark.stages.layout import Layout
+from windowpane.spark.stages.messages import Moves, Received, received
 from windowpane.spark.stages.next_watermark import NextWatermark
-from windowpane.spark.stages.own_watermark import Moves, OwnWatermark, is_mark, reported
+from windowpane.spark.stages.own_watermark import OwnWatermark
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
 from windowpane.state.memory import HeldWrites
 from windowpane.windowing.times import MIN
@@ -80,11 +78,9 @@ class BucketProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
-        coded = coded_columns(self._engine)
-        tables = unpacked((bytes(blob) for frame in rows for blob in frame["blob"]), coded)
-        calls = [table for table in tables if not is_probe(table)]
-        if calls:
-            yield from self._run(key, [table for table in calls if not is_heartbeat(table)], timerValues)
+        found = received((bytes(blob) for frame in rows for blob in frame["blob"]), coded_columns(self._engine))
+        if found.is_called:
+            yield from self._run(key, found, timerValues)
         else:
             self._compare_layouts(key)
             self._store.settle()
@@ -92,7 +88,7 @@ class BucketProcessor(StatefulProcessor):
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that only its timer called; nothing if its rows have called it already."""
         if key not in self._called:
-            yield from self._run(key, [], timerValues)
+            yield from self._run(key, received([]), timerValues)
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
         """Keep the state that a bucket begins with, in the first batch of a query, and have its timer call it."""
@@ -108,34 +104,31 @@ class BucketProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing to release."""
 
-    def _run(self, key: Any, tables: list[pa.Table], timer_values: Any) -> Iterator[pd.DataFrame]:
+    def _run(self, key: Any, found: Received, timer_values: Any) -> Iterator[pd.DataFrame]:
         """Yield what the batch of a bucket gives; Spark takes it while the last of the state is written."""
         self._called.add(key)
         spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
         now = self._now(timer_values)
-        marks = [table for table in tables if is_mark(table)]
-        reports = [each for each in map(reported, tables) if each is not None]
-        rows, passed = parted([table for table in tables if not is_mark(table) and reported(table) is None])
         try:
-            self._compare_layouts(key)
-            own_watermark = None
-            if self._own is not None:
-                before = self._own.read(self._store)
-                moves = self._own.moves(before, marks, now * 1000)
-                own_watermark = self._own.advanced(self._store, before, marks, now * 1000)
-            elif self._follows:
-                moves = Moves.least(reports)
-            else:
-                reached = self._watermark(spark_watermark)
-                moves = Moves(reached, reached)
-            if self._next is not None:
-                self._next.publish(self._store, moves.after if own_watermark is None else own_watermark.watermark, marks)
-            if self._own is not None or self._follows:
-                passed = [*passed, (WATERMARK_ROW, moves.report())]
-            output = self._engine_output(rows, moves.less(self._delay), now * 1000)
-            yield from map(frame_of, self._wire.frames(output, passed, own_watermark))
-        except WindowpaneError as error:
-            raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
+            with without_trace():
+                self._compare_layouts(key)
+                own_watermark = None
+                if self._own is not None:
+                    before = self._own.read(self._store)
+                    moves = self._own.moves(before, found.marks, now * 1000)
+                    own_watermark = self._own.advanced(self._store, before, found.marks, now * 1000)
+                elif self._follows:
+                    moves = Moves.least(found.reports)
+                else:
+                    reached = MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1
+                    moves = Moves(reached, reached)
+                if self._next is not None:
+                    after = moves.after if own_watermark is None else own_watermark.watermark
+                    self._next.publish(self._store, after, found.marks)
+                if self._own is not None or self._follows:
+                    found.passed.append((WATERMARK_ROW, moves.report()))
+                output = self._engine_output(found.rows, moves.less(self._delay), now * 1000)
+                yield from map(frame_of, self._wire.frames(output, found.passed, own_watermark))
         finally:
             self._store.settle()
         if self._time_mode != _NO_TIMERS and (self._own is not None or not output.is_idle):
@@ -156,9 +149,6 @@ class BucketProcessor(StatefulProcessor):
         layout = Layout.of_task()
         if layout is not None:
             layout.compare(tuple(key), self._store)
-
-    def _watermark(self, spark_watermark: int) -> int:
-        return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1
 
     def _now(self, timer_values: Any) -> int:
         now = int(timer_values.getCurrentProcessingTimeInMs()) if self._time_mode != _NO_TIMERS else -1

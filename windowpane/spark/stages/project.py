@@ -19,6 +19,7 @@ from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, PREFIX, TIME
 from windowpane.planning.windows import FunctionPlan
 from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.session.column_names import column_named
+from windowpane.spark.stages.encode import BUCKET, LATEST, SCHEMA
 from windowpane.spark.stages.types import foreign_collation
 
 
@@ -131,6 +132,14 @@ def mapped_in_arrow(dataframe: Any, function: Callable[[Iterator[Any]], Iterator
         return dataframe.mapInArrow(function, schema)
     numbered = dataframe.toDF(*[f"{PREFIX}column_{number}" for number in range(len(names))])
     return numbered.mapInArrow(Renamed(function, names).__call__, schema)
+
+
+def encoded(dataframe: Any, encoding: Callable[[Iterator[Any]], Iterator[Any]], watermark: str | None) -> Any:
+    """Return what an encoder makes of a DataFrame as ``encode.SCHEMA``; ``watermark`` is a delay as Spark takes it."""
+    if watermark is None:
+        return mapped_in_arrow(dataframe, encoding, SCHEMA)
+    blobs = mapped_in_arrow(dataframe, encoding, f"{SCHEMA}, {LATEST} timestamp")
+    return blobs.withWatermark(LATEST, watermark).select(BUCKET, "blob")
 
 
 @dataclass(frozen=True)

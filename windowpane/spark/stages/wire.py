@@ -23,8 +23,8 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import COUNTERS, BucketOutput
 from windowpane.errors import MistakeError
 from windowpane.malformed import MALFORMED_COUNT, MALFORMED_ROWS
-from windowpane.spark.stages.between_operators import counted_once, malformed_read, marked
 from windowpane.spark.stages.blobs import pack
+from windowpane.spark.stages.messages import counted_once, malformed_read, marked
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import WatermarkState

@@ -199,7 +199,7 @@ class GroupParts:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
         """Yield the changes of the groups in one partition, and then the watermarks, which all its buckets have reported."""
         from windowpane.spark.stages.blobs import unpack
-        from windowpane.spark.stages.own_watermark import reported
+        from windowpane.spark.stages.messages import reported
 
         begin, reached = Progress.of(self.exchange.published()), None
         for batch in batches:

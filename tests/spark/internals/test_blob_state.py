@@ -11,7 +11,7 @@ from pyspark.sql.streaming.map_state_client import MapStateClient
 from pyspark.sql.streaming.proto import StateMessage_pb2
 from pyspark.sql.streaming.stateful_processor import MapState
 
-from windowpane.spark.stages.blob_state import SparkBlobStore
+from windowpane.spark.internals.blob_state import SparkBlobStore
 
 FAILS = b"fails"
 
