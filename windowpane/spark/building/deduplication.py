@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
-from windowpane.engines.program import LATE, MAIN
+from windowpane.engines.program import MAIN
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.deduplication_programs import compile_deduplication, explain
-from windowpane.spark.building.operator_input import SourceRows, encoder_of
-from windowpane.spark.building.outputs import Output
-from windowpane.spark.building.over_output import OverOutput
+from windowpane.spark.building.operator_input import SourceRows
+from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.building.windows import order_columns
-from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema, spark_schema
 from windowpane.windowing.expressions import Name
@@ -40,14 +40,13 @@ def build_deduplication(
     plan = dataclasses.replace(plan, keys=tuple(key_fields.names), event_time=source.event_time, order_by=order)
     program = compile_deduplication(plan, given, key_columns, passed, source.kind)
     kept = {*given.names, TIME, PARTITION, POSITION}
-    encoder = encoder_of(source, key_columns, projection.columns, kept, heartbeat=source.heartbeat)
-    reads = SourceRows(source, projected, projection, encoder)
+    reads = SourceRows.of(source, projected, projection, key_columns, kept)
     return BuiltProgram(
         (source,),
         plan,
         operators=(Operator(program, reads),),
         outputs=_outputs(source, plan, program),
-        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+        explained=partial(explain, plan, program),
     )
 
 
@@ -82,20 +81,9 @@ def _check(source: Source, plan: DeduplicationPlan, columns: list[str]) -> None:
 
 
 def _outputs(source: Source, plan: DeduplicationPlan, program: DeduplicationProgram) -> dict[str, Output]:
-    rows, own = source.rows.schema, source.own_watermark
-    passes = plan.is_event_time and plan.keep is Keep.FIRST and source.has_watermark
-    delay = source.delay + plan.settings.allowed_lateness
-    main = OverOutput(
-        "main",
-        MAIN,
-        program.main_schema,
-        spark_schema(program.main_schema, rows),
-        selected=tuple((name, Name(name)) for name in program.main_schema.names),
-        event_time=source.event_time if passes else None,
-        metadata={PASSED_ON: ROW_TIME, DELAY: delay} if own is None else {OWN_WATERMARK: repr(own)},
-    )
-    tag = plan.settings.late_tag
-    if tag is None:
-        return {"main": main}
-    late = program.late_schema
-    return {"main": main, tag.name: Output(tag.name, LATE, late, spark_schema(late, rows))}
+    rows, arrow = source.rows.schema, program.main_schema
+    selected = tuple((name, Name(name)) for name in arrow.names)
+    passes = plan.is_event_time and plan.keep is Keep.FIRST
+    marks = time_marks(source, selected, plan.settings.allowed_lateness if passes else None)
+    main = Output("main", MAIN, arrow, spark_schema(arrow, rows), selected, marks)
+    return {"main": main, **Output.late(plan.settings.late_tag, program.late_schema, rows)}

@@ -14,11 +14,10 @@ from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, UnknownColumnError
 from windowpane.planning.joins import JoinRequest, side_tags
 from windowpane.spark.building.expressions import is_column, replaced
+from windowpane.spark.building.outputs import Selected
 from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Side, SideName, sides_in
 from windowpane.windowing.joins import LEFT_ONLY, PADS_RIGHT, IntervalMatch, WindowMatch
 from windowpane.windowing.outputs import CHANGE_TYPE
-
-Selected = tuple[tuple[str, Expression], ...]
 
 
 class JoinNames:
@@ -152,6 +151,3 @@ def _resolved(expression: Expression) -> Expression:
         return Name(passed_name(part.side, part.name)) if isinstance(part, SideName) else None
 
     return replaced(expression, leaf)
-
-
-__all__ = ["JoinNames", "Selected"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +22,13 @@ from windowpane.errors import (
     MixedBoundednessError,
     WatermarkPolicyError,
 )
-from windowpane.hidden_columns import PREFIX, TIME
+from windowpane.hidden_columns import TIME
 from windowpane.planning.join_programs import compile_join, explain
 from windowpane.planning.joins import JoinPlan, JoinRequest, side_tags
 from windowpane.planning.windows import warn_of_unfired_rows
-from windowpane.spark.building.expressions import column_of, replaced
-from windowpane.spark.building.join_names import JoinNames, Selected
-from windowpane.spark.building.operator_input import BothSides, SourceRows, encoder_of
+from windowpane.spark.building.expressions import replaced
+from windowpane.spark.building.join_names import JoinNames
+from windowpane.spark.building.operator_input import BothSides, SourceRows, add_clock
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.internals.query_plans import metrics_names
@@ -37,7 +38,6 @@ from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, So
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
-from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.expressions import SIDES, Expression, Name, Side, SideName, sides_in
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, uses_event_time
 from windowpane.windowing.outputs import CHANGE_TYPE
@@ -70,16 +70,15 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
     )
     reads = BothSides(sides["left"].rows, sides["right"].rows)
     named = dataclasses.replace(left, name=_name(left, right))
-    built = BuiltProgram(
+    return BuiltProgram(
         (named, right),
         plan,
         operators=(Operator(program, reads),),
-        outputs={},
-        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+        outputs=_outputs(sources, request, program, names, sides, declared),
+        explained=partial(explain, plan, program),
         held_back=program.held_back,
         counters=JOIN_COUNTERS,
     )
-    return dataclasses.replace(built, outputs=_outputs(built, request, program, names, sides, declared))
 
 
 def _declared(source: Source, request: JoinRequest) -> T.StructType:
@@ -215,7 +214,6 @@ def _common_type(spark: Any, left: T.StructField, right: T.StructField) -> T.Dat
 
 @dataclass(frozen=True)
 class _Side:
-    source: Source
     rows: SourceRows
     program: JoinSide
     schema: T.StructType
@@ -236,56 +234,21 @@ class _Side:
                 projection.computed.append(f"key {name!r} as {kind.simpleString()}")
         key_fields = T.StructType([T.StructField(name, kind) for name, kind in zip(keys, types, strict=True)])
         refuse_key_collations(key_fields, "on")
-        if source.heartbeat is not None:
-            projection.add(source.heartbeat, "heartbeat", "")
-        if source.event_time is None:
-            pass  # rows meet by the clock
-        elif source.is_window_end:
-            projection.add(source.event_time, "event_time", "")
-        else:
-            projection.add_event_time(source.event_time)
+        add_clock(projection, source)
         projected = projection.select()
         schema = T.StructType([projected.schema[name] for name in carried])
         tested = () if request.condition is None else sides_in(request.condition)
         refuse_compared_collations([schema[each.name] for each in tested if each.side == side], f"condition: {side} side")
         has_late_output = side in side_tags(request)
         program = JoinSide(keys, arrow_schema(schema, f"{side} side"), names.passed[side], has_late_output)
-        encoder = encoder_of(source, keys, projection.columns, {*carried, TIME}, heartbeat=source.heartbeat, side=side)
-        return cls(source, SourceRows(source, projected, projection, encoder), program, schema)
+        return cls(SourceRows.of(source, projected, projection, keys, {*carried, TIME}, side=side), program, schema)
 
 
 # The outputs.
 
 
-@dataclass(frozen=True, eq=False)
-class JoinOutput(Output):
-    """The main output of a join, whose columns Spark computes from those of both sides.
-
-    Args:
-        selected: (output name, expression over the columns of ``arrow``).
-        marks: metadata of columns that a watermark is passed on with, by output name.
-    """
-
-    selected: Selected = ()
-    marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.selected)
-
-    def of(self, rows: Any, wire: Wire) -> Any:
-        system = [name for name in self.arrow.names if self.with_system and name.startswith(PREFIX)]
-        names = [name for name in self.arrow.names if self.with_system or not name.startswith(PREFIX)]
-        read = self.read(rows, wire, names)
-        return read.select(*[self._column(name, made) for name, made in self.selected], *system, *self.passed)
-
-    def _column(self, name: str, expression: Expression) -> Any:
-        column = column_of(expression)
-        return column.alias(name, metadata=dict(self.marks[name])) if name in self.marks else column.alias(name)
-
-
 def _outputs(
-    built: BuiltProgram,
+    sources: Mapping[Side, Source],
     request: JoinRequest,
     program: JoinProgram,
     names: JoinNames,
@@ -296,47 +259,30 @@ def _outputs(
         T.StructField(passed_name(side, name), sides[side].schema[name].dataType) for side in SIDES for name in names.passed[side]
     ]
     changes = ((CHANGE_TYPE, Name(CHANGE_TYPE)),) if program.retracts else ()
-    arrow = program.main_schema
-    outputs: dict[str, Output] = {
-        "main": JoinOutput(
-            "main",
-            MAIN,
-            arrow,
-            spark_schema(arrow, T.StructType([*known, *declared.fields])),
-            selected=(*names.selected, *changes),
-            marks=_marks(built, program, names),
-        )
-    }
+    types = spark_schema(program.main_schema, T.StructType([*known, *declared.fields]))
+    marks = _marks(sources, program, names)
+    outputs = {"main": Output("main", MAIN, program.main_schema, types, (*names.selected, *changes), marks)}
     for side, tag in side_tags(request).items():
         late = program.late_schema(side)
         late = pa.schema([each for each in late if each.name != CHANGE_TYPE]) if side == "right" else late
-        outputs[tag.name] = Output(tag.name, LATE[side], late, spark_schema(late, sides[side].schema))
+        outputs |= Output.late(tag, late, sides[side].schema, LATE[side])
     return outputs
 
 
-def _marks(built: BuiltProgram, program: JoinProgram, names: JoinNames) -> dict[str, dict[str, Any]]:
+def _marks(sources: Mapping[Side, Source], program: JoinProgram, names: JoinNames) -> dict[str, dict[str, Any]]:
     """Return the metadata of the columns that have the event time of results: nothing where no watermark is passed on."""
-    if program.retracts or program.held_back is None or not built.is_streaming:
+    if program.retracts or program.held_back is None or not sources["left"].is_streaming:
         return {}
-    times = {passed_name(side, str(source.event_time)): side for side, source in zip(SIDES, built.sources, strict=True)}
+    delay, is_windowed = max(source.delay for source in sources.values()), isinstance(program.match, WindowMatch)
+    found: dict[str, tuple[str, int | None]] = {WINDOW_END: (END_OF_WINDOW, program.held_back)} if is_windowed else {}
+    for side, source in () if is_windowed else sources.items():
+        behind = program.held_back if side == "left" else None
+        if isinstance(program.match, IntervalMatch):
+            behind = dataclasses.replace(program, time_of=side).held_back
+        found[passed_name(side, str(source.event_time))] = ROW_TIME, behind
     marks = {}
     for name, expression in names.selected:
-        if not isinstance(expression, Name):
-            continue
-        if isinstance(program.match, WindowMatch):
-            if expression.name == WINDOW_END:
-                marks[name] = {PASSED_ON: END_OF_WINDOW, DELAY: built.delay}
-        elif expression.name in times:
-            delay = _delay_of(built, program, times[expression.name])
-            if delay is not None:
-                marks[name] = {PASSED_ON: ROW_TIME, DELAY: delay}
+        kind, behind = found.get(expression.name, ("", None)) if isinstance(expression, Name) else ("", None)
+        if behind is not None:
+            marks[name] = {PASSED_ON: kind, DELAY: delay + behind}
     return marks
-
-
-def _delay_of(built: BuiltProgram, program: JoinProgram, side: Side) -> int | None:
-    """Return by how much the event time of one side may stay behind Spark's watermark in results, ``None`` without a limit."""
-    if isinstance(program.match, IntervalMatch):
-        held_back = dataclasses.replace(program, time_of=side).held_back
-    else:
-        held_back = program.held_back if side == "left" else None
-    return None if held_back is None else built.delay - (built.held_back or 0) + held_back

@@ -41,6 +41,13 @@ class SourceRows:
     projection: Projection
     encoder: encode.Encoder
 
+    @classmethod
+    def of(
+        cls, source: Source, dataframe: Any, projection: Projection, keys: tuple[str, ...], kept: Container[str], **options: Any
+    ) -> SourceRows:
+        """Return the rows of a source; of the projected columns those that are ``kept`` reach the operator."""
+        return cls(source, dataframe, projection, encoder_of(source, keys, projection.columns, kept, **options))
+
     def encoded(self, before: Any = None) -> Any:
         made = self.source.made
         watermark = self.source.spark_watermark
@@ -118,6 +125,21 @@ class BothSides:
         return self.left.explanation + self.right.explanation
 
 
+def add_clock(projection: Projection, source: Source) -> None:
+    """Select what the watermark is made of beside rows, and their event time unless they carry it already."""
+    own, names = source.own_watermark, source.rows.columns
+    has_time = TIME in projection.columns
+    for name in (source.heartbeat, None if own is None else own.source):
+        if name is not None and (not has_time or name in names):
+            projection.add(name, "input", "")
+    if source.event_time is None or (has_time and source.event_time not in names):
+        return
+    if source.is_window_end:
+        projection.add(source.event_time, "input", "")
+    else:
+        projection.add_event_time(source.event_time)
+
+
 def detour(reads: OperatorInput) -> str | None:
     """Return why rows that may be malformed go through Spark, ``None`` where they do not."""
     sides = (reads.left, reads.right) if isinstance(reads, BothSides) else (reads,)
@@ -140,18 +162,18 @@ def encoder_of(
     columns: Iterable[str],
     kept: Container[str],
     *,
-    heartbeat: str | None = None,
     combiner: Combiner | None = None,
     next_watermark: NextWatermark | None = None,
     side: str | None = None,
-    follows_watermark: bool = False,
+    is_first: bool = True,
 ) -> encode.Encoder:
-    """Return what encodes rows for an operator."""
+    """Return what encodes rows for an operator; of the columns those that are ``kept`` reach it."""
+    follows_watermark = not is_first and source.stream_watermark is not None
     return encode.Encoder(
         keys=keys,
         event_time=source.event_time,
         window_end=source.is_window_end,
-        heartbeat=heartbeat,
+        heartbeat=source.heartbeat if is_first else None,
         dropped=tuple(name for name in columns if name not in kept),
         partitions=buckets_of(source, is_side=side is not None).number,
         combiner=combiner,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,15 +12,28 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.program import MAIN, WINDOW_END
+from windowpane.engines.program import LATE, MAIN
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import PASSED, PREFIX
-from windowpane.spark.sources.source import OWN_WATERMARK, PASSED_ON
-from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
+from windowpane.spark.building.expressions import column_of
+from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages.blobs import Decoder
-from windowpane.spark.stages.project import quoted
+from windowpane.spark.stages.types import spark_schema
 from windowpane.spark.stages.wire import Wire
+from windowpane.windowing.expressions import Expression, Name, names_in
+from windowpane.windowing.tags import OutputTag
 
 ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
+Selected = tuple[tuple[str, Expression], ...]
+
+
+def time_marks(source: Source, selected: Selected, behind: int | None) -> dict[str, Mapping[str, Any]]:
+    """Return the marks of rows that leave with their event time, at most ``behind`` microseconds behind; none without a bound."""
+    if behind is None or not source.has_watermark:
+        return {}
+    own = source.own_watermark
+    metadata = {PASSED_ON: ROW_TIME, DELAY: source.delay + behind} if own is None else {OWN_WATERMARK: repr(own)}
+    return {name: metadata for name, made in selected if isinstance(made, Name) and made.name == source.event_time}
 
 
 @dataclass(frozen=True)
@@ -47,53 +60,63 @@ class _Mapped:
             yield from self.function(pa.RecordBatch.from_arrays(arrays, names=list(self.names)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Output:
-    """One output of a program.
+    """One output of a program, whose columns Spark computes from those that the operator emits.
 
     Args:
         name: ``"main"`` or the name of a side output.
         number: the number that tags its rows.
         arrow: names and types of its columns as the operator emits them.
         spark: the same as Spark has them.
+        selected: the columns that users see, each an expression over those of ``arrow``; ``None`` for all that are not hidden.
+        marks: metadata of columns that the watermark is passed on with, by name.
         with_system: whether rows keep the columns that a window downstream needs.
         passing: the numbers of other rows whose blobs come along, in ``PASSED``: of side outputs, and ``WATERMARK_ROW``.
-        own_watermark: the watermark as text where the operator makes it itself, ``None`` where Spark passes it on.
     """
 
     name: str
     number: int
     arrow: pa.Schema
     spark: T.StructType
+    selected: Selected | None = None
+    marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     with_system: bool = False
     passing: tuple[int, ...] = ()
-    own_watermark: str | None = None
+
+    @classmethod
+    def late(
+        cls, tag: OutputTag | None, arrow: pa.Schema | None, known: T.StructType | None, number: int = LATE
+    ) -> dict[str, Output]:
+        """Return the output of late rows by its name, nothing where there is none; ``known`` has types of Spark's by name."""
+        if tag is None or arrow is None:
+            return {}
+        return {tag.name: cls(tag.name, number, arrow, spark_schema(arrow, known))}
 
     def of(self, rows: Any, wire: Wire) -> Any:
-        names = [name for name in self.arrow.names if self.with_system or not name.startswith(PREFIX)]
-        read = self.read(rows, wire, names)
-        if self.number != MAIN:
-            return read
-        passed = {PASSED_ON: END_OF_WINDOW} if self.own_watermark is None else {OWN_WATERMARK: self.own_watermark}
-        marked = F.col(WINDOW_END).alias(WINDOW_END, metadata=passed)
-        return read.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in names], *self.passed)
+        system = [name for name in self.arrow.names if self.with_system and name.startswith(PREFIX)]
+        needed = {*system, *(name for _, expression in self._columns for name in names_in(expression))}
+        read = self.read(rows, wire, [name for name in self.arrow.names if name in needed] or self.arrow.names[:1])
+        columns = [column_of(expression).alias(name, **self._marked(name)) for name, expression in self._columns]
+        return read.select(*columns, *system, *([PASSED] if self.passing else []))
 
-    @property
-    def passed(self) -> list[Any]:
-        return [F.col(PASSED)] if self.passing else []
+    def _marked(self, name: str) -> dict[str, Any]:
+        return {"metadata": dict(self.marks[name])} if name in self.marks else {}
+
+    @cached_property
+    def _columns(self) -> Selected:
+        own = tuple((name, Name(name)) for name in self.arrow.names if not name.startswith(PREFIX))
+        return own if self.selected is None else self.selected
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        return tuple(self.emitted)
-
-    @property
-    def emitted(self) -> Mapping[str, str]:
-        """The columns that users see, each by its name, with the name that it has in ``arrow``."""
-        return {name: name for name in self.arrow.names if not name.startswith(PREFIX)}
+        return tuple(name for name, _ in self._columns)
 
     def mapped_by(self, function: ToBlobs) -> Callable[[pa.Table], Iterator[bytes]]:
         """Return what makes blobs of rows of this output, as an engine emits them, by a function that can be pickled."""
-        names = self.emitted
+        names = {name: expression.name for name, expression in self._columns if isinstance(expression, Name)}
+        if len(names) < len(self._columns):
+            raise MistakeError("rows that leave an operator as blobs have no column that Spark computes")
         arrow = pa.schema([self.arrow.field(name) for name in dict.fromkeys(names.values())])
         return _Mapped(arrow, names, pickle.dumps(function))
 

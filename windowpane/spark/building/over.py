@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 
 import pyarrow as pa
 
 from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import LATE, MAIN
+from windowpane.engines.program import MAIN
 from windowpane.engines.registry import AnyProgram
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.over import OverPlan, OverRequest
 from windowpane.planning.over_programs import compile_stages, explain
 from windowpane.spark.building.operator_input import OperatorInput, PassedRows, SourceRows, encoder_of
-from windowpane.spark.building.outputs import Output
+from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.over_names import Names
-from windowpane.spark.building.over_output import OverOutput
 from windowpane.spark.building.program import BuiltProgram, Operator
-from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.encode import Encoder
 from windowpane.spark.stages.project import refuse_key_collations
 from windowpane.spark.stages.types import spark_schema
@@ -48,13 +48,12 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
     programs = (*programs[:-1], _emitting(programs[-1], names.selected))
     _check_own_watermark(source)
     operators = _operators(source, names, plan, programs)
-    explanation = operators[0].reads.explanation
     return BuiltProgram(
         (source,),
         plan,
         operators=operators,
         outputs=_outputs(source, names, plan, programs),
-        explained=lambda buckets: explain(plan, programs, buckets) + explanation,
+        explained=partial(explain, plan, programs),
     )
 
 
@@ -92,8 +91,7 @@ def _operators(source: Source, names: Names, plan: OverPlan, programs: Sequence[
             program.spec.partition_by,
             columns=(*names.projection.columns, *_order_of_arrival(program)),
             kept={*program.columns.names, CHANGE_TYPE, *_SYSTEM},
-            heartbeat=None if operators else source.heartbeat,
-            follows_watermark=bool(operators) and source.stream_watermark is not None,
+            is_first=not operators,
         )
         if operators:
             reads: OperatorInput = _passed(names, operators[-1].program, encoder)
@@ -123,30 +121,13 @@ def _without_system(columns: pa.Schema) -> pa.Schema:
 
 
 def _outputs(source: Source, names: Names, plan: OverPlan, programs: Sequence[OverProgram]) -> dict[str, Output]:
-    outputs: dict[str, Output] = {"main": _main(source, names, plan, programs[-1])}
-    tag = plan.settings.late_tag
-    if tag is not None:
-        arrow = pa.schema([programs[0].columns.field(column) for column in names.input])
-        outputs[tag.name] = Output(tag.name, LATE, arrow, spark_schema(arrow, names.schema))
-    return outputs
-
-
-def _main(source: Source, names: Names, plan: OverPlan, last: OverProgram) -> OverOutput:
     changes = [(CHANGE_TYPE, Name(CHANGE_TYPE))] if plan.mode is Emit.UPDATE else []
     selected = (*names.selected, *changes)
-    arrow = _without_system(last.main_schema)
-    behind = plan.held_back
-    passes = behind is not None and source.has_watermark
-    own = source.own_watermark
-    return OverOutput(
-        "main",
-        MAIN,
-        arrow,
-        spark_schema(arrow, names.schema),
-        selected=selected,
-        event_time=source.event_time if passes else None,
-        metadata={PASSED_ON: ROW_TIME, DELAY: source.delay + (behind or 0)} if own is None else {OWN_WATERMARK: repr(own)},
-    )
+    arrow = _without_system(programs[-1].main_schema)
+    marks = time_marks(source, selected, plan.held_back)
+    main = Output("main", MAIN, arrow, spark_schema(arrow, names.schema), selected, marks)
+    late = pa.schema([programs[0].columns.field(column) for column in names.input]) if plan.settings.late_tag else None
+    return {"main": main, **Output.late(plan.settings.late_tag, late, names.schema)}
 
 
 def _emitting(last: OverProgram, selected: Sequence[tuple[str, Expression]]) -> OverProgram:

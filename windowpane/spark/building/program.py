@@ -189,7 +189,8 @@ class BuiltProgram:
 
     @property
     def _explained_alone(self) -> str:
-        return self.explained(self._buckets.text) + (self.source.watermark_text if len(self.sources) == 1 else "")
+        text = self.explained(self._buckets.text) + self.operators[0].reads.explanation
+        return text + (self.source.watermark_text if len(self.sources) == 1 else "")
 
     @property
     def _buckets(self) -> Buckets:

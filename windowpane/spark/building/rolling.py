@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.program import LATE, MAIN
+from windowpane.engines.program import MAIN
 from windowpane.engines.rolling.program import (
     IS_LABEL,
     ROLLING_COUNTERS,
@@ -23,7 +24,7 @@ from windowpane.hidden_columns import TIME, hidden
 from windowpane.planning.rolling import RollingPlan, RollingRequest, aggregate_of
 from windowpane.planning.rolling_programs import explain, planned
 from windowpane.spark.building.expressions import column_of
-from windowpane.spark.building.operator_input import SourceRows, encoder_of
+from windowpane.spark.building.operator_input import SourceRows, add_clock
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.session.settings import watermark_policy
@@ -57,14 +58,9 @@ def build_rolling(
     calls = calls_of(projection, request)
     read = columns_read(calls)
     late = _late_columns(source) if request.settings.late_tag is not None else ()
-    own = source.own_watermark
-    for name in (*late, source.heartbeat, None if own is None else own.source):
-        if name is not None:
-            projection.add(name, "input", "")
-    if source.is_window_end:
-        projection.add(event_time, "input", "")
-    else:
-        projection.add_event_time(event_time)
+    for name in late:
+        projection.add(name, "input", "")
+    add_clock(projection, source)
     projected = projection.select()
     types = {field.name: field for field in projected.schema.fields}
     spec = request.spec(calls, emit, deletes_empty, corrects)
@@ -81,19 +77,13 @@ def build_rolling(
     )
     program = planned(plan, program)
     kept = {*key_columns, *read, *late, TIME}
-    encoder = encoder_of(source, key_columns, projection.columns, kept, heartbeat=source.heartbeat)
-    reads = SourceRows(source, projected, projection, encoder)
-    outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, key_fields))}
-    tag = request.settings.late_tag
-    if tag is not None and program.late_columns is not None:
-        known = spark_schema(program.late_columns, source.rows.schema)
-        outputs[tag.name] = Output(tag.name, LATE, program.late_columns, known)
+    main = Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, key_fields))
     return BuiltProgram(
         (source,),
         plan,
-        operators=(Operator(program, reads),),
-        outputs=outputs,
-        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+        operators=(Operator(program, SourceRows.of(source, projected, projection, key_columns, kept)),),
+        outputs={"main": main, **Output.late(request.settings.late_tag, program.late_columns, source.rows.schema)},
+        explained=partial(explain, plan, program),
         counters=ROLLING_COUNTERS,
     )
 
@@ -148,38 +138,23 @@ def build_point_in_time(
     )
     program = planned(plan, program)
     refuse_key_collations(key_fields, "by")
-    return _labelled(source, plan, program, both, labels.schema, heartbeat)
-
-
-def _labelled(
-    source: Source,
-    plan: RollingPlan,
-    program: PointInTimeProgram,
-    both: Any,
-    given: T.StructType,
-    heartbeat: str | None,
-) -> BuiltProgram:
-    united = Source(both, _EVENT_TIME, name=source.name)
+    united = Source(both, _EVENT_TIME, heartbeat=None if heartbeat is None else _HEARTBEAT, name=source.name)
     projection = Projection(both)
     for name in both.columns:
         projection.add(name, "labels", "")
     kept = {*program.keys.names, *program.columns.names, *program.labels.names, IS_LABEL, TIME}
-    beats = None if heartbeat is None else _HEARTBEAT
-    encoder = encoder_of(united, tuple(program.keys.names), projection.columns, kept, heartbeat=beats)
-    reads = SourceRows(united, both, projection, encoder)
-    names = zip(program.label_names, given.fields, strict=True)
-    known = T.StructType([T.StructField(name, field.dataType) for name, field in names])
-    outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, known))}
-    tag = plan.request.settings.late_tag
-    if program.late_names is not None and tag is not None:
+    names = zip(program.label_names, labels.schema.fields, strict=True)
+    types = T.StructType([T.StructField(name, field.dataType) for name, field in names])
+    main = Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, types))
+    late = None
+    if program.late_names is not None:
         late = pa.schema([field.with_name(name) for field, name in zip(program.labels, program.late_names, strict=True)])
-        outputs[tag.name] = Output(tag.name, LATE, late, spark_schema(late, given))
     return BuiltProgram(
         (united,),
         plan,
-        operators=(Operator(program, reads),),
-        outputs=outputs,
-        explained=lambda buckets: explain(plan, program, buckets),
+        operators=(Operator(program, SourceRows.of(united, both, projection, tuple(program.keys.names), kept)),),
+        outputs={"main": main, **Output.late(request.settings.late_tag, late, labels.schema)},
+        explained=partial(explain, plan, program),
     )
 
 

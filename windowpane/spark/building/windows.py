@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -17,10 +18,11 @@ from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import FunctionPlan, WindowPlan, warn_of_unfired_rows
 from windowpane.spark.building.expressions import column_of, sort_of
-from windowpane.spark.building.operator_input import SourceRows, encoder_of
+from windowpane.spark.building.operator_input import SourceRows, add_clock
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
-from windowpane.spark.sources.source import Source
+from windowpane.spark.sources.source import OWN_WATERMARK, PASSED_ON, Source
+from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
@@ -50,7 +52,10 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     arguments = projection.add_arguments(plan.function)
     order = order_columns(projection, order_by)
     rows = _row_columns(source, plan)
-    _add_input(projection, source, rows)
+    for name in rows:
+        if TIME not in projection.columns or name in source.rows.columns:
+            projection.add(name, "input", "")
+    add_clock(projection, source)
     projected = projection.select()
     for name, aggregate in plan.function.aggregates:
         first = aggregate.definition.compared_from
@@ -72,16 +77,9 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     kept = {*program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
     combiner = combiner_of(program)
     next_watermark = _next_watermark(source) if combiner is not None and combiner.punctual is not None else None
-    encoder = encoder_of(
-        source,
-        program.key_columns,
-        projection.columns,
-        kept | {TIME, FIRING_WATERMARK, PASSED},
-        heartbeat=source.heartbeat,
-        combiner=combiner,
-        next_watermark=next_watermark,
-    )
-    reads = SourceRows(source, projected, projection, encoder)
+    kept |= {TIME, FIRING_WATERMARK, PASSED}
+    options = {"combiner": combiner, "next_watermark": next_watermark}
+    reads = SourceRows.of(source, projected, projection, program.key_columns, kept, **options)
     return BuiltProgram(
         (source,),
         plan,
@@ -89,7 +87,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         outputs=_outputs(
             source, plan, program, T.StructType([*key_fields, *_results(plan.function, arguments, projected.schema)])
         ),
-        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+        explained=partial(explain, plan, program),
     )
 
 
@@ -110,22 +108,6 @@ def _row_columns(source: Source, plan: WindowPlan) -> tuple[str, ...]:
         return ()
     hidden = {TIME, FIRING_WATERMARK, PASSED, source.heartbeat}
     return tuple(name for name in source.rows.columns if name not in hidden)
-
-
-def _add_input(projection: Projection, source: Source, rows: tuple[str, ...]) -> None:
-    """Select the columns that make up a row, the heartbeat, and the event time unless rows carry theirs already."""
-    columns = source.rows.columns
-    has_time = TIME in projection.columns
-    own = source.own_watermark
-    for name in (*rows, source.heartbeat, None if own is None else own.source):
-        if name is not None and (not has_time or name in columns):
-            projection.add(name, "input", "")
-    if source.event_time is None or (has_time and source.event_time not in columns):
-        return
-    if source.is_window_end:
-        projection.add(source.event_time, "input", "")
-    else:
-        projection.add_event_time(source.event_time)
 
 
 def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
@@ -221,15 +203,9 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.Struct
     rows = source.rows.schema
     returns_rows = plan.function.kind == "reduce" and plan.function.schema is None
     main = T.StructType([*(rows.fields if returns_rows else ()), *known.fields])
-    outputs = {
-        "main": Output(
-            "main",
-            MAIN,
-            program.main_schema,
-            spark_schema(program.main_schema, main),
-            own_watermark=None if source.own_watermark is None else repr(source.own_watermark),
-        )
-    }
+    own = source.own_watermark
+    marks = {WINDOW_END: {PASSED_ON: END_OF_WINDOW} if own is None else {OWN_WATERMARK: repr(own)}}
+    outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, main), marks=marks)}
     for number, side in enumerate(program.side_outputs, start=source.numbered_from + 1):
         columns = spark_schema(side.schema, rows if side.is_late else None)
         outputs[side.tag.name] = Output(side.tag.name, number, side.schema, columns)
