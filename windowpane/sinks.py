@@ -51,7 +51,7 @@ def read_latest(spark: SparkSession, files: str | Files, key: str | Sequence[str
     Example:
         >>> wp.sinks.read_latest(spark, "out/hourly", key="origin").orderBy("window_start").show()
     """
-    from windowpane.spark.queries.latest import read_latest as read
+    from windowpane.spark.sinks import read_latest as read
 
     if isinstance(files, Files) and files.format != "parquet":
         raise InvalidSpecError(
@@ -135,7 +135,7 @@ def apply_changes(
         write._of(df).rows(df.toArrow(), None)
         return None
     from windowpane.spark.queries.running import start_writing
-    from windowpane.spark.sinks.writers import PairedSink, QueryId
+    from windowpane.spark.sinks import PairedSink, QueryId
 
     write = write.for_query(partial(_named, uuid4().hex) if checkpoint is None else QueryId(checkpoint).read)
     query: StreamingQuery = start_writing(df, PairedSink(write, checkpoint), checkpoint, trigger, options=options or {})

@@ -20,8 +20,8 @@ import windowpane as wp
 from tests.brief_jvm import brief_settings
 from windowpane.errors import EndedStreamError
 from windowpane.sinks import ChangeWriter, RedisHashes, apply_changes
+from windowpane.spark import sinks as writers
 from windowpane.spark.queries import ending, running
-from windowpane.spark.sinks import writers
 from windowpane.stores import DuckStore, PostgresStore
 
 SCHEMA = "id long, k string, t timestamp, v long"
@@ -56,7 +56,7 @@ def endanger(seed: int) -> None:
         (DuckStore, "apply"),
         (PostgresStore, "_merge"),
         (PostgresStore, "apply"),
-        (ending, "_set_mark"),
+        (ending, "set_mark"),
         (writers, "keep_number"),
         (ending, "_write_last_windows"),
         (RedisHashes, "take"),

@@ -17,8 +17,9 @@ from pyspark.errors import StreamingQueryException
 import windowpane as wp
 from windowpane.errors import MisplacedStateError
 from windowpane.sinks import ChangeWriter
-from windowpane.spark.sinks import notes, writers
-from windowpane.spark.sinks.writers import DeltaWriter, PairedSink, QueryId
+from windowpane.spark import sinks
+from windowpane.spark.session import checkpoints
+from windowpane.spark.sinks import DeltaWriter, PairedSink, QueryId
 
 pytestmark = pytest.mark.spark
 
@@ -168,8 +169,8 @@ def test_a_delta_table_and_a_checkpoint_that_are_apart_are_refused(
     assert spark.read.parquet(str(place)).count() == 3
     shutil.copytree(place / "_windowpane", tmp_path / "kept")
     for is_classic in (True, False):
-        monkeypatch.setattr(writers, "is_classic", lambda spark, found=is_classic: found)
-        monkeypatch.setattr(notes, "is_classic", lambda spark, found=is_classic: found)
+        monkeypatch.setattr(sinks, "is_classic", lambda spark, found=is_classic: found)
+        monkeypatch.setattr(checkpoints, "is_classic", lambda spark, found=is_classic: found)
         sink().compare(rows)
         shutil.rmtree(place / "_windowpane")
         with pytest.raises(MisplacedStateError, match=r"has no batch of checkpoint .*knows batch 2 to be taken"):

@@ -1,4 +1,8 @@
-"""The query that owns a checkpoint: its id, and that it does not run already."""
+"""Checkpoints: the query that owns one, how far it has come, and files of one line, in a checkpoint or beside data.
+
+A classic session writes such a file with Hadoop's client, in a few milliseconds; on Spark Connect, which has none, Spark itself
+does: a folder with one file. What a crash leaves half written is empty, and counts as absent.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,11 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from windowpane.errors import ChangedPlanError, RunningCheckpointError
+from windowpane.spark.internals.session import is_classic
+from windowpane.state.pairs import NONE
 
 _STOPS_THE_FIRST = "spark.sql.streaming.stopActiveRunOnRestart"
 """Spark's setting, which is true by default."""
-
-
 _EARLIER = "earlier_outputs"
 
 
@@ -23,12 +27,56 @@ def only(path: str) -> str:
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
-def exists(spark: Any, folder: str) -> bool:
-    path = only(folder)
+def read_line(spark: Any, place: str) -> str | None:
+    """Return the line of a file, ``None`` if it is not there, or empty."""
+    if not is_classic(spark):
+        try:
+            row = spark.read.text([only(place)] * 2).first()  # of one path that is not there Spark logs a stack trace
+        except PySparkException:
+            return None
+        return None if row is None else str(row[0])
+    files, path = _files(spark, place)
+    # Of a file its own name is listed; of a folder, which Spark Connect has written, that of the file in it.
+    names = [name for name in _names(files, path) if name == path.getName() or not name.startswith(("_", "."))]
+    if not names:
+        return None
+    stream = files.open(path if names[0] == path.getName() else spark._jvm.org.apache.hadoop.fs.Path(path, names[0]))
     try:
-        return bool(spark.read.text([path, path]).schema)  # of one path that does not exist Spark logs a stack trace
+        return str(spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")).strip() or None
+    finally:
+        stream.close()
+
+
+def write_line(spark: Any, place: str, line: str) -> None:
+    """Write a file of one line, in place of what is there."""
+    if not is_classic(spark):
+        spark.createDataFrame([(line,)], "value string").coalesce(1).write.mode("overwrite").text(place)
+        return
+    files, path = _files(spark, place)
+    files.delete(path, True)
+    stream = files.create(path)
+    stream.write(bytearray(line.encode()))
+    stream.close()
+
+
+def names_in(spark: Any, folder: str) -> list[str]:
+    """Return the names of the files in a folder; none where it is not there."""
+    if is_classic(spark):
+        return _names(*_files(spark, folder))
+    try:
+        found = spark.read.format("binaryFile").load([only(folder)] * 2).select("path").distinct().collect()
     except PySparkException:
-        return False
+        return []
+    return [str(row[0]).rpartition("/")[2] for row in found]
+
+
+def _names(files: Any, folder: Any) -> list[str]:
+    return [str(each.getPath().getName()) for each in files.listStatus(folder)] if files.exists(folder) else []
+
+
+def _files(spark: Any, folder: str) -> tuple[Any, Any]:
+    path = spark._jvm.org.apache.hadoop.fs.Path(folder)
+    return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), path
 
 
 def holds_batches(spark: Any, path: str) -> bool:
@@ -45,26 +93,29 @@ def query_id(spark: Any, checkpoint: str) -> str:
     return str(json.loads(spark.read.text(f"{only(checkpoint)}/metadata").first()[0])["id"])
 
 
+def last_batches(spark: Any, checkpoint: str) -> tuple[int, int]:
+    """Return the numbers of the last batch that Spark has committed, and of the last one that it has begun.
+
+    They differ while a batch runs, and where a crash or a failure has ended it.
+    """
+    committed, begun = (
+        max((int(name) for name in names_in(spark, f"{checkpoint}/{log}") if name.isdecimal()), default=NONE)
+        for log in ("commits", "offsets")
+    )
+    return committed, begun
+
+
 def has_begun(spark: Any, checkpoint: str) -> bool:
-    commits = f"{only(checkpoint)}/commits/[0-9]*"
-    try:
-        return spark.read.text(commits).first() is not None
-    except PySparkException:
-        return False
+    return last_batches(spark, checkpoint)[0] != NONE
 
 
 def mark_of(spark: Any, checkpoint: str, name: str) -> str | None:
     """Return what a file of ours beside Spark's own in a checkpoint says, ``None`` if there is none."""
-    folder = f"{only(checkpoint)}/windowpane/{name}"
-    try:
-        row = spark.read.text([folder, folder]).first()  # of one path that is not there Spark logs a stack trace
-    except PySparkException:
-        return None
-    return None if row is None else str(row[0])
+    return read_line(spark, f"{checkpoint}/windowpane/{name}")
 
 
 def set_mark(spark: Any, checkpoint: str, name: str, text: str) -> None:
-    spark.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(f"{checkpoint}/windowpane/{name}")
+    write_line(spark, f"{checkpoint}/windowpane/{name}", text)
 
 
 def compare_earlier_outputs(spark: Any, checkpoint: str, names: Sequence[str]) -> None:

@@ -1,23 +1,48 @@
 """Sinks of a query beside its checkpoint: each keeps the number of the last batch that it has taken, and both are compared.
 
-A checkpoint keeps, below ``windowpane/sinks``, the first batch that it gave to each sink (``notes``); Spark's own logs there say
-which were committed since. The number is written before the batch, so a sink that lost everything is not taken for a new one.
-The rule is in ``pairs``.
+A checkpoint keeps, below ``windowpane/sinks``, the first batch that it gave to each sink; Spark's own logs there say which were
+committed since. The number is written before the batch, so a sink that lost everything is not taken for a new one. The rule is
+in ``pairs``.
+
+Layout of a number: two files of one line, ``<place>-0`` and ``<place>-1``. A number is written to that which its last bit names,
+so what a crash leaves half written stands beside the number before, which stays. The name of the place begins with an underscore
+where it lies among data: Spark's readers pass such names over.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from pyspark.sql import functions as F
+
+from windowpane.engines.program import WINDOW_END, WINDOW_START
+from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.planning.sinks import NumberedSink
 from windowpane.spark.internals.session import is_classic
-from windowpane.spark.session.checkpoints import exists, query_id
-from windowpane.spark.sinks.notes import keep_number, kept_number, last_batches
+from windowpane.spark.session.checkpoints import last_batches, names_in, query_id, read_line, write_line
+from windowpane.spark.session.column_names import column_named
+from windowpane.spark.stages.project import quoted
 from windowpane.state.pairs import NONE, Pair
+from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
+
+_SLOTS = (0, 1)
+
+
+def kept_number(spark: Any, place: str) -> int:
+    """Return the greatest number kept at a place, ``NONE`` if there is none."""
+    found = [read_line(spark, f"{place}-{slot}") for slot in _SLOTS]
+    return max((int(each) for each in found if each is not None and each.isdecimal()), default=NONE)
+
+
+def keep_number(spark: Any, place: str, number: int) -> None:
+    """Keep a number, one more than the one before, or the same."""
+    write_line(spark, f"{place}-{number % len(_SLOTS)}", str(number))
 
 
 class QueryId:
@@ -147,7 +172,7 @@ class FilesWriter(FolderWriter):
 
     def takes_empty(self, dataframe: Any, number: int) -> bool:
         """Whether a run that did not commit the batch has written rows of it."""
-        return exists(dataframe.sparkSession, self._batch(dataframe, number))
+        return bool(names_in(dataframe.sparkSession, self._batch(dataframe, number)))
 
     def _batch(self, dataframe: Any, number: int) -> str:
         return f"{self._folder(dataframe)}/{self.folders[1]}={number}"
@@ -172,3 +197,44 @@ class DeltaWriter(FolderWriter):
 
     def _number(self, dataframe: Any) -> str:
         return f"{self.sink.path}/_windowpane/{self.query.read(dataframe)}"
+
+
+# Reading back what ``Files`` wrote.
+
+_BATCH = re.compile(r"batch(_\d+)?")
+"""The last column of what ``Files`` wrote."""
+_LATEST = "latest"
+
+
+def read_latest(spark: Any, path: str, key: Sequence[str]) -> Any:
+    """Return the last result of each key and window as a static DataFrame.
+
+    Order: that of batches, then of the files of a batch and of the rows in a file. All results of a key and window are emitted
+    by one bucket, so those of one batch are in one task's files, in the order in which they fired.
+    """
+    found = spark.read.parquet(path)
+    batch = found.columns[-1]
+    if not _BATCH.fullmatch(batch):
+        raise InvalidSpecError(f"{path!r} has no folders of batches: wp.Files writes them, in start(main=...).")
+    query = f"query{batch.removeprefix('batch')}"
+    queries = [row[0] for row in found.select(query).distinct().limit(2).collect()] if query in found.columns else []
+    if len(queries) > 1:
+        raise InvalidSpecError(
+            f"two queries wrote to {path!r}, {' and '.join(sorted(queries))}, and which of their batches came later is not "
+            "known: read one of them, path + '/query=...', or give each checkpoint a folder of its own."
+        )
+    rows = found.drop(query, batch)
+    names, spelled = rows.columns, [column_named(rows, name) or name for name in key]
+    for name in spelled:
+        if name not in names:
+            raise UnknownColumnError(name, "key of read_latest", names)
+    windows = [name for name in (WINDOW_START, WINDOW_END) if name in names]
+    if not (key or windows):
+        raise InvalidSpecError(f"{path!r} has no windows: name the columns that a result replaces another by, with key=.")
+    if CHANGE_TYPE in names:
+        found = found.filter(F.col(CHANGE_TYPE) != UPDATE_PREIMAGE)
+    place = F.struct(F.col(batch).cast("long"), "_metadata.file_name", "_metadata.row_index")
+    row = F.struct(*[F.col(quoted(name)) for name in names])
+    grouped = found.groupBy(*[F.col(quoted(name)).alias(f"by_{n}") for n, name in enumerate((*spelled, *windows))])
+    latest = grouped.agg(F.max_by(row, place).alias(_LATEST)).select(f"{_LATEST}.*")
+    return latest.filter(F.col(CHANGE_TYPE) != DELETE).drop(CHANGE_TYPE) if CHANGE_TYPE in names else latest

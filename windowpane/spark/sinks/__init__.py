@@ -1,1 +1,0 @@
-"""Sinks of a query beside its checkpoint: what writes a batch, and the numbers by which both are compared."""
