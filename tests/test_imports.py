@@ -68,7 +68,7 @@ def test_the_worker_that_looks_at_a_program_on_the_driver_needs_no_pandas() -> N
 
 
 def test_a_warmed_up_worker_has_what_every_query_needs() -> None:
-    loaded = modules_after("from windowpane.spark.internals.warm_workers import imported\nassert list(imported([])) == []")
+    loaded = modules_after("from windowpane.spark.internals.worker import imported\nassert list(imported([])) == []")
     assert {"pandas", "windowpane.spark.stages.process", "windowpane.spark.stages.encode"} <= loaded
     assert loaded & NOT_FOR_WORKERS == set()
 

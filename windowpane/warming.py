@@ -27,7 +27,7 @@ def warm_up(spark: Any) -> Thread:
         >>> wp.warm_up(spark)
         >>> wp.stream(bids, event_time="at", watermark="5 seconds")
     """
-    from windowpane.spark.internals.warm_workers import warm_workers
+    from windowpane.spark.internals.worker import warm_workers
     from windowpane.spark.session.worker_python import fork_driver_workers
 
     fork_driver_workers(spark)

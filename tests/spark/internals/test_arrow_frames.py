@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import _create_converter_from_pandas
 
-from windowpane.spark.internals.arrow_frames import frame_of
+from windowpane.spark.internals.worker import frame_of
 from windowpane.spark.stages.types import spark_schema
 
 _INSTANT = pa.timestamp("us", "UTC")

@@ -10,8 +10,7 @@ import pytest
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, run
 from windowpane.spark.internals.session import setting
-from windowpane.spark.internals.shared_workers import shared_workers
-from windowpane.spark.internals.warm_workers import GROUP
+from windowpane.spark.internals.worker import GROUP, shared_workers
 
 pytestmark = pytest.mark.spark
 

@@ -28,14 +28,13 @@ from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output, ToBlobs
-from windowpane.spark.building.own_exchange import each_use_its_own, reuse_no_exchange
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
 from windowpane.spark.internals.earlier_operators import as_result
-from windowpane.spark.internals.query_plans import with_own_counters
+from windowpane.spark.internals.query_plans import each_use_its_own, reuse_no_exchange, with_own_counters
 from windowpane.spark.internals.session import hide_state_warnings
-from windowpane.spark.internals.shared_workers import shared_workers
+from windowpane.spark.internals.worker import shared_workers
 from windowpane.spark.session.column_names import refuse_alike
 from windowpane.spark.session.settings import Buckets, choose_settings
 from windowpane.spark.session.worker_python import check_worker_python, fork_driver_workers

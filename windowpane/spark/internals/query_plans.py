@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from windowpane.errors import InvalidSpecError
 from windowpane.spark.internals.plan_trees import (
@@ -27,6 +28,7 @@ from windowpane.spark.internals.session import is_classic
 WATERMARK = "spark.watermarkDelayMs"
 """Metadata of a column that Spark makes a watermark of: the delay, in milliseconds."""
 
+_REUSE = "spark.sql.exchange.reuse"
 _WATERMARK_NODE = "EventTimeWatermark"
 _NO_IDEA = 1 << 50
 """Spark multiplies by the largest long where it knows nothing of an input."""
@@ -165,3 +167,23 @@ def connect_below(plan: Any) -> list[Any]:
     """Return the plans right below one of Spark Connect, of a join and a union both."""
     below = (getattr(plan, name, None) for name in ("_child", "left", "right", "other", "_other"))
     return list({id(each): each for each in below if each is not None}.values())
+
+
+def each_use_its_own(encoded: Any) -> Any:
+    """Return encoded rows, all of them, whose shuffle Spark does not share between two uses in one streaming query.
+
+    A result that is used twice is two operators of equal plans. Spark reuses the shuffle of the first below the second; but it
+    finds the watermark of an operator by walking its plan downward, where a reused shuffle is a leaf. So the second would have
+    none, and its windows would never fire (Spark 4.0 to 4.3, with operators of its own as well).
+
+    A streaming query gives each random expression a seed of its own, so plans with one are never equal. One below the shuffle of
+    an operator, computed once a blob, is enough where the watermark is made there. Where the DataFrame made it, shuffles of its
+    own may be above it; then Spark is asked to reuse none (``reuse_no_exchange``).
+    """
+    return encoded.filter(F.expr("uuid() <> ''"))  # rand() < 1 is found to be true, and is gone before there are seeds
+
+
+def reuse_no_exchange(spark: Any) -> None:
+    """Ask Spark to share no shuffle in queries that a session starts, unless the user has set that."""
+    if spark.conf.get(_REUSE, None) is None:
+        spark.conf.set(_REUSE, "false")

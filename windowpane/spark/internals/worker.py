@@ -10,6 +10,10 @@ of it.
 
 What the stages of every query need can be imported before the first of them runs: by our daemon, once for all workers, or by a
 job that warms them up.
+
+An executor keeps one daemon, with workers of its own, for each environment that functions need. Spark says in the environment
+of other stages how tracebacks are to look, and leaves it out for ``transformWithState``: so there would be a second daemon, which
+imports everything again while the first batch waits, and twice as many workers in memory (``shared_workers``).
 """
 
 from __future__ import annotations
@@ -18,14 +22,20 @@ import atexit
 import ctypes
 import gc
 import importlib
+import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from windowpane.errors import WindowpaneError
+from windowpane.spark.internals.session import is_classic, setting
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _KEPT_BYTES = 1 << 30
@@ -34,6 +44,14 @@ _LARGEST_ON_HEAP = 32 << 20
 """glibc takes no higher value."""
 
 _NEEDED = ("pyspark.worker", "pandas", "pyarrow.compute", "windowpane.spark.stages.encode", "windowpane.spark.stages.process")
+
+
+GROUP = "windowpane.warm_up"
+_MOST_CORES = 10_000
+_TRACEBACKS = {
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "SPARK_SIMPLIFIED_TRACEBACK",
+    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "SPARK_HIDE_TRACEBACK",
+}
 
 
 def import_needed() -> None:
@@ -69,3 +87,60 @@ def without_trace() -> Iterator[None]:
         yield
     except WindowpaneError as error:
         raise error.with_traceback(None) from None
+
+
+@contextmanager
+def shared_workers(spark: Any) -> Iterator[None]:
+    """Give the functions that are handed to Spark meanwhile the environment of those of other stages; not on Spark Connect."""
+    if not is_classic(spark):
+        yield
+        return
+    environment = spark.sparkContext.environment
+    before = dict(environment)
+    environment.update({name: "1" for of_session, name in _TRACEBACKS.items() if setting(spark, of_session) == "true"})
+    try:
+        yield
+    finally:
+        environment.clear()
+        environment.update(before)
+
+
+def warm_workers(spark: Any) -> None:
+    """Run a job whose tasks, one a core, import what the stages of a query need; a failure is logged and goes no further."""
+    try:
+        if is_classic(spark):
+            spark.sparkContext.setJobGroup(GROUP, "start Python workers")
+        spark.range(_MOST_CORES).mapInArrow(imported, "id bigint").collect()
+    except Exception as error:  # the session may have been stopped meanwhile, which is no failure
+        logging.getLogger(__name__).info("the workers were not warmed up: %s", error)
+
+
+def imported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import_needed()
+    for _ in batches:
+        pass
+    yield from ()
+
+
+def frame_of(table: pa.Table) -> pd.DataFrame:
+    """Return a table of single chunks as a frame that PySpark's worker takes as it is, without a copy.
+
+    PySpark puts each array, struct and map that a frame holds through a converter, value by value, by ``Series.apply``. What lies
+    in Arrow already needs none, so its columns map to themselves.
+    """
+    import pandas as pd  # half a second, which the worker that only looks at a program on the driver need not wait
+
+    column = _column_class()
+    return pd.DataFrame({name: column(table[name].chunk(0)) for name in table.column_names}, copy=False)
+
+
+@cache
+def _column_class() -> Any:
+    import pandas as pd
+
+    class Converted(pd.arrays.ArrowExtensionArray):
+        def map(self, mapper: Any, na_action: Any = None) -> Converted:
+            """Return the values as they are, whatever would be made of each."""
+            return self
+
+    return Converted

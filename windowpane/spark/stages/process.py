@@ -19,9 +19,8 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_columns
-from windowpane.spark.internals.arrow_frames import frame_of
 from windowpane.spark.internals.blob_state import SparkBlobStore
-from windowpane.spark.internals.worker import prepare_worker, without_trace
+from windowpane.spark.internals.worker import frame_of, prepare_worker, without_trace
 from windowpane.spark.stages.layout import Layout
 from windowpane.spark.stages.messages import Moves, Received, received
 from windowpane.spark.stages.next_watermark import NextWatermark
