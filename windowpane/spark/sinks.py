@@ -60,17 +60,11 @@ class QueryId:
 
 @dataclass
 class PairedSink:
-    """A sink beside a checkpoint.
+    """A sink beside a checkpoint."""
 
-    Args:
-        sink: the sink.
-        checkpoint: the location; ``None`` where nobody goes on from it.
-        first: the first batch that the checkpoint gave to the sink, once it is known.
-    """
-
-    sink: NumberedSink
-    checkpoint: str | None
-    first: int | None = None
+    sink: NumberedSink  # the sink
+    checkpoint: str | None  # the location; ``None`` where nobody goes on from it
+    first: int | None = None  # the first batch that the checkpoint gave to the sink, once it is known
 
     @cached_property
     def pair(self) -> Pair:

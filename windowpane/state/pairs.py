@@ -24,17 +24,11 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Pair:
-    """Two that belong together, as an error names them.
+    """Two that belong together, as an error names them."""
 
-    Args:
-        giver: what gives out the batches, such as ``checkpoint 'ck'``.
-        taker: what takes them, such as ``table 'prices' of 'views.duckdb'``.
-        way_out: what to do where they are apart.
-    """
-
-    giver: str
-    taker: str
-    way_out: str
+    giver: str  # what gives out the batches, such as ``checkpoint 'ck'``
+    taker: str  # what takes them, such as ``table 'prices' of 'views.duckdb'``
+    way_out: str  # what to do where they are apart
 
     def has_begun(self, taken: int, settled: int, begun: int) -> bool:
         """Whether the taker has the batch that was begun last; such a batch is given again, and changes nothing.

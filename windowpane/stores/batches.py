@@ -31,30 +31,21 @@ def quoted(name: str) -> str:
 class Batch:
     """Changes for one table.
 
-    Args:
-        table: name of the table.
-        key: the columns that identify a row there; empty if there is at most one row.
-        changes: rows, with ``_change_type`` if not all are inserts.
-        number: of the batch; it rises from batch to batch of one source.
-        source: the name that batches are numbered under.
-        is_whole: whether its rows are all rows: those that the table has are deleted.
-        types: types of the store by column, in place of those that follow from Arrow's.
-        pair: what gives out the batches, and the table; ``None`` where nobody counts those that the table should have.
-        settled: with a pair, the last batch that its giver knows to be taken.
-
     Raises:
         InvalidSpecError: a column of the key does not exist.
     """
 
-    table: str
-    key: tuple[str, ...]
-    changes: pa.Table
-    number: int
-    source: str
-    is_whole: bool = False
+    table: str  # name of the table
+    key: tuple[str, ...]  # the columns that identify a row there; empty if there is at most one row
+    changes: pa.Table  # rows, with ``_change_type`` if not all are inserts
+    number: int  # of the batch; it rises from batch to batch of one source
+    source: str  # the name that batches are numbered under
+    is_whole: bool = False  # whether its rows are all rows: those that the table has are deleted
+    # types of the store by column, in place of those that follow from Arrow's
     types: Mapping[str, str] = field(default_factory=dict)
+    # what gives out the batches, and the table; ``None`` where nobody counts those that the table should have
     pair: Pair | None = None
-    settled: int = NONE
+    settled: int = NONE  # with a pair, the last batch that its giver knows to be taken
 
     def __post_init__(self) -> None:
         missing = [name for name in self.key if name not in self.columns.names]

@@ -28,17 +28,11 @@ _LONGEST_NAME = 63
 
 @dataclass(frozen=True)
 class Owner:
-    """The state that the views of a database belong to.
+    """The state that the views of a database belong to."""
 
-    Args:
-        id: of the state.
-        path: of its file, when it was last opened.
-        host: the machine it was opened on.
-    """
-
-    id: str
-    path: str
-    host: str
+    id: str  # of the state
+    path: str  # of its file, when it was last opened
+    host: str  # the machine it was opened on
 
 
 class PostgresViews:

@@ -48,21 +48,13 @@ SCHEMA = "written long"
 
 @dataclass(frozen=True)
 class HashWriter:
-    """Writes Arrow batches of rows; runs on Spark's tasks.
+    """Writes Arrow batches of rows; runs on Spark's tasks."""
 
-    Args:
-        url: ``redis://host:6379/0``, ``rediss://...`` or ``unix://path``.
-        key: the columns that identify a row.
-        prefix: how names of hashes begin.
-        version: the column that says which row of a key is newer: a timestamp or an integer.
-        live_milliseconds: after which a hash expires that nothing has written; 0 for never.
-    """
-
-    url: str
-    key: tuple[str, ...]
-    prefix: str
-    version: str
-    live_milliseconds: int = 0
+    url: str  # ``redis://host:6379/0``, ``rediss://...`` or ``unix://path``
+    key: tuple[str, ...]  # the columns that identify a row
+    prefix: str  # how names of hashes begin
+    version: str  # the column that says which row of a key is newer: a timestamp or an integer
+    live_milliseconds: int = 0  # after which a hash expires that nothing has written; 0 for never
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all batches, and say how many rows were newer than the stored ones."""

@@ -107,14 +107,10 @@ class PassedRows:
 
 @dataclass(frozen=True)
 class BothSides:
-    """The rows of the two sources of a join: one stream of blobs, each of which says its side.
+    """The rows of the two sources of a join: one stream of blobs, each of which says its side."""
 
-    Args:
-        left: the rows of the left side.
-        right: the rows of the right side, whose keys have the types of the left ones, so that equal keys meet in one bucket.
-    """
-
-    left: SourceRows
+    left: SourceRows  # the rows of the left side
+    # the rows of the right side, whose keys have the types of the left ones, so that equal keys meet in one bucket
     right: SourceRows
 
     def encoded(self, before: Any = None) -> Any:

@@ -62,26 +62,18 @@ class _Mapped:
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """One output of a program, whose columns Spark computes from those that the operator emits.
+    """One output of a program, whose columns Spark computes from those that the operator emits."""
 
-    Args:
-        name: ``"main"`` or the name of a side output.
-        number: the number that tags its rows.
-        arrow: names and types of its columns as the operator emits them.
-        spark: the same as Spark has them.
-        selected: the columns that users see, each an expression over those of ``arrow``; ``None`` for all that are not hidden.
-        marks: metadata of columns that the watermark is passed on with, by name.
-        with_system: whether rows keep the columns that a window downstream needs.
-        passing: the numbers of other rows whose blobs come along, in ``PASSED``: of side outputs, and ``WATERMARK_ROW``.
-    """
-
-    name: str
-    number: int
-    arrow: pa.Schema
-    spark: T.StructType
+    name: str  # ``"main"`` or the name of a side output
+    number: int  # the number that tags its rows
+    arrow: pa.Schema  # names and types of its columns as the operator emits them
+    spark: T.StructType  # the same as Spark has them
+    # the columns that users see, each an expression over those of ``arrow``; ``None`` for all that are not hidden
     selected: Selected | None = None
+    # metadata of columns that the watermark is passed on with, by name
     marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    with_system: bool = False
+    with_system: bool = False  # whether rows keep the columns that a window downstream needs
+    # the numbers of other rows whose blobs come along, in ``PASSED``: of side outputs, and ``WATERMARK_ROW``
     passing: tuple[int, ...] = ()
 
     @classmethod

@@ -50,20 +50,14 @@ from windowpane.windowing.watermarks import Watermarks
 
 @dataclass(frozen=True)
 class Operator:
-    """A stateful operator of a built program.
+    """A stateful operator of a built program."""
 
-    Args:
-        program: what its engine runs.
-        reads: where its rows come from, encoded for its buckets.
-        behind: microseconds by which its watermark stays behind that of the source.
-        history: the state that it begins with, as a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty.
-        next_watermark: bounds its watermark for the tasks that fold its rows, ``None`` where they need not know.
-    """
-
-    program: AnyProgram
-    reads: OperatorInput
-    behind: int = 0
+    program: AnyProgram  # what its engine runs
+    reads: OperatorInput  # where its rows come from, encoded for its buckets
+    behind: int = 0  # microseconds by which its watermark stays behind that of the source
+    # the state that it begins with, as a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty
     history: Any = None
+    # bounds its watermark for the tasks that fold its rows, ``None`` where they need not know
     next_watermark: NextWatermark | None = None
 
 
@@ -81,26 +75,17 @@ def _place_of(output: Output) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class BuiltProgram:
-    """A program on a DataFrame: built once, with one DataFrame an output.
+    """A program on a DataFrame: built once, with one DataFrame an output."""
 
-    Args:
-        sources: where rows come from: one source, or the left and the right one of a join.
-        plan: the user's program as a value.
-        operators: what the rows pass through, in this order.
-        outputs: the outputs by name, ``main`` first.
-        explained: returns the plan as text, given in how many buckets it runs.
-        held_back: microseconds by which rows of the main output may stay behind the watermark of the last operator; ``None`` if
-            nothing bounds it, so that no watermark is passed on.
-        counters: the names of the counters of its operators.
-    """
-
-    sources: tuple[Source, ...]
-    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan | JoinPlan
-    operators: tuple[Operator, ...]
-    outputs: Mapping[str, Output]
-    explained: Callable[[str], str]
+    sources: tuple[Source, ...]  # where rows come from: one source, or the left and the right one of a join
+    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan | JoinPlan  # the user's program as a value
+    operators: tuple[Operator, ...]  # what the rows pass through, in this order
+    outputs: Mapping[str, Output]  # the outputs by name, ``main`` first
+    explained: Callable[[str], str]  # returns the plan as text, given in how many buckets it runs
+    # microseconds by which rows of the main output may stay behind the watermark of the last operator; ``None`` if nothing bounds
+    # it, so that no watermark is passed on
     held_back: int | None = 0
-    counters: tuple[str, ...] = COUNTERS
+    counters: tuple[str, ...] = COUNTERS  # the names of the counters of its operators
 
     def __post_init__(self) -> None:
         """Refuse outputs with columns that Spark takes for one."""

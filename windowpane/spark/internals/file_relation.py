@@ -36,24 +36,15 @@ class LeftToSpark:
 
 @dataclass(frozen=True)
 class FileRelation:
-    """Files that a DataFrame reads.
+    """Files that a DataFrame reads."""
 
-    Args:
-        format: the source, such as ``parquet``.
-        path: the folder or pattern.
-        options: of the source, by lower-case name, without the path.
-        is_local: whether the path is on the local file system.
-        schema: the columns of the files, as the user declared them.
-        columns: the column of the files that each column of the DataFrame is.
-        condition: on columns of the files; rows for which it does not hold are left out. ``None`` where all are read.
-    """
-
-    format: str
-    path: str
-    options: dict[str, str]
-    is_local: bool
-    schema: T.StructType
-    columns: Mapping[str, str]
+    format: str  # the source, such as ``parquet``
+    path: str  # the folder or pattern
+    options: dict[str, str]  # of the source, by lower-case name, without the path
+    is_local: bool  # whether the path is on the local file system
+    schema: T.StructType  # the columns of the files, as the user declared them
+    columns: Mapping[str, str]  # the column of the files that each column of the DataFrame is
+    # on columns of the files; rows for which it does not hold are left out. ``None`` where all are read
     condition: Expression | None
 
 

@@ -19,17 +19,11 @@ STEPS = (SELECTED, FILTERED, "SubqueryAlias")
 
 @dataclass(frozen=True)
 class Tree:
-    """A node of a plan or an expression, and those below it.
+    """A node of a plan or an expression, and those below it."""
 
-    Args:
-        kind: the class in Spark, without its package, such as ``EqualTo``.
-        fields: what the node says of itself; a field that is an expression is a list of nodes, see ``tree_of``.
-        children: the nodes below, in Spark's order.
-    """
-
-    kind: str
-    fields: Mapping[str, Any]
-    children: tuple[Tree, ...]
+    kind: str  # the class in Spark, without its package, such as ``EqualTo``
+    fields: Mapping[str, Any]  # what the node says of itself; a field that is an expression is a list of nodes, see ``tree_of``
+    children: tuple[Tree, ...]  # the nodes below, in Spark's order
 
 
 def tree_of(nodes: Sequence[Mapping[str, Any]]) -> Tree:

@@ -36,17 +36,11 @@ _OBSERVED = re.compile(r"CollectMetrics ([^,]+),")
 
 
 class BelowWatermark(NamedTuple):
-    """The rows of a DataFrame without its watermark.
+    """The rows of a DataFrame without its watermark."""
 
-    Args:
-        rows: the rows, as a DataFrame.
-        delay: the delay of the watermark, in milliseconds.
-        steps: what was selected of the rows that Spark reads, of the plan without the watermark.
-    """
-
-    rows: Any
-    delay: int
-    steps: Steps
+    rows: Any  # the rows, as a DataFrame
+    delay: int  # the delay of the watermark, in milliseconds
+    steps: Steps  # what was selected of the rows that Spark reads, of the plan without the watermark
 
 
 def metrics_names(dataframe: Any) -> set[str]:

@@ -37,13 +37,9 @@ class FailedJobError(Exception):
 
 @dataclass(frozen=True)
 class ShortFailures:
-    """A function of a batch whose failures on Spark's side have short texts.
+    """A function of a batch whose failures on Spark's side have short texts."""
 
-    Args:
-        write: the function.
-    """
-
-    write: Callable[[Any, int], None]
+    write: Callable[[Any, int], None]  # the function
 
     def __call__(self, rows: Any, batch_id: int) -> None:
         try:

@@ -28,15 +28,10 @@ _LONGEST = 60.0
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """How a query is followed whose batches are written in another process, that of Spark Connect's server.
+    """How a query is followed whose batches are written in another process, that of Spark Connect's server."""
 
-    Args:
-        written: returns the number of the last batch that is written, -1 before the first.
-        take: takes here what is written and not taken yet, on any thread.
-    """
-
-    written: Callable[[], int]
-    take: Callable[[], None]
+    written: Callable[[], int]  # returns the number of the last batch that is written, -1 before the first
+    take: Callable[[], None]  # takes here what is written and not taken yet, on any thread
 
 
 class FollowedQuery(BatchQuery):

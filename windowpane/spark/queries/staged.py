@@ -55,51 +55,31 @@ def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]
 
 @dataclass(frozen=True)
 class Entry:
-    """Where parts enter a staged query.
+    """Where parts enter a staged query."""
 
-    Args:
-        rows: a DataFrame.
-        parts: what makes parts of it.
-        relation: the only relation they are of, beside the clock; ``None``: of any.
-    """
-
-    rows: Any
-    parts: Parts = parts_of
-    relation: str | None = None
+    rows: Any  # a DataFrame
+    parts: Parts = parts_of  # what makes parts of it
+    relation: str | None = None  # the only relation they are of, beside the clock; ``None``: of any
 
 
 @dataclass(frozen=True)
 class Inlet:
-    """What flows into one input of a stage from one place.
+    """What flows into one input of a stage from one place."""
 
-    Args:
-        stage: a stage by its number, or, by ``None``, the entries.
-        rows: what is made of the parts.
-        input: of the stage.
-        relations: whose parts are taken.
-    """
-
-    stage: int | None
-    rows: Rows
-    input: int = 0
-    relations: frozenset[str] = frozenset()
+    stage: int | None  # a stage by its number, or, by ``None``, the entries
+    rows: Rows  # what is made of the parts
+    input: int = 0  # of the stage
+    relations: frozenset[str] = frozenset()  # whose parts are taken
 
 
 @dataclass(frozen=True)
 class Stage:
-    """An engine on buckets, and what flows into it.
+    """An engine on buckets, and what flows into it."""
 
-    Args:
-        inlets: their functions return rows with the column ``hash``.
-        hash: name of the column by which rows are spread.
-        make_engine: makes the engine.
-        keeps: whether its buckets have state; else all rows that belong together come in one batch.
-    """
-
-    inlets: Sequence[Inlet]
-    hash: str
-    make_engine: Callable[[], Engine]
-    keeps: bool = True
+    inlets: Sequence[Inlet]  # their functions return rows with the column ``hash``
+    hash: str  # name of the column by which rows are spread
+    make_engine: Callable[[], Engine]  # makes the engine
+    keeps: bool = True  # whether its buckets have state; else all rows that belong together come in one batch
 
     @property
     def arriving(self) -> list[list[Inlet]]:
@@ -185,19 +165,12 @@ def _union(parts: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Spread:
-    """Packs what is made of parts into blobs, one a bucket.
+    """Packs what is made of parts into blobs, one a bucket."""
 
-    Args:
-        inputs: what is made of the parts, and for which input of the stage.
-        hash: name of the column by which rows are spread.
-        partitions: how many the shuffle has.
-        parts: what makes the parts.
-    """
-
-    inputs: Sequence[tuple[Rows, int]]
-    hash: str
-    partitions: int
-    parts: Parts = parts_of
+    inputs: Sequence[tuple[Rows, int]]  # what is made of the parts, and for which input of the stage
+    hash: str  # name of the column by which rows are spread
+    partitions: int  # how many the shuffle has
+    parts: Parts = parts_of  # what makes the parts
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ids = bucket_ids(state_partitions(self.partitions))

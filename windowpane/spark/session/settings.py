@@ -54,17 +54,11 @@ def choose_settings(spark: Any) -> None:
 
 @dataclass(frozen=True)
 class Buckets:
-    """How many buckets the keys of a query are spread over: as many as Spark has shuffle partitions.
+    """How many buckets the keys of a query are spread over: as many as Spark has shuffle partitions."""
 
-    Args:
-        number: the buckets of a query that starts with a new checkpoint.
-        cores: the cores that work on them, ``None`` where it is not known how many there will be.
-        chosen: the number where it was chosen here for static rows, ``None`` where it is the session's.
-    """
-
-    number: int
-    cores: int | None
-    chosen: int | None = None
+    number: int  # the buckets of a query that starts with a new checkpoint
+    cores: int | None  # the cores that work on them, ``None`` where it is not known how many there will be
+    chosen: int | None = None  # the number where it was chosen here for static rows, ``None`` where it is the session's
 
     @classmethod
     def of(cls, spark: Any, is_streaming: bool, static: Any = None) -> Buckets:

@@ -32,17 +32,11 @@ _GAP = pa.scalar(86_400_000_000, pa.duration("us"))
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How CSV is written.
+    """How CSV is written."""
 
-    Args:
-        header: whether the first line names the columns; without it, columns are those of the schema, in its order.
-        delimiter: the separator of values.
-        null: the text of NULL, quoted or not, as for Spark's reader.
-    """
-
-    header: bool = False
-    delimiter: str = ","
-    null: str = ""
+    header: bool = False  # whether the first line names the columns; without it, columns are those of the schema, in its order
+    delimiter: str = ","  # the separator of values
+    null: str = ""  # the text of NULL, quoted or not, as for Spark's reader
 
 
 def arrow_files(
@@ -79,24 +73,15 @@ def arrow_files(
 
 @dataclass(frozen=True)
 class FileReader:
-    """Reads (path, content) into the columns of ``schema``.
+    """Reads (path, content) into the columns of ``schema``."""
 
-    Args:
-        format: ``csv``, ``json`` (an object a line) or ``parquet``.
-        schema: the columns.
-        csv: how CSV is written.
-        zone: where instants are that are written without a zone.
-        source: what malformed rows name as their source.
-        reading: what becomes of malformed rows, and those that were met; ``None`` where one is an error.
-        takes_any_name: whether no name doubles others: all contents of one path come to one task, or files come one by one.
-    """
-
-    format: str
-    schema: pa.Schema
-    csv: CsvFormat
-    zone: str
-    source: str = ""
-    reading: Reading | None = None
+    format: str  # ``csv``, ``json`` (an object a line) or ``parquet``
+    schema: pa.Schema  # the columns
+    csv: CsvFormat  # how CSV is written
+    zone: str  # where instants are that are written without a zone
+    source: str = ""  # what malformed rows name as their source
+    reading: Reading | None = None  # what becomes of malformed rows, and those that were met; ``None`` where one is an error
+    # whether no name doubles others: all contents of one path come to one task, or files come one by one
     takes_any_name: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

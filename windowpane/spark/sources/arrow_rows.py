@@ -34,17 +34,11 @@ from windowpane.windowing.arrow_functions import cast_as
 
 @dataclass
 class Reading:
-    """How a task reads rows that may be malformed, and what it has met: shared by what reads them and what encodes them.
+    """How a task reads rows that may be malformed, and what it has met: shared by what reads them and what encodes them."""
 
-    Args:
-        policy: what becomes of malformed rows, one of ``POLICIES``.
-        event_time: the column without which a row is of no use, ``None`` for none.
-        met: the malformed rows of the task.
-    """
-
-    policy: str = "fail"
-    event_time: str | None = None
-    met: list[MalformedRow] = field(default_factory=list)
+    policy: str = "fail"  # what becomes of malformed rows, one of ``POLICIES``
+    event_time: str | None = None  # the column without which a row is of no use, ``None`` for none
+    met: list[MalformedRow] = field(default_factory=list)  # the malformed rows of the task
 
 
 Batches = Iterable[pa.RecordBatch]
@@ -53,21 +47,13 @@ BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterable[Any]]
 
 @dataclass(frozen=True)
 class ArrowRows:
-    """Rows that ``function`` makes of the record batches of a DataFrame.
+    """Rows that ``function`` makes of the record batches of a DataFrame."""
 
-    Attributes:
-        origin: the DataFrame, streaming or static.
-        function: as ``mapInArrow`` takes it; it may yield tables, too.
-        schema: the columns of the rows.
-        sample: a file that shows how files of Spark's are read, ``None`` for rows that a user's function makes.
-        reading: how rows that may be malformed are read, ``None`` where none can be.
-    """
-
-    origin: Any
-    function: BatchFunction
-    schema: T.StructType
-    sample: str | None = None
-    reading: Reading | None = None
+    origin: Any  # the DataFrame, streaming or static
+    function: BatchFunction  # as ``mapInArrow`` takes it; it may yield tables, too
+    schema: T.StructType  # the columns of the rows
+    sample: str | None = None  # a file that shows how files of Spark's are read, ``None`` for rows that a user's function makes
+    reading: Reading | None = None  # how rows that may be malformed are read, ``None`` where none can be
 
     def map_in_arrow(self, function: BatchFunction, schema: Any) -> ArrowRows:
         columns = declared_schema(self.origin.sparkSession, schema, "map_in_arrow")

@@ -70,23 +70,16 @@ class RowFilter:
 
 @dataclass(frozen=True)
 class ParquetColumns:
-    """Reads columns of Parquet files, given places in them.
+    """Reads columns of Parquet files, given places in them."""
 
-    Args:
-        schema: the columns.
-        coded: those whose texts are read as ``kernels.keys.coded_texts`` has them where a file holds them so.
-        sources: the names that columns have in the files, where these are others.
-        filter: which rows are read, ``None`` for all.
-        odd: one of the files whose name Spark takes for a pattern; then all places that are equal come to one task.
-        takes_any_name: whether a name that comes later doubles nothing.
-    """
-
-    schema: pa.Schema
+    schema: pa.Schema  # the columns
+    # those whose texts are read as ``kernels.keys.coded_texts`` has them where a file holds them so
     coded: frozenset[str] = frozenset()
-    sources: Mapping[str, str] = field(default_factory=dict)
-    filter: RowFilter | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)  # the names that columns have in the files, where these are others
+    filter: RowFilter | None = None  # which rows are read, ``None`` for all
+    # one of the files whose name Spark takes for a pattern; then all places that are equal come to one task
     odd: str | None = None
-    takes_any_name: bool = False
+    takes_any_name: bool = False  # whether a name that comes later doubles nothing
 
     def narrowed(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> ParquetColumns:
         return replace(self, schema=pa.schema([self.schema.field(name) for name in columns]), coded=coded)
@@ -130,21 +123,13 @@ class ParquetColumns:
 
 @dataclass(frozen=True)
 class _File:
-    """A file that a task reads.
+    """A file that a task reads."""
 
-    Args:
-        path: as Hadoop writes it.
-        file: it, opened.
-        wanted: what is read of it; ``coded`` are the columns that it holds so.
-        names: the name in the file of each column, ``None`` if it has none.
-        tested: the same of the columns that the filter reads.
-    """
-
-    path: str
-    file: ParquetFile
-    wanted: ParquetColumns
-    names: Mapping[str, str | None]
-    tested: Mapping[str, str | None]
+    path: str  # as Hadoop writes it
+    file: ParquetFile  # it, opened
+    wanted: ParquetColumns  # what is read of it; ``coded`` are the columns that it holds so
+    names: Mapping[str, str | None]  # the name in the file of each column, ``None`` if it has none
+    tested: Mapping[str, str | None]  # the same of the columns that the filter reads
 
     @classmethod
     def opened(cls, path: str, wanted: ParquetColumns) -> _File:

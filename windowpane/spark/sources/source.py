@@ -79,29 +79,17 @@ class EarlierWindow(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from.
+    """Where rows come from."""
 
-    Args:
-        dataframe: the DataFrame.
-        event_time: name of the event-time column, ``None`` for none.
-        watermark: how the watermark is made, ``None`` for none (or one that the DataFrame has already).
-        heartbeat: name of the boolean column that marks heartbeats, ``None`` for none.
-        name: name of the counters in the query's progress.
-        upstream: the earlier window the rows come from, ``None`` for a source.
-        made: how the rows of ``dataframe`` are made in Python, ``None`` where they are Spark's.
-        left: why Spark reads files that Arrow might, ``None`` where there are none.
-        results: the programs of whose outputs the DataFrame is made.
-    """
-
-    dataframe: Any
-    event_time: str | None = None
-    watermark: Watermarks | None = None
-    heartbeat: str | None = None
-    name: str = NAME
-    upstream: EarlierWindow | None = None
-    made: ArrowRows | None = None
-    left: LeftToSpark | None = None
-    results: tuple[Any, ...] = ()
+    dataframe: Any  # the DataFrame
+    event_time: str | None = None  # name of the event-time column, ``None`` for none
+    watermark: Watermarks | None = None  # how the watermark is made, ``None`` for none (or one that the DataFrame has already)
+    heartbeat: str | None = None  # name of the boolean column that marks heartbeats, ``None`` for none
+    name: str = NAME  # name of the counters in the query's progress
+    upstream: EarlierWindow | None = None  # the earlier window the rows come from, ``None`` for a source
+    made: ArrowRows | None = None  # how the rows of ``dataframe`` are made in Python, ``None`` where they are Spark's
+    left: LeftToSpark | None = None  # why Spark reads files that Arrow might, ``None`` where there are none
+    results: tuple[Any, ...] = ()  # the programs of whose outputs the DataFrame is made
 
     @classmethod
     def of(cls, rows: Any, event_time: str | None, watermark: Any, heartbeat: str | None, name: str) -> Source:

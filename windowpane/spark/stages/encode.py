@@ -43,38 +43,25 @@ _RADIX_SORTED = 2**16
 
 @dataclass(frozen=True)
 class Encoder:
-    """What to do with the columns that Spark projected.
+    """What to do with the columns that Spark projected."""
 
-    Args:
-        keys: names of the key columns; empty for one bucket.
-        event_time: column to take the event time from, ``None`` for none; ignored where the rows carry ``TIME`` already.
-        window_end: whether ``event_time`` is the end of an earlier window, whose rows count as one microsecond before it.
-        heartbeat: boolean column whose true rows are dropped, ``None`` for none.
-        dropped: columns that were only needed here.
-        partitions: number of state partitions where the task has no such setting.
-        combiner: folds the rows of a bucket before the shuffle, ``None`` to send them whole.
-        next_watermark: how far the watermark may have come, where late rows of a stream must stay whole; ``None`` elsewhere.
-        own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
-        side: the side of a join that the rows are of, ``None`` where there is one input.
-        follows_watermark: whether the rows come with the watermark of the operator before.
-        calls_all: whether the first batch of a query calls every bucket: rows of an earlier operator that carry no watermark
-            are compared with that of the batch before, which a bucket knows once it has been called.
-        tells_time: whether a column ``LATEST`` beside each blob says the latest event time by then, for Spark to make the
-            watermark of: its node sees a row a blob, where on the rows themselves it copied each once more.
-    """
-
-    keys: tuple[str, ...]
-    event_time: str | None
-    window_end: bool
-    heartbeat: str | None
-    dropped: tuple[str, ...]
-    partitions: int
-    combiner: Combiner | None = None
+    keys: tuple[str, ...]  # names of the key columns; empty for one bucket
+    event_time: str | None  # column to take the event time from, ``None`` for none; ignored where the rows carry ``TIME`` already
+    window_end: bool  # whether ``event_time`` is the end of an earlier window, whose rows count as one microsecond before it
+    heartbeat: str | None  # boolean column whose true rows are dropped, ``None`` for none
+    dropped: tuple[str, ...]  # columns that were only needed here
+    partitions: int  # number of state partitions where the task has no such setting
+    combiner: Combiner | None = None  # folds the rows of a bucket before the shuffle, ``None`` to send them whole
+    # how far the watermark may have come, where late rows of a stream must stay whole; ``None`` elsewhere
     next_watermark: NextWatermark | None = None
-    own_watermark: Watermarks | None = None
-    side: str | None = None
-    follows_watermark: bool = False
+    own_watermark: Watermarks | None = None  # how the operator makes its watermark itself, ``None`` where it does not
+    side: str | None = None  # the side of a join that the rows are of, ``None`` where there is one input
+    follows_watermark: bool = False  # whether the rows come with the watermark of the operator before
+    # whether the first batch of a query calls every bucket: rows of an earlier operator that carry no watermark are compared with
+    # that of the batch before, which a bucket knows once it has been called
     calls_all: bool = False
+    # whether a column ``LATEST`` beside each blob says the latest event time by then, for Spark to make the watermark of: its
+    # node sees a row a blob, where on the rows themselves it copied each once more
     tells_time: bool = False
 
     @property

@@ -34,15 +34,10 @@ _compared: set[tuple[Layout, Any]] = set()
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of the query that this task belongs to.
+    """The layout of the query that this task belongs to."""
 
-    Args:
-        query: the query's id.
-        partitions: the number of its state partitions, as its checkpoint pins it.
-    """
-
-    query: str
-    partitions: int
+    query: str  # the query's id
+    partitions: int  # the number of its state partitions, as its checkpoint pins it
 
     @classmethod
     def of_task(cls) -> Self | None:

@@ -41,13 +41,9 @@ Passed = tuple[int, pa.Table]
 
 @dataclass
 class Mark:
-    """The latest event time of each source, seen in the rows of one task.
+    """The latest event time of each source, seen in the rows of one task."""
 
-    Args:
-        source: the column with the names of sources, ``None`` for one source.
-    """
-
-    source: str | None
+    source: str | None  # the column with the names of sources, ``None`` for one source
     latest: dict[SourceName, int] = field(default_factory=dict)
 
     def see(self, rows: pa.Table) -> None:

@@ -36,14 +36,10 @@ _FOLDERS = "SPARK_LOCAL_DIRS"
 
 @dataclass(frozen=True)
 class NextWatermark:
-    """The bound of one operator's watermark.
+    """The bound of one operator's watermark."""
 
-    Args:
-        operator: an id of the operator.
-        delay: microseconds by which Spark's watermark stays behind the latest event time; ``None`` where the operator makes it.
-    """
-
-    operator: str
+    operator: str  # an id of the operator
+    # microseconds by which Spark's watermark stays behind the latest event time; ``None`` where the operator makes it
     delay: int | None
 
     def known(self) -> int | None:

@@ -59,19 +59,15 @@ _PLAIN = (
 
 @dataclass(frozen=True)
 class Wire:
-    """How one operator's outputs travel.
+    """How one operator's outputs travel."""
 
-    Args:
-        main: the columns of the main output that travel as columns; ``None`` where all outputs travel as blobs.
-        counters: the names of the counters.
-        main_blobs: makes the blobs of the main output of what an engine emitted; ``None`` where it travels as it is.
-        numbered_from: what the numbers of its other outputs are raised by, so that those of programs of a chain differ; each of
-            their tables says its number then. ``None`` where nothing passes them on.
-    """
-
+    # the columns of the main output that travel as columns; ``None`` where all outputs travel as blobs
     main: pa.Schema | None = None
-    counters: tuple[str, ...] = COUNTERS
+    counters: tuple[str, ...] = COUNTERS  # the names of the counters
+    # makes the blobs of the main output of what an engine emitted; ``None`` where it travels as it is
     main_blobs: Callable[[pa.Table], Iterable[bytes]] | None = None
+    # what the numbers of its other outputs are raised by, so that those of programs of a chain differ; each of their tables says
+    # its number then. ``None`` where nothing passes them on
     numbered_from: int | None = None
 
     @property
