@@ -40,12 +40,12 @@ from windowpane.spark.session.settings import Buckets, choose_settings
 from windowpane.spark.session.worker_python import check_worker_python, fork_driver_workers
 from windowpane.spark.sources.arrow_rows import Reading
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages import bounded, encode, process
+from windowpane.spark.stages import bounded, encode
 from windowpane.spark.stages.messages import MALFORMED
 from windowpane.spark.stages.next_watermark import NextWatermark
+from windowpane.spark.stages.process import BucketProcessor
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, counter_columns, wire_of
-from windowpane.windowing.watermarks import Watermarks
 
 
 @dataclass(frozen=True)
@@ -193,23 +193,24 @@ class BuiltProgram:
             reuse_no_exchange(self._spark)
         rows = None
         for number, operator in enumerate(self.operators, start=1):
-            rows = run_on_buckets(
-                operator.reads.encoded(rows),
-                partial(engine_of(operator.program), operator.program),
-                dataclasses.replace(
-                    wire if number == len(self.operators) else Wire(),
-                    counters=self.counters,
-                    numbered_from=self.source.numbered_from,
-                ),
-                time_mode=self.time_mode if self.is_streaming else None,
-                buckets=None if self.is_streaming else self._buckets.chosen,
+            encoded, make_engine = operator.reads.encoded(rows), partial(engine_of(operator.program), operator.program)
+            travels = wire if number == len(self.operators) else Wire()
+            travels = dataclasses.replace(travels, counters=self.counters, numbered_from=self.source.numbered_from)
+            if not self.is_streaming:
+                rows = run_static(encoded, make_engine, travels, self._buckets.chosen)
+                continue
+            own = self.source.stream_watermark
+            processor = BucketProcessor(
+                make_engine,
+                travels,
+                self.time_mode,
                 delay=self._source_delay + operator.behind,
-                counted_as=self._counted_as(number),
-                own_watermark=self.source.stream_watermark if number == 1 else None,
-                follows_watermark=self.source.follows_watermark or (number > 1 and self.source.stream_watermark is not None),
-                history=operator.history,
+                own_watermark=own if number == 1 else None,
+                follows_watermark=self.source.follows_watermark or (number > 1 and own is not None),
                 next_watermark=operator.next_watermark,
             )
+            counters = counter_columns(self.counters, own is not None and number == 1)
+            rows = run_on_buckets(encoded, processor, operator.history).observe(self._counted_as(number), *counters)
         return rows
 
     @cached_property
@@ -330,30 +331,19 @@ class BuiltProgram:
         return Source(output.of(*self._wired), name=name, upstream=self)
 
 
-def run_on_buckets(
-    encoded: Any,
-    make_engine: Callable[[], Engine],
-    wire: Wire,
-    *,
-    time_mode: str | None,
-    buckets: int | None = None,
-    delay: int = 0,
-    counted_as: str | None = None,
-    own_watermark: Watermarks | None = None,
-    follows_watermark: bool = False,
-    history: Any = None,
-    next_watermark: NextWatermark | None = None,
-) -> Any:
-    """Return what an engine on buckets makes of encoded rows."""
-    if time_mode is None:
-        spread = encoded if buckets is None else encoded.repartition(buckets, encode.BUCKET)
-        return spread.groupBy(encode.BUCKET).applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
-    choose_settings(encoded.sparkSession)
-    hide_state_warnings(encoded.sparkSession)
+def run_static(encoded: Any, make_engine: Callable[[], Engine], wire: Wire, buckets: int | None) -> Any:
+    """Return what an engine makes of encoded static rows; ``buckets`` of them, ``None`` for the session's shuffle partitions."""
+    spread = encoded if buckets is None else encoded.repartition(buckets, encode.BUCKET)
+    return spread.groupBy(encode.BUCKET).applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
+
+
+def run_on_buckets(encoded: Any, processor: BucketProcessor, history: Any = None) -> Any:
+    """Return what a processor makes of a stream of encoded rows; ``history`` is the state that it begins with."""
+    spark, mode = encoded.sparkSession, processor.time_mode
+    choose_settings(spark)
+    hide_state_warnings(spark)
     grouped = each_use_its_own(encoded).groupBy(encode.BUCKET)
-    processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark, follows_watermark, next_watermark)
     light = unpickled_on_workers(processor, *SparkBlobStore.DECLARED)
     begins_with = None if history is None else history.groupBy(encode.BUCKET)
-    with shared_workers(encoded.sparkSession):
-        rows = grouped.transformWithStateInPandas(light, wire.spark_schema, "append", time_mode, begins_with)
-    return rows if counted_as is None else rows.observe(counted_as, *counter_columns(wire.counters, own_watermark is not None))
+    with shared_workers(spark):
+        return grouped.transformWithStateInPandas(light, processor.wire.spark_schema, "append", mode, begins_with)

@@ -30,6 +30,7 @@ from windowpane.spark.stages import encode
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.messages import unpacked
+from windowpane.spark.stages.process import BucketProcessor
 from windowpane.spark.stages.wire import COUNTER_ROW, Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
@@ -113,7 +114,7 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
             for entry in places(entries, made, inlets[0]):
                 arriving.append(_mapped(entry.rows, Spread(inputs, stage.hash, partitions, entry.parts), encode.SCHEMA))
         blobs = (
-            run_on_buckets(_union(arriving), stage.make_engine, wire, time_mode="None")
+            run_on_buckets(_union(arriving), BucketProcessor(stage.make_engine, wire, "None"))
             if stage.keeps
             else _once(arriving, stage, partitions, wire)
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,41 +38,24 @@ _NO_TIMERS = "None"
 _PROCESSING_TIME = "ProcessingTime"
 
 
+@dataclass(eq=False)
 class BucketProcessor(StatefulProcessor):
-    """Runs a program on the buckets of one state partition, for one batch.
+    """Runs a program on the buckets of one state partition, for one batch."""
 
-    Args:
-        make_engine: makes the engine that runs the program.
-        wire: how its outputs travel.
-        time_mode: Spark's time mode: ``EventTime``, ``ProcessingTime``, or ``None`` for a program that needs no clock.
-        delay: microseconds by which the operator's watermark stays behind Spark's.
-        own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
-        follows_watermark: whether its watermark is that of the operator before; else, and without one of its own, it is Spark's.
-        next_watermark: writes a bound of the watermark for the tasks of the next batch, ``None`` where they need none.
-    """
-
-    def __init__(
-        self,
-        make_engine: Callable[[], Engine],
-        wire: Wire,
-        time_mode: str,
-        delay: int = 0,
-        own_watermark: Watermarks | None = None,
-        follows_watermark: bool = False,
-        next_watermark: NextWatermark | None = None,
-    ) -> None:
-        self._make_engine = make_engine
-        self._wire = wire
-        self._time_mode = time_mode
-        self._delay = delay
-        self._own = None if own_watermark is None else OwnWatermark(own_watermark)
-        self._follows = follows_watermark
-        self._next = next_watermark
+    make_engine: Callable[[], Engine]
+    wire: Wire  # how its outputs travel
+    time_mode: str  # Spark's: ``EventTime``, ``ProcessingTime``, or ``None`` for a program that needs no clock
+    delay: int = 0  # microseconds by which the operator's watermark stays behind Spark's
+    own_watermark: Watermarks | None = None  # how the operator makes its watermark itself, ``None`` where it does not
+    # whether its watermark is that of the operator before; else, and without one of its own, it is Spark's
+    follows_watermark: bool = False
+    next_watermark: NextWatermark | None = None  # writes a bound of the watermark for the tasks of the next batch
 
     def init(self, handle: Any) -> None:
         prepare_worker()
         self._handle = handle
-        self._engine = self._make_engine()
+        self._own = None if self.own_watermark is None else OwnWatermark(self.own_watermark)
+        self._engine = self.make_engine()
         self._store = SparkBlobStore(handle.getMapState(*SparkBlobStore.DECLARED))
         self._called: set[Any] = set()
 
@@ -95,8 +79,8 @@ class BucketProcessor(StatefulProcessor):
         for name, blob in zip(initialState["name"], initialState["blob"], strict=True):
             self._store.put(name, bytes(blob))
         self._store.settle()
-        if self._time_mode != _NO_TIMERS:
-            is_clock = self._time_mode == _PROCESSING_TIME
+        if self.time_mode != _NO_TIMERS:
+            is_clock = self.time_mode == _PROCESSING_TIME
             tick = self._now(timerValues) if is_clock else timerValues.getCurrentWatermarkInMs()
             self._handle.registerTimer(tick + 1)
 
@@ -106,7 +90,7 @@ class BucketProcessor(StatefulProcessor):
     def _run(self, key: Any, found: Received, timer_values: Any) -> Iterator[pd.DataFrame]:
         """Yield what the batch of a bucket gives; Spark takes it while the last of the state is written."""
         self._called.add(key)
-        spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
+        spark_watermark = timer_values.getCurrentWatermarkInMs() if self.time_mode != _NO_TIMERS else 0
         now = self._now(timer_values)
         try:
             with without_trace():
@@ -116,22 +100,22 @@ class BucketProcessor(StatefulProcessor):
                     before = self._own.read(self._store)
                     moves = self._own.moves(before, found.marks, now * 1000)
                     own_watermark = self._own.advanced(self._store, before, found.marks, now * 1000)
-                elif self._follows:
+                elif self.follows_watermark:
                     moves = Moves.least(found.reports)
                 else:
                     reached = MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1
                     moves = Moves(reached, reached)
-                if self._next is not None:
+                if self.next_watermark is not None:
                     after = moves.after if own_watermark is None else own_watermark.watermark
-                    self._next.publish(self._store, after, found.marks)
-                if self._own is not None or self._follows:
+                    self.next_watermark.publish(self._store, after, found.marks)
+                if self._own is not None or self.follows_watermark:
                     found.passed.append((WATERMARK_ROW, moves.report()))
-                output = self._engine_output(found.rows, moves.less(self._delay), now * 1000)
-                yield from map(frame_of, self._wire.frames(output, found.passed, own_watermark))
+                output = self._engine_output(found.rows, moves.less(self.delay), now * 1000)
+                yield from map(frame_of, self.wire.frames(output, found.passed, own_watermark))
         finally:
             self._store.settle()
-        if self._time_mode != _NO_TIMERS and (self._own is not None or not output.is_idle):
-            tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
+        if self.time_mode != _NO_TIMERS and (self._own is not None or not output.is_idle):
+            tick = now if self.time_mode == _PROCESSING_TIME else spark_watermark
             self._handle.registerTimer(tick + 1)
 
     def _engine_output(self, rows: list[pa.Table], moves: Moves, now: int) -> BucketOutput:
@@ -150,5 +134,5 @@ class BucketProcessor(StatefulProcessor):
             layout.compare(tuple(key), self._store)
 
     def _now(self, timer_values: Any) -> int:
-        now = int(timer_values.getCurrentProcessingTimeInMs()) if self._time_mode != _NO_TIMERS else -1
+        now = int(timer_values.getCurrentProcessingTimeInMs()) if self.time_mode != _NO_TIMERS else -1
         return now if now > 0 else time.time_ns() // 1_000_000
