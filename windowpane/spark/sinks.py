@@ -195,8 +195,7 @@ class DeltaWriter(FolderWriter):
 
 # Reading back what ``Files`` wrote.
 
-_BATCH = re.compile(r"batch(_\d+)?")
-"""The last column of what ``Files`` wrote."""
+_BATCH = re.compile(r"batch(_\d+)?")  # The last column of what ``Files`` wrote
 _LATEST = "latest"
 
 

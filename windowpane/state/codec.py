@@ -32,8 +32,7 @@ from windowpane.errors import MistakeError, UnencodableKeyError, UnknownStateFor
 
 # --- the frame -----------------------------------------------------------------------------------------
 
-FORMAT = 1
-"""The version of every format of state."""
+FORMAT = 1  # The version of every format of state
 _MAGIC = b"\xabWP"
 _VERSION = struct.Struct(">H")
 

@@ -24,8 +24,7 @@ from windowpane.arrays.columns import flat
 from windowpane.sizes import Size
 
 _BASE = b"windowpane.base"
-_FEW_ROWS = Size("rows not worth storing compactly", 64, (1, 3))
-"""Below so many rows there is nothing to gain."""
+_FEW_ROWS = Size("rows not worth storing compactly", 64, (1, 3))  # Below so many rows there is nothing to gain
 SMALL = Size("rows stored compactly by numpy", 1 << 13, (1, 4, 20))
 """So few that a call of Arrow's functions costs more than what it does."""
 
@@ -150,8 +149,7 @@ def distance_type(span: int) -> pa.DataType | None:
 # Lists of 64-bit integers as distances, of texts that repeat as codes.
 
 _LIST_BASE = b"windowpane.base_of_lists"
-_BASES = b"windowpane.bases_of_structs"
-"""The place of a field of the structs and its least value, of each that has distances."""
+_BASES = b"windowpane.bases_of_structs"  # The place of a field of the structs and its least value, of each that has distances
 
 
 def with_compact_lists(table: pa.Table, structs: bool = False) -> pa.Table:
@@ -249,8 +247,7 @@ def _flat(column: Any) -> pa.ListArray:
 _WIDTHS = ((1 << 8, pa.uint8()), (1 << 16, pa.uint16()), (1 << 31, pa.int32()))
 MANY_TEXTS = Size("texts worth coding", 1 << 12, (2, 20))
 _SAMPLE = 1 << 12
-_FEWEST_REPEATS = 4
-"""Coding a text takes as long as compressing one of 30 letters, and as much room as four where none repeats."""
+_FEWEST_REPEATS = 4  # Coding a text takes as long as compressing one of 30 letters, and as much room as four where none repeats
 
 
 def with_coded_texts(table: pa.Table) -> pa.Table:

@@ -21,8 +21,7 @@ _PAGE_KIND, _INDEX_KIND = "sorted-pages-page", "sorted-pages-index"
 _PAGE_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 _INDEX_SCHEMA = pa.schema([("fence", pa.binary()), ("page", pa.int64()), ("rows", pa.int64()), ("bytes", pa.int64())])
 
-ENTRY_OVERHEAD = 8
-"""Bytes an entry takes besides its key and value: two offsets of 32 bits."""
+ENTRY_OVERHEAD = 8  # Bytes an entry takes besides its key and value: two offsets of 32 bits
 
 
 @dataclass(slots=True)

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from windowpane.errors import MisplacedStateError
 
-NONE = -1
-"""The number of no batch."""
+NONE = -1  # The number of no batch
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 
 _BLOCK, _ROOT = "row-pages-block", "row-pages-root"
-BLOCK_PAGES = Size("pages of a block of row pages", 512, (4, 6))
-"""Most pages of an index block."""
+BLOCK_PAGES = Size("pages of a block of row pages", 512, (4, 6))  # Most pages of an index block
 
 
 @dataclass(frozen=True)

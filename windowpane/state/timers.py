@@ -110,8 +110,7 @@ class KeyTimerQueue(TimerQueue):
         return (_timer_of_key(entry) for entry, _ in self._entries.scan(b""))
 
 
-_BEYOND = b"\xff" * 9
-"""Above every encoded time."""
+_BEYOND = b"\xff" * 9  # Above every encoded time
 
 
 def _timer_of_key(entry: bytes) -> Timer:

@@ -15,8 +15,7 @@ from windowpane.state.pairs import NONE, Pair
 
 _WORDS = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)
 
-IS_DELETED = "windowpane_gone"
-"""The column that says whether a row of ``Batch.by_key`` is to be deleted."""
+IS_DELETED = "windowpane_gone"  # The column that says whether a row of ``Batch.by_key`` is to be deleted
 NEEDS_ROW = "windowpane_needs"
 """The column that says whether the table must have the key of a row of ``Batch.by_key``: its changes take back more than they
 bring, or begin by taking back."""

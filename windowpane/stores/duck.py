@@ -15,8 +15,7 @@ from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch, quoted
 _BATCHES = "CREATE TABLE IF NOT EXISTS windowpane_batches (source VARCHAR PRIMARY KEY, number BIGINT)"
 
 
-_LOCKED = "Could not set lock on file"
-"""Words of DuckDB's message; they may also be in the path, which it names, too."""
+_LOCKED = "Could not set lock on file"  # Words of DuckDB's message; they may also be in the path, which it names, too
 
 
 def open_file(path: str) -> duckdb.DuckDBPyConnection:

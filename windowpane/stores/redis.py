@@ -22,8 +22,7 @@ from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 if TYPE_CHECKING:
     import redis
 
-BATCH = 1_000
-"""How many rows go to the server at once."""
+BATCH = 1_000  # How many rows go to the server at once
 
 _WRITE = """
 local stored = redis.call('HGET', KEYS[1], ARGV[1])
@@ -40,8 +39,7 @@ return 1
 _BATCHES = "windowpane:"
 """What the name of the hash begins with that has the number of the last batch by query; the prefix of the rows follows."""
 
-_EXACT = 2**53
-"""The numbers in scripts of Redis are doubles. Microseconds since 1970 exceed it in the year 2255."""
+_EXACT = 2**53  # The numbers in scripts of Redis are doubles. Microseconds since 1970 exceed it in the year 2255
 
 SCHEMA = "written long"
 

@@ -61,11 +61,9 @@ class Operator:
     next_watermark: NextWatermark | None = None
 
 
-MALFORMED_OUTPUT = "malformed"
-"""The name of the output of malformed rows."""
+MALFORMED_OUTPUT = "malformed"  # The name of the output of malformed rows
 
-_APART = 1000
-"""What the numbers of outputs of programs ``beside`` one are raised by, of the first once, of the second twice."""
+_APART = 1000  # What the numbers of outputs of programs ``beside`` one are raised by, of the first once, of the second twice
 
 
 def _place_of(output: Output) -> tuple[int, int]:

@@ -33,8 +33,7 @@ from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.rolling import RollingSpec
 from windowpane.windowing.times import MIN
 
-Cut = str | dt.datetime | dt.date
-"""An instant; a text or a date is one of the session's time zone."""
+Cut = str | dt.datetime | dt.date  # An instant; a text or a date is one of the session's time zone
 
 
 def with_history(built: BuiltProgram, history: Any, cut: Cut | None) -> BuiltProgram:

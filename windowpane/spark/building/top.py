@@ -32,8 +32,7 @@ from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.triggers import ProcessingTimeoutTrigger, PurgingTrigger, Trigger
 
 RANK = "rank"
-_START = hidden("result_start")
-"""The start of the window of a result."""
+_START = hidden("result_start")  # The start of the window of a result
 _MICROSECOND = TumblingEventTimeWindows(1)
 
 

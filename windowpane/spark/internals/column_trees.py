@@ -13,8 +13,7 @@ from pyspark import SparkContext
 
 from windowpane.errors import InvalidSpecError
 
-_UNKNOWN = (AttributeError, TypeError, Py4JError)
-"""What reading a tree of another form raises."""
+_UNKNOWN = (AttributeError, TypeError, Py4JError)  # What reading a tree of another form raises
 
 
 class ColumnOrder(NamedTuple):

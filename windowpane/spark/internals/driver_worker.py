@@ -14,8 +14,7 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
-_MODULE = "pyspark.sql.streaming.transform_with_state_driver_worker"
-"""That process, as a module that runs."""
+_MODULE = "pyspark.sql.streaming.transform_with_state_driver_worker"  # That process, as a module that runs
 
 
 def unpickled_on_workers(

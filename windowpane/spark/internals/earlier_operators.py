@@ -15,8 +15,7 @@ from py4j.protocol import Py4JError
 
 from windowpane.spark.internals.query_plans import connect_below, connect_nodes
 
-_BY_WATERMARK = ("Aggregate", "Distinct")
-"""Nodes that emit a row when the watermark has passed it, in output mode append."""
+_BY_WATERMARK = ("Aggregate", "Distinct")  # Nodes that emit a row when the watermark has passed it, in output mode append
 _FUNCTIONS = ("FlatMapGroups", "TransformWithState")
 """How the names of nodes of functions with state begin; here and on Spark Connect, where one more has a name of its own."""
 _FUNCTION_ON_CONNECT = "ApplyInPandasWithState"

@@ -32,8 +32,7 @@ _COMPARISONS = {
     "EqualNullSafe": "is distinct from",
 }
 _LONGEST_LIST = 64
-_FIRST_YEAR = 1900
-"""Spark writes dates before 1582 in another calendar; nobody needs those near it."""
+_FIRST_YEAR = 1900  # Spark writes dates before 1582 in another calendar; nobody needs those near it
 
 
 class UnknownConditionError(Exception):

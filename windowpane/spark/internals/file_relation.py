@@ -23,8 +23,7 @@ from windowpane.spark.internals.session import is_classic
 from windowpane.windowing.expressions import Expression, Operation
 
 _RELATION = "StreamingRelation"
-_CUT = {"maxfilespertrigger", "maxbytespertrigger"}
-"""Options that say how much of the files one batch takes."""
+_CUT = {"maxfilespertrigger", "maxbytespertrigger"}  # Options that say how much of the files one batch takes
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,11 @@ from windowpane.spark.internals.plan_trees import (
 )
 from windowpane.spark.internals.session import is_classic
 
-WATERMARK = "spark.watermarkDelayMs"
-"""Metadata of a column that Spark makes a watermark of: the delay, in milliseconds."""
+WATERMARK = "spark.watermarkDelayMs"  # Metadata of a column that Spark makes a watermark of: the delay, in milliseconds
 
 _REUSE = "spark.sql.exchange.reuse"
 _WATERMARK_NODE = "EventTimeWatermark"
-_NO_IDEA = 1 << 50
-"""Spark multiplies by the largest long where it knows nothing of an input."""
+_NO_IDEA = 1 << 50  # Spark multiplies by the largest long where it knows nothing of an input
 _OBSERVED = re.compile(r"CollectMetrics ([^,]+),")
 
 

@@ -17,8 +17,7 @@ WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 RUN, QUERY, BATCH = "spark.jobGroup.id", "sql.streaming.queryId", "streaming.sql.batchId"
 """Local properties of a query's tasks: its run, another one each time that it starts, its id, and the number of the batch."""
 
-_MARK = "windowpane.mark"
-"""The local property of jobs, and on Spark Connect, which has tags in its place, how our tag begins."""
+_MARK = "windowpane.mark"  # The local property of jobs, and on Spark Connect, which has tags in its place, how our tag begins
 
 _TAG = re.compile(rf"{re.escape(_MARK)}=(\w+)")
 _TAGS = "spark.job.tags"

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _KEPT_BYTES = 1 << 30
 _GROWN_BY = 64 << 20
-_LARGEST_ON_HEAP = 32 << 20
-"""glibc takes no higher value."""
+_LARGEST_ON_HEAP = 32 << 20  # glibc takes no higher value
 
 _NEEDED = ("pyspark.worker", "pandas", "pyarrow.compute", "windowpane.spark.stages.encode", "windowpane.spark.stages.process")
 

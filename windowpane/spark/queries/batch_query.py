@@ -36,13 +36,11 @@ Take = Callable[[Any, int], None]
 _FROM_DRIVER, _REPORT = "told", ".report"
 """The files of an exchange: what the driver hands to the tasks of a batch, and how the names of their reports end."""
 
-FILES = "file binary"
-"""The columns of a batch whose tasks write its rows to files: the path of each, as bytes of the file system."""
+FILES = "file binary"  # The columns of a batch whose tasks write its rows to files: the path of each, as bytes of the file system
 
 _GIVEN_UP = "the batch was given up: another run of it has begun."
 """The error of a run that another one has replaced: a query that a killed client left on a server may run for a moment more."""
-_MOST_REPLACED = 2
-"""How often that may happen to one wait for a query."""
+_MOST_REPLACED = 2  # How often that may happen to one wait for a query
 
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 

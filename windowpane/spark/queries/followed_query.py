@@ -19,11 +19,9 @@ from windowpane.spark.queries.batch_query import BatchQuery, Take
 from windowpane.spark.queries.starting import warn, was_too_slow
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 
-_FOLLOWING = 0.2
-"""Seconds from one look for batches that were written elsewhere to the next."""
+_FOLLOWING = 0.2  # Seconds from one look for batches that were written elsewhere to the next
 
-_LONGEST = 60.0
-"""Seconds that a batch which Spark has committed may need to be seen here, through a file system that is shared."""
+_LONGEST = 60.0  # Seconds that a batch which Spark has committed may need to be seen here, through a file system that is shared
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from windowpane.spark.stages.messages import MALFORMED
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
-_TRIGGERS = {"processingTime", "availableNow", "once", "continuous", "realTime"}
-"""The arguments of ``DataStreamWriter.trigger``."""
+_TRIGGERS = {"processingTime", "availableNow", "once", "continuous", "realTime"}  # The arguments of ``DataStreamWriter.trigger``
 
 
 def start(
@@ -177,8 +176,7 @@ class BatchWriter:
     """
 
     outputs: tuple[tuple[Output, SinkFunction], ...]
-    begun: set[int] = field(default_factory=set, compare=False)
-    """The first batch of the run."""
+    begun: set[int] = field(default_factory=set, compare=False)  # The first batch of the run
 
     def __call__(self, blobs: Any, batch_id: int) -> None:
         blobs = blobs.persist()

@@ -37,8 +37,7 @@ from windowpane.windowing.times import MIN
 
 CLOCK = ""
 
-Rows = Callable[[str, pa.Table], Iterator[pa.Table]]
-"""What is made of a part: of its relation, and its table."""
+Rows = Callable[[str, pa.Table], Iterator[pa.Table]]  # What is made of a part: of its relation, and its table
 
 
 Parts = Callable[[Iterable[pa.RecordBatch]], Iterator[tuple[str, pa.Table]]]

@@ -16,8 +16,7 @@ from typing import Any
 
 from windowpane.spark.internals.session import is_classic
 
-_PATIENCE = 120.0
-"""Seconds until a query that does nothing visible is left to itself."""
+_PATIENCE = 120.0  # Seconds until a query that does nothing visible is left to itself
 _STEP = 0.05
 _TOO_SLOW = ("Python worker failed to connect back", "waiting for the Python worker to connect back")
 

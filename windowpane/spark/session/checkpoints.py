@@ -17,8 +17,7 @@ from windowpane.errors import ChangedPlanError, RunningCheckpointError
 from windowpane.spark.internals.session import is_classic
 from windowpane.state.pairs import NONE
 
-_STOPS_THE_FIRST = "spark.sql.streaming.stopActiveRunOnRestart"
-"""Spark's setting, which is true by default."""
+_STOPS_THE_FIRST = "spark.sql.streaming.stopActiveRunOnRestart"  # Spark's setting, which is true by default
 _EARLIER = "earlier_outputs"
 
 

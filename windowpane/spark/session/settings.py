@@ -16,8 +16,7 @@ _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enab
 _MASTER = "spark.master"
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-MANY_ROWS = 250_000
-"""Rows of an Arrow batch that is made in Python: more save nothing."""
+MANY_ROWS = 250_000  # Rows of an Arrow batch that is made in Python: more save nothing
 _ROWS_FROM_SPARK = 20_000
 """Rows of an Arrow batch that the JVM makes. They stay in the processor's cache until Python has them; ten times as many take
 longer, and so do half as many."""

@@ -28,12 +28,10 @@ from windowpane.windowing.expressions import Expression, Name
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, ParquetFile
 
-SWITCH = "spark.windowpane.files.readInArrow"
-"""Setting of the session; ``false`` leaves all files to Spark."""
+SWITCH = "spark.windowpane.files.readInArrow"  # Setting of the session; ``false`` leaves all files to Spark
 
 _ROWS_A_PLACE = 1 << 16
-_BYTES_A_CODED_TEXT = 10
-"""A column with so many bytes a row, its dictionary included, mostly holds codes."""
+_BYTES_A_CODED_TEXT = 10  # A column with so many bytes a row, its dictionary included, mostly holds codes
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _PLAIN = (*_INTEGERS, pa.string(), pa.binary(), pa.bool_(), pa.float32(), pa.float64(), pa.date32(), TIMESTAMP)

@@ -35,17 +35,13 @@ from windowpane.windowing.watermarks import Watermarks
 
 PASSED_ON = "windowpane.window"
 """Metadata of a column that an earlier operator passed its watermark on with: ``WINDOW_END`` or ``ROW_TIME``."""
-WINDOW_END = "end"
-"""The end of a window: as an event time it counts as the microsecond before."""
-ROW_TIME = "row"
-"""The event time of a row that an OVER window emitted."""
-DELAY = "windowpane.delay"
-"""Metadata of such a column: microseconds by which rows may stay behind the watermark."""
+WINDOW_END = "end"  # The end of a window: as an event time it counts as the microsecond before
+ROW_TIME = "row"  # The event time of a row that an OVER window emitted
+DELAY = "windowpane.delay"  # Metadata of such a column: microseconds by which rows may stay behind the watermark
 OWN_WATERMARK = "windowpane.own_watermark"
 """Metadata of such a column: the watermark that the earlier operator made itself, which Spark does not pass on."""
 
-NAME = "windowpane"
-"""Name of the counters of an operator that is given none."""
+NAME = "windowpane"  # Name of the counters of an operator that is given none
 _PUNCTUATION = hidden("punctuation")
 
 

@@ -50,8 +50,7 @@ def ended_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable[[
     return run
 
 
-STATE = "bucket int, name string, blob binary"
-"""Rows of a state to begin with: a bucket and a blob of it."""
+STATE = "bucket int, name string, blob binary"  # Rows of a state to begin with: a bucket and a blob of it
 _STATE = pa.schema([("bucket", pa.int32()), ("name", pa.string()), ("blob", pa.binary())])
 _ENCODED = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
 

@@ -35,10 +35,8 @@ SCHEMA = "bucket int, blob binary"
 _FLUSH_ROWS = 200_000
 _FOLD_ROWS = 1 << 18
 _FLUSH_BYTES = 64 << 20
-_DECIDING_ROWS = 1 << 16
-"""So many first rows show whether those of a task fold; Spark's batches are smaller."""
-_RADIX_SORTED = 2**16
-"""numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones."""
+_DECIDING_ROWS = 1 << 16  # So many first rows show whether those of a task fold; Spark's batches are smaller
+_RADIX_SORTED = 2**16  # numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from windowpane.spark.stages.messages import PROBE
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 
-PROBED_BUCKET = 0
-"""The least id comes first in every layout (``bucket_ids``)."""
+PROBED_BUCKET = 0  # The least id comes first in every layout (``bucket_ids``)
 _KEY, _KIND = "layout", "bucket-layout"
 
 _compared: set[tuple[Layout, Any]] = set()

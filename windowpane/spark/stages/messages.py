@@ -30,13 +30,11 @@ _MARK, _REPORT, _PROBE = b"windowpane.mark", b"windowpane.report", b"windowpane.
 _OUTPUT, _READ = b"windowpane.output", b"windowpane.read"
 """The number of an output that rows are passed to; malformed rows that no operator has counted yet."""
 
-MALFORMED = -3
-"""The number of the output of malformed rows."""
+MALFORMED = -3  # The number of the output of malformed rows
 HEARTBEAT: bytes = pack(pa.table({}))
 PROBE: bytes = pack(pa.table({}).replace_schema_metadata({_PROBE: b""}))
 
-Passed = tuple[int, pa.Table]
-"""The number of an output, and a table of it."""
+Passed = tuple[int, pa.Table]  # The number of an output, and a table of it
 
 
 @dataclass

@@ -29,8 +29,7 @@ class Projection:
 
     dataframe: Any
     columns: dict[str, Any] = field(default_factory=dict)
-    computed: list[str] = field(default_factory=list)
-    """What Spark has to compute: the roles of Columns."""
+    computed: list[str] = field(default_factory=list)  # What Spark has to compute: the roles of Columns
 
     def add(self, expression: Any, role: str, reserved: str) -> str:
         """Select a name or Column and return its name in the projection; ``reserved`` names a Column."""

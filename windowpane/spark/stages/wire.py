@@ -29,15 +29,12 @@ from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import WatermarkState
 
-_SHOWN = 10
-"""So many malformed rows of a batch are shown in its progress."""
+_SHOWN = 10  # So many malformed rows of a batch are shown in its progress
 
 COUNTER_ROW = -1
-WATERMARK_ROW = -2
-"""A row that reports the watermark of a bucket to the operator behind it, where Spark does not make it."""
+WATERMARK_ROW = -2  # A row that reports the watermark of a bucket to the operator behind it, where Spark does not make it
 
-LARGEST_BLOB = 16 << 20
-"""Bytes of a table that travels as one blob, about: the JVM holds several copies of a blob on its heap."""
+LARGEST_BLOB = 16 << 20  # Bytes of a table that travels as one blob, about: the JVM holds several copies of a blob on its heap
 
 _TAGGED = pa.schema([pa.field("output", pa.int32()), pa.field("blob", pa.binary())])
 _PLAIN = (
