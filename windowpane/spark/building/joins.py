@@ -54,10 +54,13 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
     watermarks = left.watermark_words, right.watermark_words
     plan = JoinPlan(request, (str(left.event_time), str(right.event_time)), left.is_streaming, watermarks)
     warn_of_unfired_rows(request.trigger, plan.unfired_text)
-    visible = {side: _visible(source) for side, source in sources.items()}
-    declared = _declared(left, request)
-    names = JoinNames(request, visible, declared.names, folding(left.dataframe.sparkSession))
-    keys = _key_types(sources, request)
+    hidden = {side: {source.heartbeat, CHANGE_TYPE} for side, source in sources.items()}
+    visible = {side: [each for each in source.dataframe.columns if each not in hidden[side]] for side, source in sources.items()}
+    spark, declared = left.dataframe.sparkSession, T.StructType([])
+    if request.co_group is not None:
+        declared = declared_schema(spark, request.co_group[1], "co_group")
+    names = JoinNames(request, visible, declared.names, folding(spark))
+    keys = tuple(_key_type(sources, *pair) for pair in request.on)
     sides = {side: _Side.of(side, sources[side], names, keys, request) for side in SIDES}
     is_passed = any(source.kind is not Upstream.SOURCE for source in sources.values())
     program = compile_join(
@@ -79,12 +82,6 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
         held_back=program.held_back,
         counters=JOIN_COUNTERS,
     )
-
-
-def _declared(source: Source, request: JoinRequest) -> T.StructType:
-    if request.co_group is None:
-        return T.StructType([])
-    return declared_schema(source.dataframe.sparkSession, request.co_group[1], "co_group")
 
 
 # The sources.
@@ -176,10 +173,6 @@ def _shown(kind: T.DataType | None) -> str:
     return "nothing" if kind is None else str(kind.simpleString())
 
 
-def _visible(source: Source) -> list[str]:
-    return [name for name in source.dataframe.columns if name not in {source.heartbeat, CHANGE_TYPE}]
-
-
 def _name(left: Source, right: Source) -> str:
     """Return the name of the counters: the left source's, or one that no operator before the join has."""
     if not left.name.startswith(NAME) or not left.is_streaming:
@@ -188,24 +181,19 @@ def _name(left: Source, right: Source) -> str:
     return left.name if left.name not in taken else f"{left.name}_join"
 
 
-def _key_types(sources: Mapping[Side, Source], request: JoinRequest) -> tuple[T.DataType, ...]:
-    """Return the type of each key, on both sides."""
-    fields = [[sources[side].dataframe.schema[pair[i]] for i, side in enumerate(SIDES)] for pair in request.on]
-    spark = sources["left"].dataframe.sparkSession
-    return tuple(_common_type(spark, one, other) for one, other in fields)
-
-
-def _common_type(spark: Any, left: T.StructField, right: T.StructField) -> T.DataType:
+def _key_type(sources: Mapping[Side, Source], of_left: str, of_right: str) -> T.DataType:
+    """Return the type of a key, on both sides."""
+    left: T.StructField = sources["left"].dataframe.schema[of_left]
+    right: T.StructField = sources["right"].dataframe.schema[of_right]
     if left.dataType == right.dataType:
         return left.dataType
     refused = KeyTypeError(left.name, left.dataType.simpleString(), right.name, right.dataType.simpleString())
-    if not all(isinstance(each.dataType, _WIDENED) for each in (left, right)):
-        raise refused
-    if isinstance(left.dataType, T.NumericType) != isinstance(right.dataType, T.NumericType):
+    are_numbers = [isinstance(each.dataType, T.NumericType) for each in (left, right)]
+    if not all(isinstance(each.dataType, _WIDENED) for each in (left, right)) or len(set(are_numbers)) > 1:
         raise refused
     none = F.lit(None)
     both = F.coalesce(none.cast(left.dataType), none.cast(right.dataType)).alias("key")
-    found: T.DataType = spark.range(0).select(both).schema["key"].dataType
+    found: T.DataType = sources["left"].dataframe.sparkSession.range(0).select(both).schema["key"].dataType
     return found
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import MAIN
-from windowpane.engines.registry import AnyProgram
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.over import OverPlan, OverRequest
@@ -21,10 +20,9 @@ from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.over_names import Names
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages.encode import Encoder
 from windowpane.spark.stages.project import refuse_key_collations
 from windowpane.spark.stages.types import spark_schema
-from windowpane.windowing.expressions import Expression, Name, names_in
+from windowpane.windowing.expressions import Name, names_in
 
 _SYSTEM = (TIME, FIRING_WATERMARK)
 
@@ -45,33 +43,32 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
     )
     _check_watermark(source, plan)
     programs = compile_stages(plan, names.arrow, source.kind)
-    programs = (*programs[:-1], _emitting(programs[-1], names.selected))
-    _check_own_watermark(source)
-    operators = _operators(source, names, plan, programs)
+    *before, last = programs
+    read, known = {each for _, made in names.selected for each in names_in(made)}, [*last.columns.names, *last.outputs.names]
+    emitted = frozenset(name for name in known if name in read) or frozenset(
+        known[:1]
+    )  # what is selected is made of; a column at least
+    programs = (*before, dataclasses.replace(last, read=emitted))
     return BuiltProgram(
         (source,),
         plan,
-        operators=operators,
+        operators=_operators(source, names, plan, programs),
         outputs=_outputs(source, names, plan, programs),
         explained=partial(explain, plan, programs),
     )
 
 
 def _check_watermark(source: Source, plan: OverPlan) -> None:
-    if not source.is_streaming or source.has_watermark:
-        return
-    if plan.mode is Emit.CLOSE:
+    lacks_one = source.is_streaming and not source.has_watermark
+    if lacks_one and plan.mode is Emit.CLOSE:
         raise InvalidSpecError(
             "a stream emitted on window close needs a watermark, else no row is ever final: "
             f"wp.over(df, event_time={source.event_time!r}, watermark='10 minutes', ...)."
         )
-    if plan.retain is not None:
+    if lacks_one and plan.retain is not None:
         raise InvalidSpecError(
             "retain= counts back from the watermark, and there is none: wp.over(df, ..., watermark='10 minutes')."
         )
-
-
-def _check_own_watermark(source: Source) -> None:
     if source.own_watermark is not None and source.own_watermark.of_each_key:
         raise InvalidSpecError(
             f"watermark={source.own_watermark!r}: OVER windows have one watermark for all partitions. Leave per_key out, or use "
@@ -79,45 +76,31 @@ def _check_own_watermark(source: Source) -> None:
         )
 
 
-# The chain.
-
-
 def _operators(source: Source, names: Names, plan: OverPlan, programs: Sequence[OverProgram]) -> tuple[Operator, ...]:
     operators: list[Operator] = []
     for program, stage in zip(programs, plan.stages, strict=True):
         refuse_key_collations(names.types_of(program.spec.partition_by), "partition_by")
+        reads_order = program.on_inconsistent is Inconsistent.WARN or program.engine == OverReferenceEngine.name
+        # The order of arrival is not needed where all rows are inserts: a second one of a key is an error.
+        ordered = () if reads_order or not program.append_only else (PARTITION, POSITION)
         encoder = encoder_of(
             source,
             program.spec.partition_by,
-            columns=(*names.projection.columns, *_order_of_arrival(program)),
+            columns=(*names.projection.columns, *ordered),
             kept={*program.columns.names, CHANGE_TYPE, *_SYSTEM},
             is_first=not operators,
         )
         if operators:
-            reads: OperatorInput = _passed(names, operators[-1].program, encoder)
+            arrow = _without_system(operators[-1].program.main_schema)
+            reads: OperatorInput = PassedRows(arrow, spark_schema(arrow, names.schema), encoder)
         else:
             reads = SourceRows(source, names.projected, names.projection, encoder)
         operators.append(Operator(program, reads, stage.behind))
     return tuple(operators)
 
 
-def _passed(names: Names, before: AnyProgram, encoder: Encoder) -> PassedRows:
-    arrow = _without_system(before.main_schema)
-    return PassedRows(arrow, spark_schema(arrow, names.schema), encoder)
-
-
-def _order_of_arrival(program: OverProgram) -> tuple[str, ...]:
-    """The columns with the order of arrival; not needed where all rows are inserts: a second one of a key is an error."""
-    warns = program.on_inconsistent is Inconsistent.WARN
-    is_needed = not program.append_only or warns or program.engine == OverReferenceEngine.name
-    return () if is_needed else (PARTITION, POSITION)
-
-
 def _without_system(columns: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in columns if field.name not in _SYSTEM])
-
-
-# The outputs.
 
 
 def _outputs(source: Source, names: Names, plan: OverPlan, programs: Sequence[OverProgram]) -> dict[str, Output]:
@@ -128,10 +111,3 @@ def _outputs(source: Source, names: Names, plan: OverPlan, programs: Sequence[Ov
     main = Output("main", MAIN, arrow, spark_schema(arrow, names.schema), selected, marks)
     late = pa.schema([programs[0].columns.field(column) for column in names.input]) if plan.settings.late_tag else None
     return {"main": main, **Output.late(plan.settings.late_tag, late, names.schema)}
-
-
-def _emitting(last: OverProgram, selected: Sequence[tuple[str, Expression]]) -> OverProgram:
-    """Return the last program, which emits what the selected columns are made of and nothing else; one column at least."""
-    read = {each for _, expression in selected for each in names_in(expression)}
-    known = [*last.columns.names, *last.outputs.names]
-    return dataclasses.replace(last, read=frozenset(name for name in known if name in read) or frozenset(known[:1]))

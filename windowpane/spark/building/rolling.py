@@ -57,7 +57,7 @@ def build_rolling(
     key_columns, key_fields = projection.add_keys(request.keys)
     calls = calls_of(projection, request)
     read = columns_read(calls)
-    late = _late_columns(source) if request.settings.late_tag is not None else ()
+    late = [name for name in source.rows.columns if name not in {TIME, source.heartbeat}] if request.settings.late_tag else []
     for name in late:
         projection.add(name, "input", "")
     add_clock(projection, source)
@@ -122,7 +122,9 @@ def build_point_in_time(
     carried = tuple(hidden(f"label_{name}") for name in labels.columns)
     key_fields = T.StructType([both.schema[name] for name in keys])
     spec = request.spec(calls, RollingEmit.BATCH)
-    plan = RollingPlan(request, spec, event_time, labels=_labels_text(time, inclusive, known_at))
+    counted = f"rows up to {time}, at it included" if inclusive else f"rows strictly before {time}"
+    known_when = "by event time: a row counts even if it came late" if known_at is None else f"those known by then ({known_at})"
+    plan = RollingPlan(request, spec, event_time, labels=f"{counted}; {known_when}")
     known = () if known_at is None else (both.schema[_KNOWN_AT],)
     columns = arrow_schema(T.StructType([*call_columns(calls, both.schema), *known]), "over")
     program = PointInTimeProgram(
@@ -179,24 +181,16 @@ def _checked(source: Source, request: RollingRequest) -> str:
     return source.event_time
 
 
-def _late_columns(source: Source) -> tuple[str, ...]:
-    return tuple(name for name in source.rows.columns if name not in {TIME, source.heartbeat})
-
-
 def _until(source: Source, spec: RollingSpec, until: dt.datetime | None) -> int | None:
     """Return the last watermark of a static source in microseconds; ``None`` if it has no rows."""
     if until is not None:
-        return _micros(until)
+        aware = until if until.tzinfo is not None else until.replace(tzinfo=dt.UTC)
+        return (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
     if spec.emit in (RollingEmit.BATCH, RollingEmit.EACH):
         return None
     newest = source.dataframe.agg(F.max(quoted(str(source.event_time))).alias("newest")).toArrow()["newest"]
     micros = newest.cast(pa.int64())[0].as_py()
     return None if micros is None else spec.tick_from(micros)
-
-
-def _micros(instant: dt.datetime) -> int:
-    aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=dt.UTC)
-    return (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
 
 
 # The calls.
@@ -293,9 +287,3 @@ def _label_names(given: Sequence[str], features: Sequence[str]) -> tuple[str, ..
     if twice:
         raise DuplicateColumnError(twice, "Rename the columns of the labels.")
     return names
-
-
-def _labels_text(time: str, inclusive: bool, known_at: str | None) -> str:
-    rows = f"rows up to {time}, at it included" if inclusive else f"rows strictly before {time}"
-    known = "by event time: a row counts even if it came late" if known_at is None else f"those known by then ({known_at})"
-    return f"{rows}; {known}"

@@ -51,7 +51,9 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         raise InvalidSpecError(f"key_by was given {bounds}, which every output has of its windows: rename the column first.")
     arguments = projection.add_arguments(plan.function)
     order = order_columns(projection, order_by)
-    rows = _row_columns(source, plan)
+    hidden = {TIME, FIRING_WATERMARK, PASSED}
+    needs_rows = plan.reads_rows or plan.settings.late_tag is not None
+    rows = tuple(name for name in source.rows.columns if name not in {*hidden, source.heartbeat}) if needs_rows else ()
     for name in rows:
         if TIME not in projection.columns or name in source.rows.columns:
             projection.add(name, "input", "")
@@ -62,7 +64,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         read = () if first is None else arguments[name][first:]
         refuse_compared_collations([projected.schema[column] for column in read], f"aggregate {name}={aggregate}")
     types = InputTypes(
-        columns=arrow_schema(_without_system(projected.schema), "input"),
+        columns=arrow_schema(T.StructType([each for each in projected.schema if each.name not in hidden]), "input"),
         keys=arrow_schema(key_fields, "key_by"),
         key_columns=key_columns,
         window_bound=window_bound_type(source.event_type),
@@ -77,9 +79,8 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     kept = {*program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
     combiner = combiner_of(program)
     next_watermark = _next_watermark(source) if combiner is not None and combiner.punctual is not None else None
-    kept |= {TIME, FIRING_WATERMARK, PASSED}
     options = {"combiner": combiner, "next_watermark": next_watermark}
-    reads = SourceRows.of(source, projected, projection, program.key_columns, kept, **options)
+    reads = SourceRows.of(source, projected, projection, program.key_columns, kept | hidden, **options)
     return BuiltProgram(
         (source,),
         plan,
@@ -99,21 +100,11 @@ def _next_watermark(source: Source) -> NextWatermark | None:
     return NextWatermark(uuid4().hex, delay)
 
 
-# The columns of the input.
-
-
-def _row_columns(source: Source, plan: WindowPlan) -> tuple[str, ...]:
-    """Return the columns that make up a row, where the program needs rows and not only aggregate arguments."""
-    if not plan.reads_rows and plan.settings.late_tag is None:
-        return ()
-    hidden = {TIME, FIRING_WATERMARK, PASSED, source.heartbeat}
-    return tuple(name for name in source.rows.columns if name not in hidden)
-
-
 def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
     """Select what orders the rows of a batch."""
     sorts = [sort_of(item) for item in order_by]
-    names = [projection.add(_by(sort), "order_by", f"order_{number}") for number, sort in enumerate(sorts)]
+    by = [sort.expression.name if isinstance(sort.expression, Name) else column_of(sort.expression) for sort in sorts]
+    names = [projection.add(column, "order_by", f"order_{number}") for number, column in enumerate(by)]
     schema = projection.select().schema if names else T.StructType([])
     for item, name in zip(order_by, names, strict=True):
         refuse_compared_collations([schema[name]], "order_by")
@@ -124,15 +115,7 @@ def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[Orde
     return tuple(OrderColumn(name, sort.descending, nulls_first=sort.nulls_first) for name, sort in found)
 
 
-def _by(sort: Any) -> Any:
-    return sort.expression.name if isinstance(sort.expression, Name) else column_of(sort.expression)
-
-
 # Types and clock.
-
-
-def _without_system(schema: T.StructType) -> T.StructType:
-    return T.StructType([field for field in schema.fields if field.name not in {TIME, FIRING_WATERMARK, PASSED}])
 
 
 def _declared(source: Source, plan: WindowPlan) -> pa.Schema | None:

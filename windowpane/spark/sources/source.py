@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from types import FunctionType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import Upstream
-from windowpane.errors import InvalidSpecError, MistakeError, UnknownColumnError
+from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import hidden
 from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, results_in, waits_for_watermark
@@ -33,6 +33,9 @@ from windowpane.spark.stages.project import quoted
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.watermarks import Watermarks
 
+if TYPE_CHECKING:
+    from windowpane.spark.building.program import BuiltProgram
+
 PASSED_ON = "windowpane.window"
 """Metadata of a column that an earlier operator passed its watermark on with: ``WINDOW_END`` or ``ROW_TIME``."""
 WINDOW_END = "end"  # The end of a window: as an event time it counts as the microsecond before
@@ -45,34 +48,6 @@ NAME = "windowpane"  # Name of the counters of an operator that is given none
 _PUNCTUATION = hidden("punctuation")
 
 
-class EarlierWindow(Protocol):
-    """The program that rows come from, where they are results of another window of the same query."""
-
-    @property
-    def source(self) -> Source:
-        """What it reads."""
-
-    @property
-    def event_type(self) -> T.DataType | None:
-        """The type of the event time of its results."""
-
-    @property
-    def path(self) -> tuple[Any, ...]:
-        """It and the programs that hand their rows on to it, the first one first."""
-
-    @property
-    def has_watermark(self) -> bool:
-        """Whether Spark keeps a watermark for its inputs."""
-
-    @property
-    def delay(self) -> int:
-        """Microseconds by which its results may stay behind Spark's watermark."""
-
-    @property
-    def side_outputs(self) -> Mapping[str, Any]:
-        """The side outputs of it and those before it, by the name of their program and their own."""
-
-
 @dataclass(frozen=True)
 class Source:
     """Where rows come from."""
@@ -82,10 +57,10 @@ class Source:
     watermark: Watermarks | None = None  # how the watermark is made, ``None`` for none (or one that the DataFrame has already)
     heartbeat: str | None = None  # name of the boolean column that marks heartbeats, ``None`` for none
     name: str = NAME  # name of the counters in the query's progress
-    upstream: EarlierWindow | None = None  # the earlier window the rows come from, ``None`` for a source
+    upstream: BuiltProgram | None = None  # the earlier program of the same query that the rows come from, ``None`` for a source
     made: ArrowRows | None = None  # how the rows of ``dataframe`` are made in Python, ``None`` where they are Spark's
     left: LeftToSpark | None = None  # why Spark reads files that Arrow might, ``None`` where there are none
-    results: tuple[Any, ...] = ()  # the programs of whose outputs the DataFrame is made
+    results: tuple[BuiltProgram, ...] = ()  # the programs of whose outputs the DataFrame is made
 
     @classmethod
     def of(cls, rows: Any, event_time: str | None, watermark: Any, heartbeat: str | None, name: str) -> Source:
@@ -94,7 +69,12 @@ class Source:
         A watermark that the DataFrame got last (``df.withWatermark(event_time, ...)``) counts as given here, where it costs less
         than in front of the rows.
         """
-        _check_names(event_time, heartbeat)
+        for role, column in (("event_time", event_time), ("heartbeat", heartbeat)):
+            if column is not None and not isinstance(column, str):
+                raise InvalidSpecError(
+                    f"{role}={column!r}: expected the name of a column, such as {role}='scheduled'. What has to be computed gets "
+                    "a name before: df.withColumn('scheduled', ...)."
+                )
         if not (isinstance(rows, ArrowRows) or hasattr(rows, "isStreaming")):
             raise no_dataframe(rows)
         dataframe = rows.df if isinstance(rows, ArrowRows) else rows
@@ -102,7 +82,10 @@ class Source:
         given = None if event_time is None or watermark is not None else without_watermark(rows, event_time)
         if given is not None:
             rows, watermark = given.rows, f"{given.delay} milliseconds"
-        strategy = None if watermark is None else _spelled_columns(dataframe, Watermarks.of(watermark))
+        strategy = None if watermark is None else Watermarks.of(watermark)
+        if strategy is not None and (strategy.punctuation or strategy.source):
+            punctuation, of = (_spelled(dataframe, column) for column in (strategy.punctuation, strategy.source))
+            strategy = dataclasses.replace(strategy, punctuation=punctuation, source=of)
         found = rows if isinstance(rows, ArrowRows) else read_in_arrow(rows, None if given is None else given.steps)
         made = found if isinstance(found, ArrowRows) else None
         left = found if isinstance(found, LeftToSpark) else None
@@ -336,20 +319,15 @@ class Source:
     def _check_watermark(self) -> None:
         if self.event_time is None:
             raise InvalidSpecError("watermark= needs event_time=, the column it is made from.")
-        self._check_second_watermark()
         if isinstance(self.event_type, T.TimestampNTZType):
             raise InvalidSpecError(
                 f"event_time: column {self.event_time!r} is timestamp_ntz, and Spark makes watermarks only of timestamps with "
                 "a time zone. Cast it to timestamp first."
             )
-
-    def _check_second_watermark(self) -> None:
-        """Refuse a watermark of Spark's that waits for results which wait for the watermark themselves."""
-        if self.watermark is None:
-            raise MistakeError("the caller has checked")
-        if not self.watermark.is_sparks or watermark_policy(self.dataframe.sparkSession) != "min":
-            return
-        if waits_for_watermark(self.dataframe, PASSED_ON):
+        is_least = (
+            self.watermark is not None and self.watermark.is_sparks and watermark_policy(self.dataframe.sparkSession) == "min"
+        )
+        if is_least and waits_for_watermark(self.dataframe, PASSED_ON):
             raise InvalidSpecError(
                 f"event_time={self.event_time!r} with {self.watermark!r}: these rows are results of a window or an aggregation "
                 "of the same query. Spark has one watermark a query, the least of all: results would wait for a watermark that "
@@ -359,28 +337,11 @@ class Source:
             )
 
 
-def _check_names(event_time: Any, heartbeat: Any) -> None:
-    for role, given in (("event_time", event_time), ("heartbeat", heartbeat)):
-        if given is not None and not isinstance(given, str):
-            raise InvalidSpecError(
-                f"{role}={given!r}: expected the name of a column, such as {role}='scheduled'. What has to be computed gets a "
-                f"name before: df.withColumn('scheduled', ...)."
-            )
-
-
 def _spelled(dataframe: Any, name: str | None) -> str | None:
     """Return the name of a column as the rows spell it; a name that they do not have is refused later."""
     if name is None or not hasattr(dataframe, "columns"):
         return name
     return column_named(dataframe, name) or name
-
-
-def _spelled_columns(dataframe: Any, strategy: Watermarks) -> Watermarks:
-    """Return a strategy with the columns that it reads as the rows spell them."""
-    punctuation, source = (_spelled(dataframe, name) for name in (strategy.punctuation, strategy.source))
-    if (punctuation, source) == (strategy.punctuation, strategy.source):
-        return strategy
-    return dataclasses.replace(strategy, punctuation=punctuation, source=source)
 
 
 def _warn_of_cut_batches(dataframe: Any) -> None:

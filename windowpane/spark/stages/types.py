@@ -25,6 +25,8 @@ TIMESTAMP_NTZ = pa.timestamp("us")
 
 _BINARY = "UTF8_BINARY"
 _MICROSECONDS = 6
+_NO_ARROW = ("interval year to month", "interval", "interval year", "interval month", "void array")
+"""Types of columns that PySpark's workers cannot read, although the driver would find a type of Arrow's for them."""
 
 
 def arrow_schema(schema: T.StructType, role: str) -> pa.Schema:
@@ -33,8 +35,12 @@ def arrow_schema(schema: T.StructType, role: str) -> pa.Schema:
 
 
 def _arrow_type(field: T.StructField, role: str) -> pa.DataType:
-    if _has_no_arrow(field.dataType):
-        raise UnsupportedTypeError(_refusal(field, role))
+    refusal = (
+        f"{role}: column {field.name!r} is {field.dataType.simpleString()}, which cannot pass through Arrow. Cast it before "
+        "the window (an interval to a number of months, say), or leave it out with select."
+    )
+    if field.dataType.typeName() in _NO_ARROW:
+        raise UnsupportedTypeError(refusal)
     if _has_nanoseconds(field.dataType):
         raise UnsupportedTypeError(
             f"{role}: column {field.name!r} is {field.dataType.simpleString()}, whose nanoseconds Python's times do not have: "
@@ -43,12 +49,7 @@ def _arrow_type(field: T.StructField, role: str) -> pa.DataType:
     try:
         return arriving_type(to_arrow_type(field.dataType, **_IN_UTC))
     except Exception as error:
-        raise UnsupportedTypeError(_refusal(field, role)) from error
-
-
-def _has_no_arrow(kind: T.DataType) -> bool:
-    """Whether PySpark's workers cannot read such a column, although the driver would find a type for it."""
-    return kind.typeName() in ("interval year to month", "interval", "interval year", "interval month", "void array")
+        raise UnsupportedTypeError(refusal) from error
 
 
 def _has_nanoseconds(kind: T.DataType) -> bool:
@@ -60,13 +61,6 @@ def _has_nanoseconds(kind: T.DataType) -> bool:
     if isinstance(kind, T.StructType):
         return any(_has_nanoseconds(field.dataType) for field in kind.fields)
     return kind.typeName() == "time" and getattr(kind, "precision", _MICROSECONDS) > _MICROSECONDS
-
-
-def _refusal(field: T.StructField, role: str) -> str:
-    return (
-        f"{role}: column {field.name!r} is {field.dataType.simpleString()}, which cannot pass through Arrow. Cast it before "
-        "the window (an interval to a number of months, say), or leave it out with select."
-    )
 
 
 def spark_schema(schema: pa.Schema, known: T.StructType | None = None) -> T.StructType:
