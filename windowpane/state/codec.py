@@ -138,12 +138,8 @@ _EPOCH = datetime(1970, 1, 1)
 _SECOND = 1_000_000
 
 
-def _tagged(tag: bytes) -> tuple[bytes, ...]:
-    """The tag with each one-byte length after it, made once: short strings are what keys are made of."""
-    return tuple(tag + bytes((count,)) for count in range(_LONG))
-
-
-_STR_HEADS = _tagged(b"s")
+# The tag with each one-byte length after it, made once: short strings are what keys are made of.
+_STR_HEADS = tuple(b"s" + bytes((count,)) for count in range(_LONG))
 _INT64 = struct.Struct(">cq")
 _FLOAT = struct.Struct(">cd")
 _DAY = struct.Struct(">cI")
@@ -157,7 +153,12 @@ def encode_key(value: object) -> bytes:
     ('LGA', 7)
     """
     encoder = _ENCODERS.get(type(value))
-    return encoder(value) if encoder else _encode_subclass(value)
+    if encoder is not None:
+        return encoder(value)
+    for base in type(value).__mro__[1:]:
+        if base in _EXTENSIBLE:
+            return _ENCODERS[base](value)
+    raise UnencodableKeyError(value, "keys need a canonical encoding, which this type has not")
 
 
 def _encode_int(value: int) -> bytes:
@@ -166,12 +167,6 @@ def _encode_int(value: int) -> bytes:
     except struct.error:
         digits = value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
         return b"I" + encode_length(len(digits)) + digits
-
-
-def _encode_float(value: float) -> bytes:
-    if value != value:
-        return _NAN
-    return _FLOAT.pack(b"f", value + 0.0)  # -0.0 + 0.0 is 0.0
 
 
 def _encode_str(value: str) -> bytes:
@@ -188,24 +183,15 @@ def _encode_bytes(value: bytes) -> bytes:
 
 
 def _encode_decimal(value: Decimal) -> bytes:
-    text = _decimal_text(value).encode("ascii")
-    return b"D" + encode_length(len(text)) + text
-
-
-def _decimal_text(value: Decimal) -> str:
     """One text per value; not by ``Decimal.normalize``, which rounds to the precision of the context."""
     sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
-        return "NaN" if value.is_nan() else "-Infinity" if sign else "Infinity"
     coefficient = "".join(map(str, digits))
     significant = coefficient.rstrip("0")
-    if not significant:
-        return "0"
-    return f"{'-' * sign}{significant}E{exponent + len(coefficient) - len(significant)}"
-
-
-def _encode_date(value: date) -> bytes:
-    return _DAY.pack(b"d", value.toordinal())
+    if not isinstance(exponent, int):
+        text = "NaN" if value.is_nan() else "-Infinity" if sign else "Infinity"
+    else:
+        text = f"{'-' * sign}{significant}E{exponent + len(coefficient) - len(significant)}" if significant else "0"
+    return b"D" + encode_length(len(text)) + text.encode("ascii")
 
 
 def _encode_datetime(value: datetime) -> bytes:
@@ -246,14 +232,6 @@ def _encode_zone(zone: tzinfo, value: object) -> bytes:
     return _encode_zone(timezone(timedelta(minutes=minutes)), value)
 
 
-def _encode_timedelta(value: timedelta) -> bytes:
-    return b"p" + _encode_int(_micros(value))
-
-
-def _encode_list(value: list[object]) -> bytes:
-    return b"[" + encode_length(len(value)) + b"".join(map(encode_key, value))
-
-
 def _encode_tuple(value: tuple[object, ...]) -> bytes:
     """As for lists, with the two types that keys are made of dispatched in place."""
     parts = [b"(" + encode_length(len(value))]
@@ -275,13 +253,6 @@ def _encode_dict(value: dict[object, object]) -> bytes:
     return b"{" + encode_length(len(entries)) + b"".join(key + entries[key] for key in sorted(entries))
 
 
-def _encode_subclass(value: object) -> bytes:
-    for base in type(value).__mro__[1:]:
-        if base in _EXTENSIBLE:
-            return _ENCODERS[base](value)
-    raise UnencodableKeyError(value, "keys need a canonical encoding, which this type has not")
-
-
 def _micros(span: timedelta) -> int:
     return (span.days * 86_400 + span.seconds) * _SECOND + span.microseconds
 
@@ -296,16 +267,16 @@ _ENCODERS: dict[type, _Encoder] = {
     type(None): lambda value: b"N",
     bool: lambda value: b"T" if value else b"F",
     int: _encode_int,
-    float: _encode_float,
+    float: lambda value: _FLOAT.pack(b"f", value + 0.0) if value == value else _NAN,  # -0.0 + 0.0 is 0.0
     str: _encode_str,
     bytes: _encode_bytes,
     bytearray: _encode_bytes,
     Decimal: _encode_decimal,
-    date: _encode_date,
+    date: lambda value: _DAY.pack(b"d", value.toordinal()),
     datetime: _encode_datetime,
     time: _encode_time,
-    timedelta: _encode_timedelta,
-    list: _encode_list,
+    timedelta: lambda value: b"p" + _encode_int(_micros(value)),
+    list: lambda value: b"[" + encode_length(len(value)) + b"".join(map(encode_key, value)),
     tuple: _encode_tuple,
     dict: _encode_dict,
 }
@@ -344,17 +315,18 @@ def _constant(value: object) -> _Decoder:
     return lambda data, at: (value, at)
 
 
+def _made(read: Callable[[bytes, int], tuple[Any, int]], make: Callable[[Any], object]) -> _Decoder:
+    """Return the decoder of what is made of something that is read."""
+
+    def decode(data: bytes, at: int) -> tuple[object, int]:
+        found, end = read(data, at)
+        return make(found), end
+
+    return decode
+
+
 def _decode_int(data: bytes, at: int) -> tuple[int, int]:
     return _READ_INT64.unpack_from(data, at)[0], at + 8
-
-
-def _decode_big_int(data: bytes, at: int) -> tuple[int, int]:
-    digits, end = _read_content(data, at)
-    return int.from_bytes(digits, "big", signed=True), end
-
-
-def _decode_float(data: bytes, at: int) -> tuple[float, int]:
-    return _READ_FLOAT.unpack_from(data, at)[0], at + 8
 
 
 def _decode_str(data: bytes, at: int) -> tuple[str, int]:
@@ -362,35 +334,18 @@ def _decode_str(data: bytes, at: int) -> tuple[str, int]:
     return text.decode("utf-8", "surrogatepass"), end
 
 
-def _decode_decimal(data: bytes, at: int) -> tuple[Decimal, int]:
-    text, end = _read_content(data, at)
-    return Decimal(text.decode("ascii")), end
-
-
-def _decode_date(data: bytes, at: int) -> tuple[date, int]:
-    return date.fromordinal(_READ_DAY.unpack_from(data, at)[0]), at + 4
-
-
-def _decode_naive_datetime(data: bytes, at: int) -> tuple[datetime, int]:
+def _decode_instant(data: bytes, at: int) -> tuple[datetime, int]:
     micros, end = _decode_int(data, at)
     return _EPOCH + timedelta(microseconds=micros), end
 
 
-def _decode_aware_datetime(data: bytes, at: int) -> tuple[datetime, int]:
-    instant, middle = _decode_naive_datetime(data, at)
-    zone, end = _decode_zone(data, middle)
-    return instant.replace(tzinfo=UTC).astimezone(zone), end
+def _zoned(make: Callable[[datetime, tzinfo], object]) -> _Decoder:
+    def decode(data: bytes, at: int) -> tuple[object, int]:
+        instant, middle = _decode_instant(data, at)
+        zone, end = _decode_zone(data, middle)
+        return make(instant, zone), end
 
-
-def _decode_naive_time(data: bytes, at: int) -> tuple[time, int]:
-    micros, end = _decode_int(data, at)
-    return (_EPOCH + timedelta(microseconds=micros)).time(), end
-
-
-def _decode_aware_time(data: bytes, at: int) -> tuple[time, int]:
-    wall, middle = _decode_naive_time(data, at)
-    zone, end = _decode_zone(data, middle)
-    return wall.replace(tzinfo=zone), end
+    return decode
 
 
 def _decode_zone(data: bytes, at: int) -> tuple[tzinfo, int]:
@@ -406,13 +361,6 @@ def _decode_zone(data: bytes, at: int) -> tuple[tzinfo, int]:
         ) from cause
 
 
-def _decode_timedelta(data: bytes, at: int) -> tuple[timedelta, int]:
-    micros, end = _decode(data, at)
-    if not isinstance(micros, int):
-        raise MistakeError("a duration is kept as microseconds")
-    return timedelta(microseconds=micros), end
-
-
 def _decode_list(data: bytes, at: int) -> tuple[list[object], int]:
     count, at = _read_length(data, at)
     items = []
@@ -423,7 +371,7 @@ def _decode_list(data: bytes, at: int) -> tuple[list[object], int]:
 
 
 def _decode_tuple(data: bytes, at: int) -> tuple[tuple[object, ...], int]:
-    items, end = _decode_list(data, at)
+    items, end = _decode_list(data, at)  # keys are tuples: one call less than by _made
     return tuple(items), end
 
 
@@ -443,17 +391,17 @@ _DECODERS: dict[int, _Decoder] = {
         "T": _constant(True),
         "F": _constant(False),
         "i": _decode_int,
-        "I": _decode_big_int,
-        "f": _decode_float,
+        "I": _made(_read_content, lambda digits: int.from_bytes(digits, "big", signed=True)),
+        "f": lambda data, at: (_READ_FLOAT.unpack_from(data, at)[0], at + 8),
         "s": _decode_str,
         "b": _read_content,
-        "D": _decode_decimal,
-        "d": _decode_date,
-        "t": _decode_naive_datetime,
-        "z": _decode_aware_datetime,
-        "c": _decode_naive_time,
-        "k": _decode_aware_time,
-        "p": _decode_timedelta,
+        "D": _made(_read_content, lambda text: Decimal(text.decode("ascii"))),
+        "d": lambda data, at: (date.fromordinal(_READ_DAY.unpack_from(data, at)[0]), at + 4),
+        "t": _decode_instant,
+        "z": _zoned(lambda instant, zone: instant.replace(tzinfo=UTC).astimezone(zone)),
+        "c": _made(_decode_instant, datetime.time),
+        "k": _zoned(lambda instant, zone: instant.time().replace(tzinfo=zone)),
+        "p": _made(_decode, lambda micros: timedelta(microseconds=micros)),
         "[": _decode_list,
         "(": _decode_tuple,
         "{": _decode_dict,

@@ -127,7 +127,10 @@ class SegmentLog:
         if not self._changed:
             return
         if self._segments:
-            self._store.put(self._index_key, self._index_blob())
+            numbers = array("q")
+            for segment, held in sorted(self._segments.items()):
+                numbers.extend((segment, held.first, held.chunks, held.rows, held.size))
+            self._store.put(self._index_key, frame(_INDEX_KIND, numbers.tobytes()))
         else:
             self._store.remove(self._index_key)
         self._changed = False
@@ -142,12 +145,6 @@ class SegmentLog:
 
     def _chunk_key(self, segment: int, number: int) -> str:
         return f"{self._name}.{segment:x}.{number:x}"
-
-    def _index_blob(self) -> bytes:
-        numbers = array("q")
-        for segment, held in sorted(self._segments.items()):
-            numbers.extend((segment, held.first, held.chunks, held.rows, held.size))
-        return frame(_INDEX_KIND, numbers.tobytes())
 
     def _read_index(self) -> dict[int, _Segment]:
         blob = self._store.get(self._index_key)

@@ -143,7 +143,9 @@ class SortedPages:
         """Up to ``size`` entries from ``start`` on, of one page, and where to continue (None: nowhere)."""
         index = self._index()
         at = index.locate(start)
-        stop = _lower(index.fences[at + 1], high) if at + 1 < len(index.fences) else high
+        stop = high
+        if at + 1 < len(index.fences) and (high is None or index.fences[at + 1] < high):
+            stop = index.fences[at + 1]
         if stop is not None and start >= stop:
             return [], None
         page = self._page(index.numbers[at]) if at >= 0 else Page()
@@ -229,10 +231,6 @@ class SortedPages:
                 )
             page = self._pages[number] = Page.from_blob(blob)
         return page
-
-
-def _lower(fence: bytes, high: bytes | None) -> bytes:
-    return fence if high is None or fence < high else high
 
 
 # --- buffered changes ----------------------------------------------------------------------------------

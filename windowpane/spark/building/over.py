@@ -44,11 +44,9 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
     _check_watermark(source, plan)
     programs = compile_stages(plan, names.arrow, source.kind)
     *before, last = programs
-    read, known = {each for _, made in names.selected for each in names_in(made)}, [*last.columns.names, *last.outputs.names]
-    emitted = frozenset(name for name in known if name in read) or frozenset(
-        known[:1]
-    )  # what is selected is made of; a column at least
-    programs = (*before, dataclasses.replace(last, read=emitted))
+    known = [*last.columns.names, *last.outputs.names]
+    read = {each for _, made in names.selected for each in names_in(made)}.intersection(known)
+    programs = (*before, dataclasses.replace(last, read=frozenset(read or known[:1])))
     return BuiltProgram(
         (source,),
         plan,
