@@ -75,15 +75,12 @@ class _StopWhenConsumed(StreamingQueryListener):
         """Stop the query if this batch read nothing, and is not the first of its run."""
         progress, spark = event.progress, self._session()
         is_first = self._first.setdefault(str(progress.runId), progress.batchId) == progress.batchId
-        if spark is None or is_first or not _is_windowpane(progress) or not _read_nothing(progress):
+        is_ours = any(set(COUNTERS) <= set(metrics.asDict()) for metrics in progress.observedMetrics.values())
+        if spark is None or is_first or not is_ours or not _read_nothing(progress):
             return
         query = spark.streams.get(str(progress.id))
         if query is not None and _never_ends(query):
             query.stop()
-
-
-def _is_windowpane(progress: Any) -> bool:
-    return any(set(COUNTERS) <= set(metrics.asDict()) for metrics in progress.observedMetrics.values())
 
 
 def _never_ends(query: Any) -> bool:

@@ -12,12 +12,11 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from py4j.protocol import Py4JError
-
 from windowpane.engines.join.program import JOIN_COUNTERS, JoinCounters
 from windowpane.engines.protocol import COUNTERS
 from windowpane.engines.rolling.program import ROLLING_COUNTERS, RollingCounters
 from windowpane.malformed import MALFORMED_ROWS, MOST_SHOWN, MalformedRow
+from windowpane.spark.internals.plan_trees import UNREADABLE, listed
 
 _KINDS = (COUNTERS, JOIN_COUNTERS, ROLLING_COUNTERS)
 _SIZES = {*JoinCounters.gauges, *RollingCounters.gauges, "watermark", "watermark_held_by"}
@@ -99,7 +98,7 @@ def _last_executed(query: Any) -> list[tuple[int, dict[str, dict[str, Any]]]]:
         rows = {name: metrics.get(name).get() for name in _in_plan(query) if metrics.contains(name)}
         found = {name: _shown({each: row.getAs(each) for each in row.schema().fieldNames()}) for name, row in rows.items()}
         return [(int(batch.currentBatchId()), found)] if found else []
-    except (AttributeError, TypeError, Py4JError):
+    except UNREADABLE:
         return []
 
 
@@ -118,11 +117,9 @@ def _in_plan(query: Any) -> dict[str, tuple[str, ...]]:
         found = {}
         while plans:
             plan = plans.pop()
-            children = plan.children()
-            plans.extend(children.apply(place) for place in range(children.size()))
+            plans.extend(listed(plan.children()))
             if plan.nodeName() == "CollectMetrics":
-                metrics = plan.metrics()
-                found[str(plan.name())] = tuple(str(metrics.apply(place).name()) for place in range(metrics.size()))
-    except (AttributeError, TypeError, Py4JError):
+                found[str(plan.name())] = tuple(str(metric.name()) for metric in listed(plan.metrics()))
+    except UNREADABLE:
         return {}
     return {name: names for name, names in found.items() if _is_ours(names)}

@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from py4j.protocol import Py4JError
-
-from windowpane.spark.internals.query_plans import connect_below, connect_nodes
+from windowpane.spark.internals.plan_trees import UNREADABLE, connect_below, connect_nodes, listed
 
 _BY_WATERMARK = ("Aggregate", "Distinct")  # Nodes that emit a row when the watermark has passed it, in output mode append
 _FUNCTIONS = ("FlatMapGroups", "TransformWithState")
@@ -47,7 +45,7 @@ def results_in(dataframe: Any) -> tuple[Any, ...]:
             names = _RESULT.findall(dataframe._jdf.queryExecution().analyzed().toString())
         else:
             names = [str(getattr(node, "_alias", "")) for node in connect_nodes(dataframe._plan)]
-    except (AttributeError, TypeError, Py4JError):
+    except UNREADABLE:
         return ()
     return tuple(dict.fromkeys(_RESULTS[name] for name in reversed(names) if name in _RESULTS))
 
@@ -67,24 +65,18 @@ def waits_for_watermark(dataframe: Any, passed_on: str) -> bool:
         return True
     if not any(name.startswith(_FUNCTIONS) for name, _ in found):
         return False
-    metadata = _metadata if hasattr(dataframe, "_jdf") else _metadata_on_connect
-    return any(name == "Project" and passed_on in metadata(node) for name, node in found)
-
-
-def _metadata(selected: Any) -> str:
-    return str(selected.schema().json())
-
-
-def _metadata_on_connect(selected: Any) -> str:
-    return " ".join(str(getattr(column._expr, "_metadata", "")) for column in selected._columns)
+    selecting = [node for name, node in found if name == "Project"]
+    if hasattr(dataframe, "_jdf"):
+        return any(passed_on in str(node.schema().json()) for node in selecting)
+    return any(passed_on in str(getattr(column._expr, "_metadata", "")) for node in selecting for column in node._columns)
 
 
 def mixes_sources(dataframe: Any) -> bool:
     """Whether a stream is a union of rows that have passed an operator with state and of rows that have not."""
     try:
         unions = [node for name, node in _nodes(dataframe) if name == "Union" and hasattr(dataframe, "_jdf")]
-        return any(len({any(map(_has_state, _of_spark(each))) for each in _below(union)}) > 1 for union in unions)
-    except (AttributeError, TypeError, Py4JError):
+        return any(len({any(map(_has_state, _of_spark(each))) for each in listed(union.children())}) > 1 for union in unions)
+    except UNREADABLE:
         return False
 
 
@@ -104,7 +96,7 @@ def _nodes(dataframe: Any) -> Iterator[tuple[str, Any]]:
                 yield from _of_spark(plan)
         else:
             yield from _of_connect(dataframe._plan)
-    except (AttributeError, TypeError, Py4JError):
+    except UNREADABLE:
         return
 
 
@@ -114,15 +106,10 @@ def _of_spark(plan: Any) -> Iterator[tuple[str, Any]]:
         node = waiting.pop()
         if not node.isStreaming():
             continue
-        name, below = str(node.nodeName()), _below(node)
+        name, below = str(node.nodeName()), listed(node.children())
         waiting += below
         if name != _JOIN or all(child.isStreaming() for child in below):
             yield name, node
-
-
-def _below(node: Any) -> list[Any]:
-    children = node.children()
-    return [children.apply(number) for number in range(children.size())]
 
 
 def _of_connect(plan: Any) -> Iterator[tuple[str, Any]]:

@@ -13,12 +13,20 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import types as T
 
 from windowpane.spark.internals.file_conditions import UnknownConditionError, condition_of
-from windowpane.spark.internals.plan_trees import FILTERED, SELECTED, Steps, column_of, number_of, tree_of
-from windowpane.spark.internals.query_plans import connect_nodes
+from windowpane.spark.internals.plan_trees import (
+    FILTERED,
+    SELECTED,
+    UNREADABLE,
+    Steps,
+    column_of,
+    connect_nodes,
+    listed,
+    number_of,
+    tree_of,
+)
 from windowpane.spark.internals.session import is_classic
 from windowpane.windowing.expressions import Expression, Operation
 
@@ -53,7 +61,7 @@ def file_relation(dataframe: Any, steps: Steps | None = None) -> FileRelation | 
         return None
     try:
         return _relation(dataframe, steps or Steps.of(dataframe._jdf.queryExecution().analyzed()))
-    except (Py4JError, AttributeError, TypeError, KeyError, ValueError, RecursionError):
+    except (*UNREADABLE, KeyError, ValueError, RecursionError):
         return None
 
 
@@ -67,13 +75,12 @@ def cut_folders(dataframe: Any) -> Iterator[str]:
         for options, paths in found:
             if _CUT & options.keys():
                 yield from (*paths, *([options["path"]] if "path" in options else []))
-    except (Py4JError, AttributeError, TypeError):
+    except UNREADABLE:
         return
 
 
 def _read_by_spark(plan: Any) -> Iterator[tuple[dict[str, str], list[str]]]:
-    leaves = plan.collectLeaves()
-    for leaf in (leaves.apply(place) for place in range(leaves.size())):
+    for leaf in listed(plan.collectLeaves()):
         if leaf.nodeName() == _RELATION:
             yield _dictionary(leaf.dataSource().options()), []
 
@@ -98,7 +105,9 @@ def _relation(dataframe: Any, steps: Steps) -> FileRelation | LeftToSpark | None
     if isinstance(selected, LeftToSpark):
         return selected
     columns, condition = selected
-    is_local = _is_local(dataframe.sparkSession, path)
+    spark = dataframe.sparkSession
+    files = spark._jvm.org.apache.hadoop.fs.Path(path).getFileSystem(spark._jsc.hadoopConfiguration())
+    is_local = str(files.getUri().getScheme()) == "file"
     return FileRelation(str(source.className()).lower(), path, options, is_local, schema, columns, condition)
 
 
@@ -134,11 +143,4 @@ def _selected(steps: Steps, described: Set[str]) -> tuple[dict[str, str], Expres
 
 
 def _dictionary(options: Any) -> dict[str, str]:
-    pairs = options.toSeq()
-    found = (pairs.apply(place) for place in range(pairs.size()))
-    return {str(pair._1()).lower(): str(pair._2()) for pair in found}
-
-
-def _is_local(spark: Any, path: str) -> bool:
-    hadoop_path = spark._jvm.org.apache.hadoop.fs.Path(path)
-    return str(hadoop_path.getFileSystem(spark._jsc.hadoopConfiguration()).getUri().getScheme()) == "file"
+    return {str(pair._1()).lower(): str(pair._2()) for pair in listed(options.toSeq())}

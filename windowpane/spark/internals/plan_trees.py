@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
+
 SELECTED = "Project"
 FILTERED = "Filter"
 _COLUMN = "AttributeReference"
@@ -96,3 +98,27 @@ def _first_children(top: Tree, count: int) -> tuple[Tree, ...]:
     for _ in range(count):
         found.append(found[-1].children[0])
     return tuple(found)
+
+
+UNREADABLE = (AttributeError, TypeError, Py4JError)  # What reading a plan of another form raises
+
+
+def listed(sequence: Any) -> list[Any]:
+    """Return a sequence of Scala's as a list."""
+    return [sequence.apply(place) for place in range(sequence.size())]
+
+
+def connect_nodes(plan: Any) -> list[Any]:
+    """Return a plan of Spark Connect and those below it."""
+    found, waiting = [], [plan]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        waiting.extend(connect_below(node))
+    return found
+
+
+def connect_below(plan: Any) -> list[Any]:
+    """Return the plans right below one of Spark Connect, of a join and a union both."""
+    below = (getattr(plan, name, None) for name in ("_child", "left", "right", "other", "_other"))
+    return list({id(each): each for each in below if each is not None}.values())

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,10 +15,12 @@ from windowpane.errors import InvalidSpecError
 from windowpane.spark.internals.plan_trees import (
     FILTERED,
     SELECTED,
+    UNREADABLE,
     Steps,
     Tree,
     column_of,
     columns_in,
+    connect_nodes,
     number_of,
     tree_of,
 )
@@ -47,7 +48,7 @@ def metrics_names(dataframe: Any) -> set[str]:
         if hasattr(dataframe, "_jdf"):
             return set(_OBSERVED.findall(dataframe._jdf.queryExecution().analyzed().toString()))
         return {str(each._observation) for each in connect_nodes(dataframe._plan) if type(each).__name__ == "CollectMetrics"}
-    except (AttributeError, TypeError, Py4JError):
+    except UNREADABLE:
         return set()
 
 
@@ -80,7 +81,7 @@ def estimated_bytes(dataframe: Any) -> int | None:
         return None
     try:
         size = int(str(dataframe._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    except (AttributeError, TypeError, ValueError, Py4JError):
+    except (*UNREADABLE, ValueError):
         return None
     return size if size < _NO_IDEA else None
 
@@ -100,7 +101,7 @@ def without_watermark(dataframe: Any, column: str) -> BelowWatermark | None:
         return None
     try:
         return _below_watermark(dataframe, column, int(delays[column]))
-    except (AttributeError, TypeError, KeyError, ValueError, Py4JError, RecursionError):
+    except (*UNREADABLE, KeyError, ValueError, RecursionError):
         return None
 
 
@@ -143,22 +144,6 @@ def _keep_watermark(steps: Sequence[Tree]) -> bool:
 
 def _has_watermark(plan: Tree) -> bool:
     return plan.kind == _WATERMARK_NODE or any(_has_watermark(each) for each in plan.children)
-
-
-def connect_nodes(plan: Any) -> list[Any]:
-    """Return a plan of Spark Connect and those below it."""
-    found, waiting = [], [plan]
-    while waiting:
-        node = waiting.pop()
-        found.append(node)
-        waiting.extend(connect_below(node))
-    return found
-
-
-def connect_below(plan: Any) -> list[Any]:
-    """Return the plans right below one of Spark Connect, of a join and a union both."""
-    below = (getattr(plan, name, None) for name in ("_child", "left", "right", "other", "_other"))
-    return list({id(each): each for each in below if each is not None}.values())
 
 
 def each_use_its_own(encoded: Any) -> Any:

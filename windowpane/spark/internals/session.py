@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import Any, overload
 
 from py4j.protocol import Py4JError
@@ -21,6 +22,13 @@ _MARK = "windowpane.mark"  # The local property of jobs, and on Spark Connect, w
 
 _TAG = re.compile(rf"{re.escape(_MARK)}=(\w+)")
 _TAGS = "spark.job.tags"
+
+_QUIET = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Over TCP, a message between Python and the JVM waits 40 ms now and then.
+    "spark.python.unix.domain.socket.enabled": "true",
+}
 
 _STREAMING = "org.apache.spark.sql.execution.{}"
 _STATE_LOGGERS = (
@@ -114,3 +122,19 @@ def query_of_batch(spark: Any) -> str | None:
         return spark.sparkContext.getLocalProperty(QUERY) if is_classic(spark) else None
     except (AttributeError, Py4JError, RuntimeError):
         return None
+
+
+def local_session() -> Any:
+    """Return the running session, or a new one, quiet; where nothing says which master, on all cores of this machine."""
+    from pyspark.sql import SparkSession  # which tasks need not import
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("windowpane")
+    for name, value in _QUIET.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session

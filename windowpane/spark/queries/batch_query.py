@@ -24,8 +24,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import StreamingQueryException
 
-from windowpane import errors
-from windowpane.errors import SqlRunError, WindowpaneError
+from windowpane.errors import SqlRunError
 from windowpane.spark.internals.session import mark_jobs, mark_of_job, parallelism
 from windowpane.spark.queries.starting import warn, was_too_slow
 from windowpane.spark.session.checkpoints import only
@@ -176,7 +175,7 @@ class BatchQuery:
                 is_given_up = _GIVEN_UP in str(error)
                 replaced += is_given_up
                 if failure is not None or replaced > _MOST_REPLACED or not (is_given_up or was_too_slow(error)):
-                    raise failure or _raised_elsewhere(error) or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
+                    raise failure or raised(error) or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
                 if not is_given_up:
                     warn()
                 self.start()
@@ -196,7 +195,8 @@ class BatchQuery:
                 later = [each for each in self._query.recentProgress if each.batchId > number]
                 if targets is None and later:
                     targets = [source.latestOffset for source in later[0].sources]
-                if targets is not None and any(_have_passed(each.sources, targets) for each in later):
+                ends = [[source.endOffset for source in each.sources] for each in later]
+                if targets is not None and any(all(map(has_passed, each, targets)) for each in ends):
                     break
             self._idle.join(0.05)
         if not self._idle.is_alive():
@@ -243,19 +243,6 @@ class BatchQuery:
             return str(error)
         self._ended = self._begun
         return None
-
-
-def _raised_elsewhere(error: BaseException) -> WindowpaneError | None:
-    """Return what our function raised in another process, from the text of Spark's error."""
-    found = raised(str(error))
-    if found is None:
-        return None
-    kind: type[WindowpaneError] = getattr(errors, found[0])
-    return kind.__new__(kind, found[1])
-
-
-def _have_passed(sources: Sequence[Any], targets: Sequence[str | None]) -> bool:
-    return all(has_passed(source.endOffset, target) for source, target in zip(sources, targets, strict=True))
 
 
 def has_passed(end: str | None, target: str | None) -> bool:

@@ -13,8 +13,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from windowpane import errors
-from windowpane.errors import FailedBatchError, WindowpaneError
+from windowpane.errors import FailedBatchError
 from windowpane.spark.session.reasons import SPARK_ERRORS, raised, reason
 
 _INTERRUPTED = re.compile(
@@ -55,11 +54,9 @@ class ShortFailures:
 
 def _cause(error: BaseException) -> Exception | None:
     """Return what an error of Spark comes down to, ``None`` where it is short enough as it is."""
-    text = str(error)
-    found = raised(text)
+    found = raised(error)
     if found is not None:
-        kind: type[WindowpaneError] = getattr(errors, found[0])
-        return kind.__new__(kind, found[1])
-    if _INTERRUPTED.search(text):
+        return found
+    if _INTERRUPTED.search(str(error)):
         return InterruptedBatchError()
     return FailedJobError(reason(error)) if isinstance(error, Py4JJavaError) else None

@@ -54,17 +54,12 @@ def _was_too_slow(query: Any, spark: Any) -> bool:
     """Wait until the query's first batch is under way; return whether it ended before, by the worker's silence."""
     deadline = time.monotonic() + _PATIENCE
     while query.isActive and time.monotonic() < deadline:
-        if _is_under_way(query, spark):
+        if query.lastProgress is not None or str(query.status["message"]).startswith("Waiting"):
+            return False
+        if spark.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId)):
             return False
         time.sleep(_STEP)
     return was_too_slow(query.exception())
-
-
-def _is_under_way(query: Any, spark: Any) -> bool:
-    """Whether a query has planned a batch, or has none to plan."""
-    if query.lastProgress is not None or str(query.status["message"]).startswith("Waiting"):
-        return True
-    return bool(spark.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId)))
 
 
 def warn_of_leaking_sockets(spark: Any) -> None:

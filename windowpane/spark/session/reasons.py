@@ -7,6 +7,9 @@ import re
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from windowpane import errors
+from windowpane.errors import WindowpaneError
+
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: PySpark turns some of the JVM's exceptions into its own, and leaves others as they are."""
 
@@ -21,9 +24,8 @@ _STOPPED = re.compile(r"terminated with exception: (.*?)(?: SQLSTATE.*)?$", re.M
 def reason(error: BaseException) -> str:
     """Return what a task of windowpane raised, else the error of a batch on Spark Connect's server, the first cause, or line."""
     text = str(error).strip()
-    found = raised(text)
-    if found is not None:
-        return found[1].split("\n")[0]
+    if raised := _RAISED.findall(text):
+        return str(raised[-1][1]).split("\n")[0]
     if elsewhere := _ELSEWHERE.search(text):
         return elsewhere[1]
     if caused := _CAUSED.findall(text):
@@ -32,7 +34,10 @@ def reason(error: BaseException) -> str:
     return stopped[1] if stopped else text.splitlines()[0]
 
 
-def raised(text: str) -> tuple[str, str] | None:
-    """Return the class and the message of what a task of windowpane raised, from the text of Spark."""
-    found = _RAISED.findall(text)
-    return found[-1] if found else None
+def raised(error: BaseException) -> WindowpaneError | None:
+    """Return what a task or a batch of windowpane raised in another process, from the text of Spark's error."""
+    found = _RAISED.findall(str(error))
+    if not found:
+        return None
+    kind: type[WindowpaneError] = getattr(errors, found[-1][0])
+    return kind.__new__(kind, found[-1][1])

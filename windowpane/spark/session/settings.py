@@ -38,7 +38,8 @@ def choose_settings(spark: Any) -> None:
     A Spark that bounds Arrow batches by bytes (4.1 and later) adds up the bytes of all columns after each row, which takes longer
     than writing them. So batches are bounded by rows only, as in Spark 4.0, unless the user set one of the two bounds.
     """
-    if _bounds_arrow_bytes(spark) and all(spark.conf.get(name, None) is None for name in (_ARROW_ROWS, _ARROW_BYTES)):
+    bounds_bytes = setting(spark, _ARROW_BYTES) not in (None, "-1", _UNBOUNDED, str(2**63 - 1))
+    if bounds_bytes and all(spark.conf.get(name, None) is None for name in (_ARROW_ROWS, _ARROW_BYTES)):
         spark.conf.set(_ARROW_ROWS, str(_ROWS_FROM_SPARK))
         spark.conf.set(_ARROW_BYTES, _UNBOUNDED)
     if spark.conf.get(_PROVIDER, None) is None:
@@ -119,7 +120,3 @@ def watermark_policy(spark: Any) -> str:
 
 def is_local(spark: Any) -> bool:
     return _LOCAL.match(setting(spark, _MASTER) or "") is not None
-
-
-def _bounds_arrow_bytes(spark: Any) -> bool:
-    return setting(spark, _ARROW_BYTES) not in (None, "-1", _UNBOUNDED, str(2**63 - 1))

@@ -45,7 +45,8 @@ def connector_rows(spark: Any, connector: str, options: Mapping[str, str], colum
     try:
         rows = _rows(spark, connector, given, columns)
         if connector == "kafka" and encoding == "json":
-            rows = _from_json(rows, columns)
+            value = F.from_json(F.col("value").cast("string"), _texts([*columns, MISREAD]), {_WITH_MISREAD: MISREAD})
+            rows = rows.select(ORIGIN, value.alias("value")).select(ORIGIN, "value.*")
         elif encoding is not None:
             raise SqlRunError(
                 f"encode = {encoding!r} of connector {connector!r}: only kafka takes it, and its one value is 'json'."
@@ -94,11 +95,6 @@ def _heading(spark: Any, path: str | None, options: Mapping[str, str]) -> list[s
         return list(spark.read.options(**options).csv(path).columns)
     except AnalysisException:
         return []
-
-
-def _from_json(rows: Any, columns: Sequence[str]) -> Any:
-    value = F.from_json(F.col("value").cast("string"), _texts([*columns, MISREAD]), {_WITH_MISREAD: MISREAD})
-    return rows.select(ORIGIN, value.alias("value")).select(ORIGIN, "value.*")
 
 
 def _refusal(spark: Any, connector: str, error: BaseException) -> str:

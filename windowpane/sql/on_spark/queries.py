@@ -255,6 +255,6 @@ def _collecting(take: Callable[[pa.Table, int], None]) -> Callable[[Any, int], N
 
 def local_spark() -> Any:
     """Return the running SparkSession, or a new one, as the settings of Spark say; by default on all cores here."""
-    from windowpane.spark.queries.local_session import local_session
+    from windowpane.spark.internals.session import local_session
 
     return local_session()
