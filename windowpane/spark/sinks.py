@@ -29,7 +29,7 @@ from windowpane.spark.session.checkpoints import last_batches, names_in, query_i
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.project import quoted
 from windowpane.state.pairs import NONE, Pair
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
 _SLOTS = (0, 1)
 

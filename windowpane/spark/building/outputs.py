@@ -21,7 +21,7 @@ from windowpane.spark.stages.blobs import Decoder
 from windowpane.spark.stages.types import spark_schema
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.expressions import Expression, Name, names_in
-from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.outputs import OutputTag
 
 ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
 Selected = tuple[tuple[str, Expression], ...]
