@@ -208,11 +208,7 @@ class ArrowByRow(AggregateFunction):
 class ArrowByKey(ProcessWindowFunction):
     """An Arrow window function as a process function: every firing is a table of its own.
 
-    Args:
-        function: the function.
-        rows: the table it is given: keys, window bounds, columns of the input.
-        results: the table it returns: keys, window bounds, declared columns.
-        keys: number of keys.
+    ``rows`` are keys, window bounds and columns of the input, ``results`` keys, window bounds and declared columns.
     """
 
     function: ArrowWindowFunction

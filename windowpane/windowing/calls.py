@@ -159,26 +159,16 @@ class Windowable(Expression, ABC):
 class WindowCall(Windowable):
     """One call of a function OVER a window, as it was written.
 
-    Args:
-        function: its name.
-        arguments: column names, PySpark Columns, or expressions without calls.
-        frame: ``None`` for the default frame.
-        exclusion: what is taken out of the frame, ``None`` for nothing.
-        offset: of ``lag`` and ``lead``, the n of ``nth_value``, the buckets of ``ntile``.
-        default: what ``lag`` and ``lead`` give where there is no such row.
-        skips_nulls: IGNORE NULLS.
-        condition: FILTER.
-        is_distinct: DISTINCT.
-        parameters: constants of an aggregate by name.
-        partition: its own PARTITION BY, ``None`` for the common one.
-        order: its own ORDER BY, ``None`` for the common one.
+    ``None`` is the default frame, and the PARTITION BY and ORDER BY that all calls have in common.
     """
 
     function: str
     arguments: tuple[Any, ...] = ()
+    """Column names, PySpark Columns, or expressions without calls."""
     frame: Frame | None = None
     exclusion: Exclude | None = None
     offset: int = 1
+    """Of ``lag`` and ``lead``; the n of ``nth_value``, the buckets of ``ntile``."""
     default: Hashable = None
     skips_nulls: bool = False
     condition: Any = None

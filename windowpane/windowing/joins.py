@@ -43,11 +43,7 @@ def checked_how(how: Any) -> How:
 
 @dataclass(frozen=True)
 class WindowMatch:
-    """Rows of one window and key.
-
-    Args:
-        assigner: which windows; sessions are those of both sides together.
-    """
+    """Rows of one window and key; sessions are those of both sides together."""
 
     assigner: WindowAssigner
 
@@ -63,12 +59,9 @@ class WindowMatch:
 
 @dataclass(frozen=True)
 class IntervalMatch:
-    """A right row whose time lies between two bounds around the time of the left one, both inclusive.
+    """A right row whose time lies between two bounds, both inclusive: the left row's time plus ``lower`` and plus ``upper``.
 
-    Args:
-        lower: added to the left row's time.
-        upper: added to the left row's time, or to ``upper_column`` of it.
-        upper_column: a timestamp column of the left side, ``None`` for its event time.
+    ``upper`` is added to ``upper_column``, a timestamp column of the left side, if there is one.
 
     Raises:
         EmptyIntervalError: no time lies between the bounds.
@@ -130,20 +123,17 @@ class IntervalMatch:
 class AsOfMatch:
     """The right row that is the latest, the next or the nearest one at the time of the left row.
 
-    Args:
-        direction: ``"backward"``, ``"forward"`` or ``"nearest"``.
-        tolerance: how far away it may be, inclusive; ``None`` for any distance.
-        allow_exact: whether it may have the very time of the left row.
-        retain: how long a right row is kept behind the watermark when no newer one has arrived; ``None`` for ever.
-
     Raises:
         InvalidSpecError: an unknown direction, or a negative distance.
     """
 
     direction: Direction = "backward"
     tolerance: int | None = None
+    """How far away it may be, inclusive; ``None`` for any distance."""
     allow_exact: bool = True
+    """Whether it may have the very time of the left row."""
     retain: int | None = None
+    """How long a right row is kept behind the watermark when no newer one has arrived; ``None`` for ever."""
 
     def __post_init__(self) -> None:
         if self.direction not in get_args(Direction):

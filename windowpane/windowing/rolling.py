@@ -40,14 +40,7 @@ class RollingEmit(Enum):
 
 @dataclass(frozen=True)
 class RollingCall:
-    """A feature: an aggregate over a window.
-
-    Args:
-        name: its column in the output.
-        aggregate: what is computed; its arguments are names of columns.
-        window: over which rows.
-        condition: the boolean column that says which rows count, ``None`` for all.
-    """
+    """A feature: an aggregate, whose arguments are names of columns, over the rows of a window where a boolean column is true."""
 
     name: str
     aggregate: Aggregate
@@ -59,14 +52,6 @@ class RollingCall:
 class RollingSpec:
     """Several features of one key.
 
-    Args:
-        calls: the features, in the order of the output.
-        step: the distance of ticks.
-        emit: which rows are emitted, and when.
-        keeps_unbounded_state: whether aggregates that keep all their values are allowed over more than a day.
-        deletes_empty: whether a key whose windows are all empty is emitted as a delete.
-        corrects: whether ticks are emitted again for late rows of before them.
-
     Raises:
         TileMismatchError: the step is no multiple of the smallest hop.
         UnboundedStateError: an aggregate keeps all values of more than a day.
@@ -77,8 +62,11 @@ class RollingSpec:
     step: int
     emit: RollingEmit = RollingEmit.CHANGED
     keeps_unbounded_state: bool = False
+    """Whether aggregates that keep all their values are allowed over more than a day."""
     deletes_empty: bool = False
+    """Whether a key whose windows are all empty is emitted as a delete."""
     corrects: bool = False
+    """Whether ticks are emitted again for late rows of before them."""
 
     def __post_init__(self) -> None:
         smallest = min(window.hop for window in self.windows)
@@ -195,18 +183,15 @@ def check_multiple(what: str, length: int, hop: int) -> None:
 class RollingWindow:
     """A window that ends now.
 
-    Args:
-        length: its length.
-        hop: the length of its tiles.
-        is_exact: whether rows decide its left edge, and not tiles.
-
     Raises:
         TileMismatchError: the length is no multiple of the hop.
     """
 
     length: int
     hop: int
+    """The length of its tiles."""
     is_exact: bool
+    """Whether rows decide its left edge, and not tiles."""
 
     def __post_init__(self) -> None:
         check_multiple("a window", self.length, self.hop)

@@ -164,14 +164,7 @@ def count_window(size: int, slide: int | None = None) -> tuple[WindowAssigner, T
 
 @dataclass(frozen=True)
 class PaneSettings:
-    """Settings of panes.
-
-    Args:
-        accumulation: what happens to the contents of a window that fired; ``None`` where the user did not say.
-        on_time_behavior: whether the pane of the window's end is emitted even where no row is new.
-        closing_behavior: whether a pane is emitted at cleanup even where no row is new.
-        shows_info: whether results carry the columns of ``.pane_info()``.
-        allows_unsafe_triggers: whether a trigger may be finished while rows still arrive, which are lost then.
+    """Settings of panes, as the methods of ``wp.WindowedStream`` have them.
 
     Raises:
         InvalidSpecError: a word that is none of these.
@@ -207,13 +200,7 @@ class PaneSettings:
     def trigger(
         self, trigger: Trigger | ComposableTrigger, assigner: WindowAssigner, evictor: Evictor | None, allowed_lateness: int
     ) -> Trigger:
-        """Return the trigger that runs the user's trigger with these settings.
-
-        Args:
-            trigger: the user's trigger, or the assigner's default.
-            assigner: the windows.
-            evictor: the evictor, if any.
-            allowed_lateness: microseconds a window is kept behind the watermark.
+        """Return the trigger that runs the user's trigger, or the assigner's default, with these settings.
 
         Raises:
             InvalidSpecError: settings that do not go together, or a trigger that would lose rows.

@@ -115,12 +115,7 @@ BEYOND: Final = _Beyond()
 
 
 def check_offset(offset: Offset, kind: pa.DataType, what: object) -> None:
-    """Refuse an offset that cannot be added to values of a type.
-
-    Args:
-        offset: the offset of a RANGE bound, or the gap of a SESSION.
-        kind: the type of the ORDER BY column.
-        what: the frame, for the message.
+    """Refuse an offset of a RANGE bound, or a gap of a SESSION, that cannot be added to an ORDER BY column of a type.
 
     Raises:
         InvalidFrameError: naming both and what would fit.
@@ -148,12 +143,9 @@ def _wanted(offset: Offset, kind: pa.DataType) -> str | None:
 
 
 def shifted(value: Any, offset: Offset, forward: bool) -> Any:
-    """Return an order value plus ``offset``, or minus it; NULL stays NULL, ``BEYOND`` is past the end of the calendar.
+    """Return an order value plus an offset that ``check_offset`` let through, or minus it; NULL stays NULL.
 
-    Args:
-        value: as Arrow gives it to Python: int, float, Decimal, datetime, date or timedelta.
-        offset: one that ``check_offset`` let through.
-        forward: whether it is added.
+    ``BEYOND`` is past the end of the calendar. Values are as Arrow gives them to Python.
     """
     if value is None:
         return None

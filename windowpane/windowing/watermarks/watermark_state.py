@@ -39,23 +39,17 @@ class SourceMark:
 
 @dataclass(frozen=True)
 class WatermarkState:
-    """What is known after a batch, for the batches to come.
-
-    Args:
-        watermark: the watermark of the next batch.
-        held_by: what holds it back, in words.
-        sources: what is known of each source.
-        now: the clock of the batch, ``None`` before the first one.
-        run: the run of the query that the batch belongs to.
-        caught_up: whether this run has taken the rows that were waiting when it began.
-    """
+    """What is known after a batch, for the batches to come: ``watermark`` is that of the next one."""
 
     watermark: int = MIN
     held_by: str = "no row has come"
+    """What holds it back, in words."""
     sources: Mapping[SourceName, SourceMark] = field(default_factory=dict)
     now: int | None = None
+    """The clock of the batch, ``None`` before the first one."""
     run: str = ""
     caught_up: bool = False
+    """Whether this run of the query has taken the rows that were waiting when it began."""
 
 
 def advance(

@@ -21,25 +21,18 @@ from windowpane.windowing.windows import Window
 
 @dataclass
 class Moment:
-    """What nodes may read while one window is evaluated.
-
-    Args:
-        window: the window.
-        context: its clocks, timers and state.
-        end_reached: whether the watermark has reached the window's end.
-        leaf_timers: the timers of Flink's triggers in the tree.
-        answers: what the callback behind this evaluation made of Flink's triggers in the tree: the paths of those that fire.
-        event_times: timers of event time that the tree and the cleanup of the window wait for.
-        processing_times: timers of the clock that the tree waits for.
-    """
+    """What nodes may read while one window is evaluated."""
 
     window: Window
     context: TriggerContext
     end_reached: bool
     leaf_timers: LeafTimers
     answers: set[str] = field(default_factory=set)
+    """The paths of those of Flink's triggers in the tree that fire by the callback behind this evaluation."""
     event_times: frozenset[int] = frozenset()
+    """Timers of event time that the tree and the cleanup of the window wait for."""
     processing_times: set[int] = field(default_factory=set)
+    """Timers of the clock that the tree waits for."""
 
     @property
     def now(self) -> int:
@@ -57,15 +50,10 @@ class Moment:
 
 @dataclass(frozen=True)
 class LeafContext:
-    """The context of one of Flink's triggers in a tree.
+    """The context of one of Flink's triggers in a tree: that of the window, with names of its own.
 
     A window has one timer for a time, whoever registered it. In Flink a trigger is cleared when its window is, in a tree also
     before: the timers that the tree, the cleanup of the window and other triggers wait for have to stay then.
-
-    Args:
-        inner: the context of the window, with names of its own.
-        moment: what all nodes read.
-        path: that of the trigger.
     """
 
     inner: TriggerContext

@@ -31,15 +31,7 @@ class _WindowState(NamedTuple):
 
 @dataclass(frozen=True)
 class PaneTrigger(Trigger):
-    """Runs a composable trigger.
-
-    Args:
-        root: the tree.
-        accumulation: whether a pane shows the rows since the last one (``discarding``) or all so far.
-        on_time_behavior: whether the pane of the window's end is emitted even where no row is new.
-        closing_behavior: whether a pane is emitted at cleanup even where no row is new.
-        allowed_lateness: microseconds a window is kept behind the watermark.
-    """
+    """Runs a composable trigger, with the settings of panes; times are microseconds."""
 
     root: ComposableTrigger
     accumulation: AccumulationMode = "accumulating"
