@@ -72,7 +72,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_every_part_of_a_window_is_a_name_of_the_package(base: type) -> None:
     for module in pkgutil.walk_packages(windowing.__path__, "windowpane.windowing."):
         importlib.import_module(module.name)
-    inner = {"ContinuousTrigger", "FlinkTrigger", "Leaf", "PaneTrigger"}
+    inner = {"ContinuousTrigger", "InTurn", "FlinkTrigger", "Leaf", "PaneTrigger"}
     kinds = [base]
     for kind in kinds:
         kinds += type.__subclasses__(kind)

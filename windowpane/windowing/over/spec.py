@@ -94,9 +94,23 @@ class OverCall:
         if self.function not in FUNCTIONS and not is_defined(self.function):
             known = sorted(FUNCTIONS | {each.name for each in definitions()})
             raise InvalidSpecError(f"there is no window function {self.function!r}; there are {', '.join(known)}.")
-        self._check_arguments()
-        self._check_frame()
-        self._check_options()
+        count = len(self.arguments)
+        wanted = 0 if self.function in _NO_ARGUMENTS else 1 if self.function in _ONE_ARGUMENT else count
+        if count != wanted:
+            raise InvalidSpecError(f"{self}: {self.function} takes {wanted} columns, not {count}.")
+        if self.function in _COUNTED and self.offset < 1:
+            raise InvalidSpecError(f"{self}: the number of {_COUNTED[self.function]} is at least 1, not {self.offset}.")
+        framed = self.is_aggregate or self.function in VALUE_FUNCTIONS
+        if framed and self.frame is None:
+            raise InvalidSpecError(f"{self}: {self.function} needs a frame; give the default frame of your API in its place.")
+        if not framed and self.frame is not None:
+            raise InvalidSpecError(f"{self}: {self.function} has no frame. Leave it out.")
+        if self.ignore_nulls and self.function not in _IGNORE_NULLS:
+            raise InvalidSpecError(f"{self}: IGNORE NULLS goes with {', '.join(sorted(_IGNORE_NULLS))}.")
+        if (self.distinct or self.filter is not None) and not self.is_aggregate:
+            raise InvalidSpecError(f"{self}: DISTINCT and FILTER go with aggregates.")
+        if self.default is not None and self.function not in OFFSET_FUNCTIONS:
+            raise InvalidSpecError(f"{self}: a default goes with lag and lead.")
 
     @property
     def own_frame(self) -> Frame:
@@ -140,29 +154,6 @@ class OverCall:
         if self.function in RUNNING_NUMBERING:
             return Frame.rows(UNBOUNDED_PRECEDING, CURRENT_ROW)
         return WHOLE_PARTITION
-
-    def _check_arguments(self) -> None:
-        count = len(self.arguments)
-        wanted = 0 if self.function in _NO_ARGUMENTS else 1 if self.function in _ONE_ARGUMENT else count
-        if count != wanted:
-            raise InvalidSpecError(f"{self}: {self.function} takes {wanted} columns, not {count}.")
-        if self.function in _COUNTED and self.offset < 1:
-            raise InvalidSpecError(f"{self}: the number of {_COUNTED[self.function]} is at least 1, not {self.offset}.")
-
-    def _check_frame(self) -> None:
-        framed = self.is_aggregate or self.function in VALUE_FUNCTIONS
-        if framed and self.frame is None:
-            raise InvalidSpecError(f"{self}: {self.function} needs a frame; give the default frame of your API in its place.")
-        if not framed and self.frame is not None:
-            raise InvalidSpecError(f"{self}: {self.function} has no frame. Leave it out.")
-
-    def _check_options(self) -> None:
-        if self.ignore_nulls and self.function not in _IGNORE_NULLS:
-            raise InvalidSpecError(f"{self}: IGNORE NULLS goes with {', '.join(sorted(_IGNORE_NULLS))}.")
-        if (self.distinct or self.filter is not None) and not self.is_aggregate:
-            raise InvalidSpecError(f"{self}: DISTINCT and FILTER go with aggregates.")
-        if self.default is not None and self.function not in OFFSET_FUNCTIONS:
-            raise InvalidSpecError(f"{self}: a default goes with lag and lead.")
 
     def __reduce__(self) -> tuple[Callable[..., OverCall], tuple[Any, ...]]:
         definition = definition_of(self.function) if self.is_aggregate else None

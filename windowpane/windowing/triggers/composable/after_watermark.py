@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import Duration
 from windowpane.windowing.triggers.base import Trigger
 from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment, child_path
-from windowpane.windowing.triggers.composable.combined import AfterAny, Repeatedly
+from windowpane.windowing.triggers.composable.combined import FIRST_TURN, AfterAny, InTurn, Repeatedly
 from windowpane.windowing.triggers.composable.leaves import AfterCount, AfterProcessingTime, as_node
 
-_EARLY, _LATE = 0, 1
-
-
-class _Phase(NamedTuple):
-    """State: whether the end has fired, and the state of the trigger of that phase."""
-
-    is_late: bool = False
-    held: Any = None
+_LATE = 1
+"""The turn behind the window's end; before it is the first one."""
 
 
 @dataclass(frozen=True, init=False)
-class AfterWatermark(ComposableTrigger):
+class AfterWatermark(InTurn):
     """Fires when the watermark reaches the window's end; before that as ``early`` does, behind it as ``late`` does.
 
     Both parts repeat. Without ``late`` it is finished at the end. Sessions that grow past the watermark begin anew: they have
@@ -61,67 +55,42 @@ class AfterWatermark(ComposableTrigger):
     def may_finish(self, allowed_lateness: int) -> bool:
         return allowed_lateness > 0 and self.late is None
 
-    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
-        is_late, held = state or _Phase()
-        part, below = self._part(is_late, path)
-        return _Phase(is_late, held if part is None else part.add(held, element, timestamp, below, moment))
+    def part(self, turn: int) -> ComposableTrigger | None:
+        return self.late if turn == _LATE else self.early
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
         """Return whether the end is reached for the first time, or the part whose phase it is is ready."""
-        is_late, held = state or _Phase()
-        if moment.end_reached and not is_late:
-            return True
-        part, below = self._part(is_late, path)
-        return part is not None and part.is_ready(held, below, moment)
+        is_late = (state or FIRST_TURN)[0] == _LATE
+        return (moment.end_reached and not is_late) or super().is_ready(state, path, moment)
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
         """Pass the end, or continue in the phase."""
-        is_late, held = state or _Phase()
-        part, below = self._part(is_late, path)
-        if moment.end_reached and not is_late:
+        turn, held = state or FIRST_TURN
+        part, below = self.part(turn), child_path(path, turn)
+        if moment.end_reached and turn != _LATE:
             if part is not None:
                 part.forget(below, moment)
-            return _Phase(is_late=True), self.late is None
+            return (_LATE, None), self.late is None
         if part is not None:
             held, _ = part.fired(held, below, moment)
-        return _Phase(is_late, held), False
+        return (turn, held), False
 
     def merged(self, left: Any, right: Any) -> Any:
         """Be late only if both are; else begin anew, with what is early of both."""
-        one, other = left or _Phase(), right or _Phase()
-        is_late = one.is_late and other.is_late
-        part = self.late if is_late else self.early
-        if part is None:
-            return _Phase(is_late)
-        held = [phase.held for phase in (one, other) if phase.is_late == is_late]
-        return _Phase(is_late, part.merged(*held) if len(held) == 2 else held[0])
+        phases = (left or FIRST_TURN, right or FIRST_TURN)
+        turn = min(turn for turn, _ in phases)
+        part, held = self.part(turn), [held for each, held in phases if each == turn]
+        return turn, None if part is None else part.merged(*held) if len(held) == 2 else held[0]
 
     def settled(self, state: Any, path: str, moment: Moment) -> Any:
         """Begin anew where the merged window has another end to reach."""
-        is_late, held = state or _Phase()
-        part, below = self._part(is_late, path)
-        if is_late and not moment.end_reached:
-            return _Phase()
-        return _Phase(is_late, held if part is None else part.settled(held, below, moment))
-
-    def due_times(self, state: Any) -> Iterator[int]:
-        is_late, held = state or _Phase()
-        part = self.late if is_late else self.early
-        return iter(()) if part is None else part.due_times(held)
-
-    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
-        is_late, held = state or _Phase()
-        part, below = self._part(is_late, path)
-        return iter(()) if part is None else part.flink_triggers(held, below)
+        is_passed = (state or FIRST_TURN)[0] == _LATE and not moment.end_reached
+        return FIRST_TURN if is_passed else super().settled(state, path, moment)
 
     def forget(self, path: str, moment: Moment) -> None:
-        for is_late in (False, True):
-            part, below = self._part(is_late, path)
+        for turn, part in enumerate((self.early, self.late)):
             if part is not None:
-                part.forget(below, moment)
-
-    def _part(self, is_late: bool, path: str) -> tuple[ComposableTrigger | None, str]:
-        return (self.late, child_path(path, _LATE)) if is_late else (self.early, child_path(path, _EARLY))
+                part.forget(child_path(path, turn), moment)
 
 
 def _repeated(part: ComposableTrigger | Trigger) -> ComposableTrigger:

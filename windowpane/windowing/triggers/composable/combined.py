@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -118,11 +119,47 @@ class AfterAll(_OfOnce):
         return all(self._ready(state, path, moment))
 
 
+class InTurn(ComposableTrigger):
+    """A node one of whose parts has its turn, and alone sees the rows. State: (the number of the part, its state)."""
+
+    @abstractmethod
+    def part(self, turn: int) -> ComposableTrigger | None:
+        """Return the part of a number, ``None`` where nothing is called in its turn."""
+
+    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+        turn, held = state or FIRST_TURN
+        part = self.part(turn)
+        return turn, held if part is None else part.add(held, element, timestamp, child_path(path, turn), moment)
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        turn, held = state or FIRST_TURN
+        part = self.part(turn)
+        return part is not None and part.is_ready(held, child_path(path, turn), moment)
+
+    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+        turn, held = state or FIRST_TURN
+        part = self.part(turn)
+        return turn, held if part is None else part.settled(held, child_path(path, turn), moment)
+
+    def due_times(self, state: Any) -> Iterator[int]:
+        turn, held = state or FIRST_TURN
+        part = self.part(turn)
+        return iter(()) if part is None else part.due_times(held)
+
+    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+        turn, held = state or FIRST_TURN
+        part = self.part(turn)
+        return iter(()) if part is None else part.flink_triggers(held, child_path(path, turn))
+
+
+FIRST_TURN: tuple[int, Any] = (0, None)
+
+
 @dataclass(frozen=True, init=False)
-class AfterEach(ComposableTrigger):
+class AfterEach(InTurn):
     """Fires as the first of its triggers does until that is finished, then as the second does, and so on.
 
-    A trigger knows nothing of the rows before its turn. State: (whose turn it is, its state).
+    A trigger knows nothing of the rows before its turn.
 
     Example:
         >>> AfterEach(AfterCount(1), Default())
@@ -140,20 +177,15 @@ class AfterEach(ComposableTrigger):
     def children(self) -> Sequence[ComposableTrigger]:
         return self.triggers
 
+    def part(self, turn: int) -> ComposableTrigger:
+        return self.triggers[turn]
+
     def may_finish(self, allowed_lateness: int) -> bool:
         return all(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
 
-    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
-        turn, held = state or (0, None)
-        return turn, self.triggers[turn].add(held, element, timestamp, child_path(path, turn), moment)
-
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        turn, held = state or (0, None)
-        return self.triggers[turn].is_ready(held, child_path(path, turn), moment)
-
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
         """Give the turn to the next if this one is finished; finish after the last."""
-        turn, held = state or (0, None)
+        turn, held = state or FIRST_TURN
         below = child_path(path, turn)
         held, is_finished = self.triggers[turn].fired(held, below, moment)
         if not is_finished:
@@ -163,27 +195,15 @@ class AfterEach(ComposableTrigger):
 
     def merged(self, left: Any, right: Any) -> Any:
         """Take the latest turn; of windows at the same one, the merged state."""
-        (turn, one), (other_turn, other) = left or (0, None), right or (0, None)
+        (turn, one), (other_turn, other) = left or FIRST_TURN, right or FIRST_TURN
         if turn == other_turn:
             return turn, self.triggers[turn].merged(one, other)
         return (turn, one) if turn > other_turn else (other_turn, other)
 
-    def settled(self, state: Any, path: str, moment: Moment) -> Any:
-        turn, held = state or (0, None)
-        return turn, self.triggers[turn].settled(held, child_path(path, turn), moment)
-
-    def due_times(self, state: Any) -> Iterator[int]:
-        turn, held = state or (0, None)
-        return self.triggers[turn].due_times(held)
-
-    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
-        turn, held = state or (0, None)
-        return self.triggers[turn].flink_triggers(held, child_path(path, turn))
-
 
 @dataclass(frozen=True, init=False)
-class Repeatedly(ComposableTrigger):
-    """Fires as its trigger does, which begins anew whenever it is finished. Never finished. State: that of the trigger.
+class Repeatedly(InTurn):
+    """Fires as its trigger does, which begins anew whenever it is finished. Never finished.
 
     Example:
         >>> Repeatedly(AfterAny(AfterCount(100), AfterProcessingTime("5 seconds"))).may_finish(0)
@@ -199,33 +219,21 @@ class Repeatedly(ComposableTrigger):
     def children(self) -> Sequence[ComposableTrigger]:
         return (self.trigger,)
 
+    def part(self, turn: int) -> ComposableTrigger:
+        return self.trigger
+
     def may_finish(self, allowed_lateness: int) -> bool:
         return False
 
-    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
-        return self.trigger.add(state, element, timestamp, child_path(path, 0), moment)
-
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        return self.trigger.is_ready(state, child_path(path, 0), moment)
-
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
         below = child_path(path, 0)
-        state, is_finished = self.trigger.fired(state, below, moment)
+        held, is_finished = self.trigger.fired((state or FIRST_TURN)[1], below, moment)
         if is_finished:
             self.trigger.forget(below, moment)
-        return None if is_finished else state, False
+        return None if is_finished else (0, held), False
 
     def merged(self, left: Any, right: Any) -> Any:
-        return self.trigger.merged(left, right)
-
-    def settled(self, state: Any, path: str, moment: Moment) -> Any:
-        return self.trigger.settled(state, child_path(path, 0), moment)
-
-    def due_times(self, state: Any) -> Iterator[int]:
-        return self.trigger.due_times(state)
-
-    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
-        return self.trigger.flink_triggers(state, child_path(path, 0))
+        return 0, self.trigger.merged((left or FIRST_TURN)[1], (right or FIRST_TURN)[1])
 
 
 @dataclass(frozen=True, init=False)
