@@ -13,6 +13,7 @@ import numpy as np
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.kernels.ranges import moved
+from windowpane.kernels.segments import starts_of_runs
 from windowpane.kernels.sessions.islands import Islands, find_islands
 from windowpane.sizes import Size
 
@@ -34,7 +35,7 @@ def first_rows(codes: Integers, times: Integers, held_codes: Integers, held_time
         order = order[~_near(codes, times, held_codes, held_times, within)[order]]
     while len(order):
         present = codes[order]
-        starts = np.append(True, present[1:] != present[:-1])
+        starts = starts_of_runs(present)
         firsts = order[starts]
         kept[firsts] = True
         apart = distance(times[order], times[firsts][np.cumsum(starts) - 1])

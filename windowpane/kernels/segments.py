@@ -140,6 +140,15 @@ def whole_numbers(column: Any) -> Integers | None:
     return numbers
 
 
+def starts_of_runs(*columns: Values) -> Mask:
+    """Return which rows begin a run of neighbours that are equal in all columns."""
+    starts: Mask = np.zeros(len(columns[0]), np.bool_)
+    starts[:1] = True
+    for column in columns:
+        starts[1:] |= column[1:] != column[:-1]
+    return starts
+
+
 def concatenated(firsts: Integers, lengths: Integers) -> Integers:
     """Return the numbers of ranges, one range after the other.
 

@@ -17,6 +17,7 @@ from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.deduplication import first_rows
 from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.kernels.segments import starts_of_runs
 from windowpane.state.blob_store import BlobStore
 
 
@@ -53,7 +54,7 @@ class FirstRows(DeduplicationBatch):
 
     def _doubtful(self, hashes: Unsigned) -> tuple[Mask, Integers, list[pa.Table]]:
         """Return which hashes, in order, are not the only ones of their value, and times and keys that are held under these."""
-        is_new = np.append(True, hashes[1:] != hashes[:-1])
+        is_new = starts_of_runs(hashes)
         counts = np.diff(np.append(np.flatnonzero(is_new), len(hashes)))
         doubtful, times, keys = counts > 1, [np.zeros(0, np.int64)], list[pa.Table]()
         for found, at, held in self._kept.with_hashes(hashes[is_new]):

@@ -40,10 +40,13 @@ class OverBatch(OrderedBatch[OverProgram]):
             [table.select([*names, *(name for name in _SYSTEM if name in table.column_names)]) for table in tables],
             promote_options="default",
         )
-        carries = self.program.upstream is Upstream.WINDOW_WITH_WATERMARKS and FIRING_WATERMARK in rows.column_names
-        horizons = self._horizons(rows if carries else None)
-        if horizons is None:
+        horizon = self.program.horizon(self.late_under)
+        if horizon is None:
             return rows
+        horizons = pa.scalar(horizon, pa.int64())
+        if self.program.upstream is Upstream.WINDOW_WITH_WATERMARKS and FIRING_WATERMARK in rows.column_names:
+            each = [self.program.horizon(fired_under) for fired_under in rows[FIRING_WATERMARK].to_pylist()]
+            horizons = pa.array(each, pa.int64())
         late = pc.less_equal(rows[TIME], horizons)
         if late.null_count:
             late = pc.coalesce(late, pc.greater(horizons, MIN) if self.program.null_is_late else pa.scalar(False))
@@ -53,10 +56,3 @@ class OverBatch(OrderedBatch[OverProgram]):
             rows = rows.append_column(FIRING_WATERMARK, pa.array(np.full(rows.num_rows, self.late_under)))
         schema = self.program.late_schema if self.program.has_late_output else None
         return self.punctual(rows, late.to_numpy(zero_copy_only=False), schema)
-
-    def _horizons(self, rows: pa.Table | None) -> pa.Scalar | pa.Array | None:
-        """Return the time at or below which rows are late: one for all, or one each where they carry their watermark."""
-        horizon = self.program.horizon(self.late_under)
-        if horizon is None or rows is None:
-            return None if horizon is None else pa.scalar(horizon, pa.int64())
-        return pa.array([self.program.horizon(fired_under) for fired_under in rows[FIRING_WATERMARK].to_pylist()], pa.int64())

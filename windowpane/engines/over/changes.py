@@ -7,8 +7,6 @@ row have its time, so they leave the sort buffer together, and are applied then,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,21 +28,18 @@ from windowpane.windowing.outputs import APPEARING, CHANGE_TYPES
 _AT = hidden("at")
 
 
-@dataclass(frozen=True)
-class NetChanges:
-    deleted: pa.Table
-    inserted: pa.Table
-
-
-def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChanges:
-    """Return what the changes of a batch amount to; ``report`` takes those that cannot be."""
-    appears = _appearing(program, rows)
+def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> tuple[pa.Table, pa.Table]:
+    """Return the rows that a batch deletes, and those that it inserts; ``report`` takes changes that cannot be."""
+    appears = np.ones(rows.num_rows, np.bool_)
+    if CHANGE_TYPE in rows.column_names:
+        refuse_other_words(program, rows)
+        appears = pc.is_in(rows[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy()
     repeated = _repeated([flat(rows[name]) for name in program.spec.key], rows.num_rows)
     inserted, deleted = np.flatnonzero(appears & ~repeated), np.flatnonzero(~appears & ~repeated)
     if repeated.any():
         more_deleted, more_inserted = _merged(program, rows, np.flatnonzero(repeated), report)
         inserted, deleted = np.append(inserted, more_inserted), np.append(deleted, more_deleted)
-    return NetChanges(_some(rows, deleted), _some(rows, inserted))
+    return _some(rows, deleted), _some(rows, inserted)
 
 
 def _some(rows: pa.Table, places: Integers) -> pa.Table:
@@ -52,22 +47,13 @@ def _some(rows: pa.Table, places: Integers) -> pa.Table:
 
 
 def _repeated(key: list[pa.Array], rows: int) -> Mask:
-    if any(has_codes(column.type) and not column.null_count and _is_distinct(ordered_codes(column)) for column in key):
-        return np.zeros(rows, np.bool_)
+    for column in key:
+        if has_codes(column.type) and not column.null_count:
+            ordered = np.sort(ordered_codes(column))
+            if (ordered[1:] != ordered[:-1]).all():
+                return np.zeros(rows, np.bool_)
     numbers = partition_numbers(key, rows)
     return np.bincount(numbers, minlength=1)[numbers] > 1
-
-
-def _is_distinct(codes: Integers) -> bool:
-    ordered = np.sort(codes)
-    return bool((ordered[1:] != ordered[:-1]).all())
-
-
-def _appearing(program: OverProgram, rows: pa.Table) -> Mask:
-    if CHANGE_TYPE not in rows.column_names:
-        return np.ones(rows.num_rows, np.bool_)
-    refuse_other_words(program, rows)
-    return pc.is_in(rows[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy()  # type: ignore[no-any-return]
 
 
 def refuse_other_words(program: OverProgram, rows: pa.Table) -> None:
@@ -140,27 +126,19 @@ def sorting_words(program: OverProgram, rows: pa.Table) -> list[Integers]:
 def in_window_order(program: OverProgram, rows: pa.Table, words: list[Integers], report: Report) -> pa.Table:
     """Return released rows, which are in order of arrival, with their changes applied, sorted by ORDER BY and key."""
     identity = [*words, partition_numbers([flat(rows[name]) for name in program.spec.partition_by], rows.num_rows)]
-    order = _settled(program, rows, lexical_order(identity), identity, report)
-    return rows.take(pa.array(order))
-
-
-def _settled(program: OverProgram, rows: pa.Table, order: Integers, identity: list[Integers], report: Report) -> Integers:
+    order = lexical_order(identity)
     group = np.append(0, np.cumsum(~equal_neighbours(identity, order)))[: len(order)]
-    words = rows[CHANGE_TYPE].take(pa.array(order)).to_pylist() if CHANGE_TYPE in rows.column_names else [INSERT] * len(order)
-    appears = np.array([word in APPEARING for word in words], np.bool_)
+    changes = rows[CHANGE_TYPE].take(pa.array(order)).to_pylist() if CHANGE_TYPE in rows.column_names else [INSERT] * len(order)
+    appears = np.array([word in APPEARING for word in changes], np.bool_)
     plain = appears & (np.bincount(group, minlength=1)[group] == 1)
     kept = plain.copy()
     last: dict[int, int | None] = {}
     for at in np.flatnonzero(~plain).tolist():
-        held = last.get(int(group[at]))
-        if (held is not None) == bool(appears[at]):
+        waits = last.get(int(group[at])) is not None
+        if waits == bool(appears[at]):
             row = python_rows(rows.slice(int(order[at]), 1).select(program.columns.names))[0]
-            report(
-                InconsistentChangeError(
-                    words[at], row, "it waits already" if held is not None else "it does not wait, or no longer"
-                )
-            )
+            reason = "it waits already" if waits else "it does not wait, or no longer"
+            report(InconsistentChangeError(changes[at], row, reason))
         last[int(group[at])] = at if appears[at] else None
     kept[[at for at in last.values() if at is not None]] = True
-    settled: Integers = order[kept]
-    return settled
+    return rows.take(pa.array(order[kept]))

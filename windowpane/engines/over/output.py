@@ -14,7 +14,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.engines.over.program import OverProgram
-from windowpane.engines.over.spans import InSpans, Spans
+from windowpane.engines.over.spans import InSpans, InTable, Spans
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.codes import written_differently, written_differently_among
 from windowpane.kernels.sorting.sort_keys import SortKeys
@@ -30,16 +30,24 @@ def changelog(program: OverProgram, spans: Spans, live: InSpans, current: Column
     updated = np.flatnonzero(_differ(program, spans, source, before, current, was))
     deleted = np.flatnonzero(spans.deleted)
     moved, arrived = _moves(program, spans, deleted, live[fresh])
-    appearing = _Rows(source, current, program, spans)
-    vanishing = _Rows(before, was, program, spans)
-    stored = _Rows(spans.source, {name: spans.table[name] for name in program.outputs.names}, program, spans, stored=True)
+    schema = program.result_schema
+    inputs = spans.table.select([*(name for name in program.columns.names if name in schema.names), TIME])
+    stored = {name: spans.table[name] for name in program.outputs.names}
+
+    def entries(rows: InTable, outputs: Columns, at: Integers, word: str) -> pa.Table:
+        *columns, times = _picked(inputs, rows).columns
+        values = [outputs[name].take(pa.array(at)) for name in program.outputs.names if name in schema.names]
+        return pa.table([*columns, *values, pa.repeat(word, len(rows)), times], schema=schema)
+
+    moved_from, gone = spans.source[deleted[moved]], spans.source[np.delete(deleted, moved)]
+    moved_to, new = fresh[arrived], np.delete(fresh, arrived)
     parts = [
-        (vanishing.table(updated, UPDATE_PREIMAGE), 2 * live[updated]),
-        (appearing.table(updated, UPDATE_POSTIMAGE), 2 * live[updated] + 1),
-        (stored.table(deleted[moved], UPDATE_PREIMAGE), 2 * live[fresh[arrived]]),
-        (appearing.table(fresh[arrived], UPDATE_POSTIMAGE), 2 * live[fresh[arrived]] + 1),
-        (stored.table(np.delete(deleted, moved), DELETE), 2 * np.delete(deleted, moved)),
-        (appearing.table(np.delete(fresh, arrived), INSERT), 2 * live[np.delete(fresh, arrived)]),
+        (entries(before[updated], was, updated, UPDATE_PREIMAGE), 2 * live[updated]),
+        (entries(source[updated], current, updated, UPDATE_POSTIMAGE), 2 * live[updated] + 1),
+        (entries(moved_from, stored, moved_from, UPDATE_PREIMAGE), 2 * live[moved_to]),
+        (entries(source[moved_to], current, moved_to, UPDATE_POSTIMAGE), 2 * live[moved_to] + 1),
+        (entries(gone, stored, gone, DELETE), 2 * np.delete(deleted, moved)),
+        (entries(source[new], current, new, INSERT), 2 * live[new]),
     ]
     some = [(table, places) for table, places in parts if table.num_rows]
     if not some:
@@ -47,21 +55,6 @@ def changelog(program: OverProgram, spans: Spans, live: InSpans, current: Column
     order = np.argsort(np.concatenate([places for _, places in some]), kind="stable")
     merged = pa.concat_tables([table for table, _ in some])
     return merged if len(some) == 1 else merged.take(pa.array(order))
-
-
-class _Rows:
-    def __init__(self, source: Integers, outputs: Columns, program: OverProgram, spans: Spans, stored: bool = False) -> None:
-        self._source, self._outputs, self._program, self._spans, self._stored = source, outputs, program, spans, stored
-
-    def table(self, rows: Integers, word: str) -> pa.Table:
-        program, source = self._program, self._source[rows]
-        schema = program.result_schema
-        read = [name for name in program.columns.names if name in schema.names]
-        inputs = _picked(self._spans.table.select([*read, TIME]), source)
-        picked = pa.array(source if self._stored else rows)
-        outputs = [self._outputs[name].take(picked) for name in program.outputs.names if name in schema.names]
-        words = pa.repeat(word, len(rows))
-        return pa.table([*inputs.columns[:-1], *outputs, words, inputs.columns[-1]], schema=schema)
 
 
 def _picked(table: pa.Table, rows: Integers) -> pa.Table:

@@ -20,6 +20,7 @@ from windowpane.arrays import Integers
 from windowpane.arrays.columns import padded
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.coded_texts import coded_alike
+from windowpane.kernels.segments import starts_of_runs
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
@@ -90,7 +91,7 @@ class SortBuffer:
         if not (numbers[1:] >= numbers[:-1]).all():
             order = stable_order(numbers)
             rows, numbers = rows.take(pa.array(order)), numbers[order]
-        firsts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])).tolist()
+        firsts = np.flatnonzero(starts_of_runs(numbers)).tolist()
         for first, end in pairwise([*firsts, len(numbers)]):
             self._log.append(int(numbers[first]), rows.slice(first, end - first))
 

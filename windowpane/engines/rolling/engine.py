@@ -49,6 +49,7 @@ from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
 from windowpane.kernels.keys.codes import is_nested, written_differently
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
 from windowpane.kernels.rolling import PieceFeatures, piece_refusal
+from windowpane.kernels.segments import starts_of_runs
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
@@ -234,7 +235,7 @@ class _Batch(BucketBatch[RollingProgram]):
             seen_from = np.min([window.start(newest) for window in finer], axis=0)[pieces.owners]
             tiles = times // width * width
             times = np.where(tiles + width <= seen_from, tiles, times)
-        is_first = np.append(True, (np.diff(times) != 0) | (np.diff(pieces.owners) != 0))
+        is_first = starts_of_runs(pieces.owners, times)
         if is_first.sum() > len(times) * _WORTH.value:
             return pieces
         return Pieces(pieces.owners, times, pieces.partials, pieces.waiting).together(self._features.fold)

@@ -21,7 +21,7 @@ from windowpane.engines.batch.header import Parts
 from windowpane.engines.rolling.held import Keys, Pieces
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.kernels.rolling import PieceFeatures
-from windowpane.windowing.rolling import RollingCall, RollingSpec, RollingWindow
+from windowpane.windowing.rolling import RollingCall, RollingSpec
 from windowpane.windowing.times import MIN
 
 
@@ -90,15 +90,8 @@ def _is_sound(before: RollingSpec, now: RollingSpec) -> bool:
     if before.grain != now.grain or before.reach != now.reach or before.windows[-1] != now.windows[-1]:
         return False
     return all(
-        _is_of_tiles(window, width) or any(_is_within(window, other) for other in finer)
+        (not window.is_exact and window.hop % width == 0)
+        or any(window.length + window.overhang <= other.length for other in finer)  # it never begins before the other
         for window in added
         for width, finer in before.levels
     )
-
-
-def _is_of_tiles(window: RollingWindow, width: int) -> bool:
-    return not window.is_exact and window.hop % width == 0
-
-
-def _is_within(window: RollingWindow, other: RollingWindow) -> bool:
-    return window.length + window.overhang <= other.length

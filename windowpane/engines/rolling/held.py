@@ -22,7 +22,7 @@ from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import HASH, ROWS, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import key_codes
-from windowpane.kernels.segments import Runs
+from windowpane.kernels.segments import Runs, starts_of_runs
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.sizes import Size
 from windowpane.windowing.rolling import RollingEmit, RollingSpec, RollingWindow
@@ -61,7 +61,7 @@ class Pieces:
 
     def together(self, fold: GroupedFold) -> Pieces:
         """Return these pieces, sorted, with those of one key and time as one."""
-        is_first = np.append(True, (np.diff(self.owners) != 0) | (np.diff(self.times) != 0))
+        is_first = starts_of_runs(self.owners, self.times)
         if is_first.all():
             return self
         starts = np.flatnonzero(is_first)

@@ -5,6 +5,7 @@ Rows and labels of all keys are ordered once; a label finds the rows of its wind
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
@@ -28,82 +30,78 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 
 
-class PointInTimeEngine:
+class _LabelEngine(ABC):
+    def __init__(self, program: PointInTimeProgram) -> None:
+        self._program = program
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Return the labels among ``rows``, in order, with their features."""
+        table, program = ordered(rows), self._program
+        if table is None:
+            return BucketOutput()
+        check_label_times(program, table)
+        is_label = table[IS_LABEL].combine_chunks().to_numpy(zero_copy_only=False)
+        labels = np.flatnonzero(is_label)
+        if not len(labels):
+            return BucketOutput()
+        features = self.features(table, np.flatnonzero(~is_label), labels)
+        given = table.take(pa.array(labels)).select(program.labels.names)
+        result = pa.table([*given.columns, *features], schema=program.main_schema)
+        return BucketOutput([(MAIN, result)], Counters(firings=len(labels)))
+
+    @abstractmethod
+    def features(self, table: pa.Table, rows: Integers, labels: Integers) -> list[pa.Array]:
+        """Return the features of labels, an array for each call; ``rows`` and ``labels`` are numbers in the table."""
+
+
+class PointInTimeEngine(_LabelEngine):
+    """Gives all labels of a bucket their features at once."""
+
     name = "point in time"
 
     def __init__(self, program: PointInTimeProgram) -> None:
-        self._program = program
+        super().__init__(program)
         self._kernel = FeatureKernel(program.spec, program.columns)
 
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        table = ordered(rows)
-        if table is None:
-            return BucketOutput()
-        program = self._program
+    def features(self, table: pa.Table, rows: Integers, labels: Integers) -> list[pa.Array]:
+        program, times = self._program, table[TIME].combine_chunks().to_numpy()
         keys = key_codes([plain_key(table[name]) for name in program.keys.names], table.num_rows)
-        check_label_times(program, table)
-        times = table[TIME].combine_chunks().to_numpy()
-        are_labels = table[IS_LABEL].combine_chunks().to_numpy(zero_copy_only=False)
-        labels = np.flatnonzero(are_labels)
-        if not len(labels):
-            return BucketOutput()
-        held = np.flatnonzero(~are_labels)
-        held = held[np.lexsort((times[held], keys[held]))]
-        features = self._kernel.values(
-            table.select(program.columns.names).take(pa.array(held)),
-            keys[held],
-            times[held],
-            keys[labels],
-            times[labels] - (0 if program.is_inclusive else 1),
-        )
-        return _labelled(program, table, labels.tolist(), features)
+        rows = rows[np.lexsort((times[rows], keys[rows]))]
+        values = table.select(program.columns.names).take(pa.array(rows))
+        instants = times[labels] - (0 if program.is_inclusive else 1)
+        return self._kernel.values(values, keys[rows], times[rows], keys[labels], instants)
 
 
 def refusal(program: PointInTimeProgram) -> str | None:
     if program.known_at is not None:
         return "which rows were known differs from label to label"
-    for field in feature_schema(program.spec, program.columns):
-        if pa.types.is_nested(field.type):
-            return f"feature {field.name!r} is of type {field.type}"
-    for key in program.keys:
-        if pa.types.is_nested(key.type):
-            return f"key {key.name!r} is of type {key.type}"
+    for what, fields in (("feature", feature_schema(program.spec, program.columns)), ("key", program.keys)):
+        for field in fields:
+            if pa.types.is_nested(field.type):
+                return f"{what} {field.name!r} is of type {field.type}"
     return span_refusal(program.spec, program.columns)
 
 
-class PointInTimeReferenceEngine:
+class PointInTimeReferenceEngine(_LabelEngine):
+    """Gives labels their features, one by one."""
+
     name = "point in time reference"
 
     def __init__(self, program: PointInTimeProgram) -> None:
-        self._program = program
+        super().__init__(program)
         self._features = Features(program.spec, bound_calls(program.spec, program.columns))
 
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        table = ordered(rows)
-        if table is None:
-            return BucketOutput()
-        program = self._program
-        keys = [encode_key(key) for key in python_keys(table, program.keys.names)]
-        are_labels, times = table[IS_LABEL].to_pylist(), table[TIME].to_pylist()
-        check_label_times(program, table)
-        held = self._held(table, keys, are_labels, times)
-        labels = [number for number, is_label in enumerate(are_labels) if is_label]
-        if not labels:
-            return BucketOutput()
-        values = [self._values(held.get(keys[number], []), times[number]) for number in labels]
-        features = feature_schema(program.spec, program.columns)
-        computed = [pa.array(each, field.type) for each, field in zip(zip(*values, strict=True), features, strict=True)]
-        return _labelled(program, table, labels, computed)
-
-    def _held(self, table: pa.Table, keys: list[bytes], are_labels: list[bool], times: list[int]) -> dict[bytes, list[HeldRow]]:
+    def features(self, table: pa.Table, rows: Integers, labels: Integers) -> list[pa.Array]:
+        keys = [encode_key(key) for key in python_keys(table, self._program.keys.names)]
+        times, values = table[TIME].to_pylist(), python_rows(table.select(self._program.columns.names))
         held: dict[bytes, list[HeldRow]] = {}
-        values = python_rows(table.select(self._program.columns.names))
-        for number, is_label in enumerate(are_labels):
-            if not is_label:
-                held.setdefault(keys[number], []).append(HeldRow(times[number], number, values[number]))
-        for rows in held.values():
-            rows.sort(key=attrgetter("time", "arrival"))
-        return held
+        for number in rows.tolist():
+            held.setdefault(keys[number], []).append(HeldRow(times[number], number, values[number]))
+        for each in held.values():
+            each.sort(key=attrgetter("time", "arrival"))
+        found = zip(*(self._values(held.get(keys[number], []), times[number]) for number in labels.tolist()), strict=True)
+        schema = feature_schema(self._program.spec, self._program.columns)
+        return [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
 
     def _values(self, rows: list[HeldRow], time: int) -> tuple[Any, ...]:
         instant = time if self._program.is_inclusive else time - 1
@@ -120,9 +118,3 @@ def check_label_times(program: PointInTimeProgram, table: pa.Table) -> None:
     if table[TIME].null_count:
         absent = table.filter(pc.is_null(table[TIME])).slice(0, 1)
         raise MissingEventTimeError(python_keys(absent, program.keys.names)[0])
-
-
-def _labelled(program: PointInTimeProgram, table: pa.Table, labels: list[int], features: Sequence[pa.Array]) -> BucketOutput:
-    given = table.take(pa.array(labels)).select(program.labels.names)
-    result = pa.table([*given.columns, *features], schema=program.main_schema)
-    return BucketOutput([(MAIN, result)], Counters(firings=len(labels)))

@@ -8,7 +8,7 @@ any number of parts and merging gives what folding them at once does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -149,34 +149,30 @@ class GroupedFold:
         extra: Sequence[tuple[str, Step]],
         is_fold: bool = False,
     ) -> pa.Table:
-        table, coded = _by_code(table, groups, [*steps, *(step for _, step in extra)])
-        grouped = self._grouped_by_values(table, groups, steps, extra, is_fold)
-        for name, texts in coded.items():
-            grouped = replaced(grouped, name, texts.spelled(grouped[name]))
-        return grouped
-
-    def _grouped_by_values(
-        self, table: pa.Table, groups: Sequence[str], steps: Sequence[Step], extra: Sequence[tuple[str, Step]], is_fold: bool
-    ) -> pa.Table:
-        known = self._known_groups(table, groups, [*steps, *(step for _, step in extra)])
+        asked = dict(zip((p.name for p in self._partials), steps, strict=True)) | dict(extra)
+        table, coded = _by_code(table, groups, [*asked.values()])
+        known = self._known_groups(table, groups, [*asked.values()])
         if known is not None:
-            return self._by_known_groups(table, groups, steps, extra, known, is_fold)
-        members: list[Step] = [(_ROW, "list")] if self._segmented else []
-        numbered = table.append_column(_ROW, pa.array(np.arange(table.num_rows))) if members else table
-        asked = [*steps, *members, *(step for _, step in extra)]
-        grouped = numbered.group_by(list(groups), use_threads=False).aggregate(asked)
-        # Arrow puts the groups first, then the steps in their order.
-        names = [*groups, *(p.name for p in self._partials), *(_ROW for _ in members), *(name for name, _ in extra)]
-        grouped = grouped.rename_columns(names).combine_chunks()
-        for aggregate in self._kernels:
-            grouped = aggregate.normalise(grouped)
-        if not members:
-            return grouped.combine_chunks()
-        segments = Segments.of(grouped[_ROW].combine_chunks())
-        added: dict[str, Any] = {}
-        for segmented in self._segmented:
-            added |= segmented.fold(table, segments) if is_fold else segmented.merge(table, segments)
-        return _with_columns(grouped.drop_columns([_ROW]), added, at=len(groups) + len(self._partials)).combine_chunks()
+            members = pa.array(known.members)
+            found: dict[str, Any] = {name: flat(table[name]).take(members) for name in groups}
+            found |= {name: _applied(table, step, known) for name, step in asked.items()}
+            segments = known if isinstance(known, Segments) else None
+        else:
+            rows: list[Step] = [(_ROW, "list")] if self._segmented else []
+            numbered = table.append_column(_ROW, pa.array(np.arange(table.num_rows))) if rows else table
+            grouped = numbered.group_by(list(groups), use_threads=False).aggregate([*asked.values(), *rows]).combine_chunks()
+            # Arrow puts the groups first, then the steps in their order.
+            found = dict(zip((*groups, *asked, *(_ROW for _ in rows)), grouped.columns, strict=True))
+            segments = Segments.of(found.pop(_ROW).combine_chunks()) if rows else None
+        partials = self._normalised({p.name: found.pop(p.name) for p in self._partials})
+        if segments is not None:
+            for segmented in self._segmented:
+                partials |= segmented.fold(table, segments) if is_fold else segmented.merge(table, segments)
+        kept = {name: found.pop(name) for name, _ in extra}
+        result = pa.table(found | partials | kept).combine_chunks()
+        for name, texts in coded.items():
+            result = replaced(result, name, texts.spelled(result[name]))
+        return result
 
     def _known_groups(self, table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> Groups | None:
         """Return the rows of each group where that is faster than Arrow's hash table, and every step has a form on them."""
@@ -192,24 +188,6 @@ class GroupedFold:
         if coded is not None:
             return None if has_nulls and coded.most <= FEW_WITH_NULLS.value else coded
         return None if has_nulls else hashed_groups(columns)
-
-    def _by_known_groups(
-        self,
-        table: pa.Table,
-        groups: Sequence[str],
-        steps: Sequence[Step],
-        extra: Sequence[tuple[str, Step]],
-        known: Groups,
-        is_fold: bool,
-    ) -> pa.Table:
-        members = pa.array(known.members)
-        columns: dict[str, Any] = {name: flat(table[name]).take(members) for name in groups}
-        named = zip((p.name for p in self._partials), steps, strict=True)
-        columns |= self._normalised({name: _applied(table, step, known) for name, step in named})
-        if isinstance(known, Segments):
-            for segmented in self._segmented:
-                columns |= segmented.fold(table, known) if is_fold else segmented.merge(table, known)
-        return pa.table(columns | {name: _applied(table, step, known) for name, step in extra})
 
     def finish(self, partials: pa.Table) -> list[pa.Array]:
         return list(chain.from_iterable(aggregate.results(partials) for aggregate in self.aggregates))
@@ -243,9 +221,3 @@ def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dic
 def _applied(table: pa.Table, step: Step, groups: Groups) -> pa.Array | None:
     name, how = step
     return counted(groups) if how == "count_all" else folded(table[name], how, groups)
-
-
-def _with_columns(table: pa.Table, columns: Mapping[str, Any], at: int) -> pa.Table:
-    for place, (name, column) in enumerate(columns.items(), at):
-        table = table.add_column(place, name, column)
-    return table

@@ -23,6 +23,7 @@ from windowpane.sizes import Size
 MANY_ROWS = Size("rows worth grouping by sorted hashes", 1 << 18, (2, 8))
 _SAMPLE = Size("rows sampled before grouping by sorted hashes", 1 << 12, (2, 8))
 _MANY = Size("groups a row that are many for a hash table", 0.6, (0.0, 0.1))
+_HASHED = (pa.types.is_signed_integer, pa.types.is_timestamp, pa.types.is_string, pa.types.is_binary)
 _WORD, _WORDS = 8, 4
 BITS = Size("bits of a word of hash and place", 63, (12, 20))
 
@@ -30,7 +31,11 @@ BITS = Size("bits of a word of hash and place", 63, (12, 20))
 def hashed_groups(columns: Sequence[pa.ChunkedArray]) -> Segments | None:
     """Return the rows of each group; ``None`` where a hash table is faster, or columns hold nulls or are of other types."""
     rows = len(columns[0])
-    if rows < MANY_ROWS.value or not all(map(_is_hashed, columns)) or not _makes_many(columns, rows):
+    if (
+        rows < MANY_ROWS.value
+        or any(each.null_count or not any(test(each.type) for test in _HASHED) for each in columns)
+        or not _makes_many(columns, rows)
+    ):
         return None
     words = _placed(_hashes(columns, rows))
     if words is None:
@@ -46,12 +51,6 @@ def hashed_groups(columns: Sequence[pa.ChunkedArray]) -> Segments | None:
     if not all(_are_equal(column, order[pairs], order[pairs + 1]) for column in columns):
         return None
     return Segments(order, np.concatenate(([0], np.flatnonzero(~is_same) + 1, [rows])))
-
-
-def _is_hashed(column: pa.ChunkedArray) -> bool:
-    kind = column.type
-    is_number = pa.types.is_signed_integer(kind) or pa.types.is_timestamp(kind)
-    return (is_number or pa.types.is_string(kind) or pa.types.is_binary(kind)) and not column.null_count
 
 
 def _makes_many(columns: Sequence[pa.ChunkedArray], rows: int) -> bool:

@@ -31,6 +31,8 @@ class OverWindow:
     def __init__(self, spec: OverSpec, columns: pa.Schema) -> None:
         self.spec = spec
         self.calls: list[CallKernel] = [call_kernel(call, columns) for call in spec.calls]
+        self.framed = [call for call in self.calls if not call.is_running]
+        self.running = [call for call in self.calls if call.is_running]
         self.carries = pa.schema(list({field.name: field for call in self.calls for field in call.carries}.values()))
         self.read = list(dict.fromkeys([*spec.order_names, *(name for call in spec.calls for name in call.columns)]))
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
+from windowpane.kernels.segments import starts_of_runs
 from windowpane.windowing.over.spec import OrderColumn
 
 SortKey = tuple[pa.ChunkedArray | pa.Array, str]
@@ -74,6 +75,6 @@ def _last_of_each(codes: Integers) -> Mask:
 def _ranks(codes: Integers) -> Integers:
     """Return the place of each row among those of its code, which are neighbours, from 1."""
     places = np.arange(len(codes))
-    begins = np.append(True, codes[1:] != codes[:-1])[: len(codes)]
+    begins = starts_of_runs(codes)
     ranks: Integers = places - np.maximum.accumulate(np.where(begins, places, 0)) + 1
     return ranks
