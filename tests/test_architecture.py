@@ -19,7 +19,6 @@ UPPER_ROOMS = [
     "over",
     "rolling",
     "stream",
-    "warming",
     "result",
     "sinks",
     "spark",
@@ -42,7 +41,6 @@ ALLOWED = {
     "spark": "import pyspark.sql, pandas, windowpane.planning, windowpane.engines",
     "sql": "import sqlglot, windowpane.stream, windowpane.over",
     "stream": "import windowpane.planning, windowpane.spark",
-    "warming": "import windowpane.spark",
 }
 
 FORBIDDEN = [

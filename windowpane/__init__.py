@@ -30,11 +30,10 @@ from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, Win
 from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
 from windowpane.malformed import MalformedRow
 from windowpane.over import OverResult, OverSelection, OverStream, over
-from windowpane.result import Progress, progress
+from windowpane.result import Progress, progress, warm_up
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
-from windowpane.warming import warm_up
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
 from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
 from windowpane.windowing.assigners import *  # noqa: F403

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from windowpane.aggregates.quantiles import checked_share
 from windowpane.errors import InvalidSpecError
-from windowpane.windowing.aggregates.definition import Call, Definition, Returns, define
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
 
 
-def _imported(module: str, function: str) -> Callable[[Any], Any]:
-    """Return a function of a module of sketches, which is imported when it is first called."""
+def _distinct(call: Call) -> BoundAggregate:
+    from windowpane.aggregates.sketches.distinct import bound
 
-    def call(call: Call) -> Any:
-        return getattr(import_module(f"windowpane.aggregates.sketches.{module}"), function)(call)
+    return bound(call)
 
-    return call
+
+def _columnar_distinct(call: ColumnarCall) -> ColumnarAggregate:
+    from windowpane.aggregates.sketches.registers import columnar
+
+    return columnar(call)
+
+
+def _quantile(call: Call) -> BoundAggregate:
+    from windowpane.aggregates.sketches.quantiles import bound
+
+    return bound(call)
+
+
+def _columnar_quantile(call: ColumnarCall) -> ColumnarAggregate:
+    from windowpane.aggregates.sketches.quantiles import columnar
+
+    return columnar(call)
 
 
 APPROX_COUNT_DISTINCT = define(
     Definition(
         name="approx_count_distinct",
-        bind=_imported("distinct", "bound"),
+        bind=_distinct,
         holistic=False,
         ordered=False,
         exact=False,
@@ -32,14 +46,14 @@ APPROX_COUNT_DISTINCT = define(
         invertible=False,
         returns=Returns.OWN,
         compared_from=0,
-        columnar=_imported("registers", "columnar"),
+        columnar=_columnar_distinct,
         duckdb="approx_count_distinct",
     )
 )
 APPROX_QUANTILE = define(
     Definition(
         name="approx_quantile",
-        bind=_imported("quantiles", "bound"),
+        bind=_quantile,
         holistic=False,
         ordered=False,
         exact=False,
@@ -47,7 +61,7 @@ APPROX_QUANTILE = define(
         invertible=False,
         returns=Returns.OWN,
         compared_from=0,
-        columnar=_imported("quantiles", "columnar"),
+        columnar=_columnar_quantile,
     )
 )
 

@@ -6,9 +6,9 @@ import sysconfig
 import traceback
 from pathlib import Path
 
+from windowpane.arrays.instants import format_instant
 from windowpane.errors.base import WindowpaneError
 from windowpane.hidden_columns import PREFIX
-from windowpane.instants import format_instant
 
 _NOT_THE_USERS = (str(Path(__file__).parents[1]), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 """Folders of code that a user has not written."""

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from windowpane.errors import InvalidDurationError, InvalidIntervalError
-from windowpane.windowing.times import format_micros, to_micros
+from windowpane.windowing.times import format_micros, terms, to_micros, without_interval
 
 MICROS_PER_DAY = 86_400_000_000
 
-_TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)", re.IGNORECASE)
 _CLOCK = re.compile(r"\s*([+-]?)(\d+):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*$")
 _MONTHS = {"month": 1, "mon": 1, "year": 12, "yr": 12, "y": 12, "quarter": 3, "decade": 120, "century": 1200}
 _DAYS = {"day": 1, "d": 1, "week": 7, "w": 7}
@@ -141,23 +140,13 @@ def _add_months(instant: Instant, months: int) -> Instant:
 
 
 def _parse(text: str) -> Interval:
-    body = text.strip()
-    if body.lower().startswith("interval "):
-        body = body[len("interval ") :].strip().strip("'\"")
-    months = days = micros = position = 0
-    while position < len(body):
-        clock = _CLOCK.match(body, position)
-        if clock is not None:
-            return Interval(months, days, micros + _clock_micros(clock))
-        term = _TERM.match(body, position)
-        if term is None:
-            raise InvalidDurationError(text, f"{body[position:]!r} is not a number with a unit")
-        part = _term(term.group(1), term.group(2), text)
-        months, days, micros = months + part.months, days + part.days, micros + part.micros
-        position = term.end()
-    if position == 0:
-        raise InvalidDurationError(text, "it is empty")
-    return Interval(months, days, micros)
+    body = without_interval(text)
+    clock = _CLOCK.search(body)
+    before = body if clock is None else body[: clock.start()]
+    parts = [] if clock is None else [Interval(micros=_clock_micros(clock))]
+    if clock is None or before:
+        parts += [_term(number, word, text) for number, word in terms(before, text)]
+    return Interval(*(sum(getattr(part, field) for part in parts) for field in ("months", "days", "micros")))
 
 
 def _term(number: str, word: str, text: str) -> Interval:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib import resources
 from zoneinfo import ZoneInfo
 
+from windowpane.arrays.instants import MAX, MIN, format_instant
 from windowpane.errors import InvalidDurationError, InvalidSpecError
-from windowpane.instants import MAX, MIN, format_instant
 
 __all__ = [
     "MAX",
@@ -65,7 +65,8 @@ def to_micros(duration: Duration) -> int:
     elif isinstance(duration, dt.timedelta):
         micros = duration // dt.timedelta(microseconds=1)
     elif isinstance(duration, str):
-        micros = _parse(duration)
+        parts = terms(without_interval(duration), duration)
+        micros = sum(_scaled(number, _unit(word, duration), duration) for number, word in parts)
     else:
         raise InvalidDurationError(duration, f"its type is {type(duration).__name__}")
     if not MIN <= micros <= MAX:
@@ -73,20 +74,27 @@ def to_micros(duration: Duration) -> int:
     return micros
 
 
-def _parse(text: str) -> int:
+def without_interval(text: str) -> str:
+    """Return a span of time without the word INTERVAL and the quotes behind it."""
     body = text.strip()
-    if body.lower().startswith("interval "):
-        body = body[len("interval ") :].strip().strip("'\"")
-    position, total = 0, 0
+    return body[len("interval ") :].strip().strip("'\"") if body.lower().startswith("interval ") else body
+
+
+def terms(body: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the numbers and units of a span of time; ``text`` is what messages name.
+
+    Raises:
+        InvalidDurationError: it has none, or something else.
+    """
+    position = 0
     while position < len(body):
         term = _TERM.match(body, position)
         if term is None:
             raise InvalidDurationError(text, f"{body[position:]!r} is not a number with a unit")
-        total += _scaled(term.group(1), _unit(term.group(2), text), text)
+        yield term[1], term[2]
         position = term.end()
     if position == 0:
         raise InvalidDurationError(text, "it is empty")
-    return total
 
 
 def _unit(word: str, text: str) -> int:

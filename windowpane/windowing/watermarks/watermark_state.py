@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from windowpane.arrays.instants import format_instant
 from windowpane.errors import InvalidSpecError
-from windowpane.instants import format_instant
 from windowpane.windowing.times import MIN, add_clamped, format_micros
 from windowpane.windowing.watermarks.strategy import Watermarks
 
