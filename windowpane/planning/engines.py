@@ -15,11 +15,7 @@ from windowpane.windowing.arrow_functions import ArrowWindowFunction
 
 
 def with_engine(program: P, wanted: str | None = None) -> P:
-    """Return the program with the fastest engine that covers it exactly, or the requested one.
-
-    Raises:
-        InvalidSpecError: the requested engine cannot run the program, or no engine has that name.
-    """
+    """Return the program with the fastest engine that covers it exactly, or the requested one."""
     choice = choose(engines_for(program), program, wanted)
     return dataclasses.replace(program, engine=choice.engine.name, engine_reason=choice.reason)
 

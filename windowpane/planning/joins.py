@@ -59,11 +59,7 @@ class JoinRequest:
     """The columns that identify a row of the left side, where rows are emitted at once and corrected; else none."""
 
     def check(self) -> None:
-        """Refuse parts that do not fit together, once all are known.
-
-        Raises:
-            UnsupportedJoinError: a join that the kind of match has not, or parts of a window that only co_group has.
-        """
+        """Refuse parts that do not fit together, once all are known."""
         check_join(self.match, self.how, is_co_group=self.co_group is not None)
         set_ = {"trigger": self.trigger, "evictor": self.evictor, "refine": None if self.refine == "last" else self.refine}
         for name, part in set_.items():

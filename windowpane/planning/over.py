@@ -43,12 +43,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class OverPlan:
-    """The OVER calls of one ``select``, and how their results are emitted.
-
-    Raises:
-        NeverClosesError: in mode close, a window that never closes.
-        InvalidSpecError: settings that do not go together.
-    """
+    """The OVER calls of one ``select``, and how their results are emitted."""
 
     calls: tuple[WindowedCall, ...]
     key: tuple[str, ...]

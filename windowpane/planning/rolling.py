@@ -54,22 +54,14 @@ class RollingRequest:
     settings: Settings = DEFAULTS
 
     def window(self, length: int) -> RollingWindow:
-        """Return the window of a length.
-
-        Raises:
-            TileMismatchError: tiles do not fill it.
-        """
+        """Return the window of a length."""
         hop = default_hop(length) if self.hop is None else self.hop
         return RollingWindow(length, hop, is_exact_by_default(length) if self.edge is None else self.edge == "exact")
 
     def spec(
         self, calls: Sequence[RollingCall], emit: RollingEmit, deletes_empty: bool = False, corrects: bool = False
     ) -> RollingSpec:
-        """Return the spec of calls whose arguments have names.
-
-        Raises:
-            InvalidSpecError: there is no call, or they do not go together; its subclasses say in what.
-        """
+        """Return the spec of calls whose arguments have names."""
         if not calls:
             raise InvalidSpecError("rolling features need a window: .over('1 hour', n=wp.count()).")
         names = [*self.keys, "as_of", *(call.name for call in calls), *(["revision"] if corrects else [])]
@@ -130,12 +122,7 @@ _CORRECTIONS_TEXT = "; ticks that a late row changes are emitted again, with a r
 
 
 def named_calls(lengths: Sequence[Duration], calls: Mapping[str, Any]) -> list[NamedCall]:
-    """Return a call for each name and length; with several lengths, names end with the length.
-
-    Raises:
-        InvalidSpecError: something is no aggregate, or has a window of its own.
-        InvalidDurationError: a length is no duration.
-    """
+    """Return a call for each name and length; with several lengths, names end with the length."""
     if not lengths or not calls:
         raise InvalidSpecError("over takes lengths and aggregates by name: .over('1 hour', '7 days', n=wp.count()).")
     micros = [to_micros(length) for length in lengths]

@@ -85,12 +85,7 @@ class InPandas:
 
 
 def called(what: object, function: Callable[[pa.Table], pa.Table], table: pa.Table) -> pa.Table:
-    """Return the table that a function of the user's returns.
-
-    Raises:
-        UserFunctionError: it raised.
-        ArrowResultError: it returned something else.
-    """
+    """Return the table that a function of the user's returns."""
     try:
         result = function(table)
     except WindowpaneError:
@@ -103,11 +98,7 @@ def called(what: object, function: Callable[[pa.Table], pa.Table], table: pa.Tab
 
 
 def fitted(what: object, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the columns of ``schema``, cast to its types.
-
-    Raises:
-        ArrowResultError: a column is missing, is one too many, or cannot be cast.
-    """
+    """Return the columns of ``schema``, cast to its types."""
     missing = [name for name in schema.names if name not in table.column_names]
     unknown = [name for name in table.column_names if name not in schema.names]
     if missing or unknown:
@@ -116,11 +107,7 @@ def fitted(what: object, table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def cast_as(what: object, table: pa.Table, schema: pa.Schema, returned: str) -> pa.Table:
-    """Return the columns of ``schema``, all of which exist, cast to its types; ``returned`` is what messages call the table.
-
-    Raises:
-        ArrowResultError: a column cannot be cast.
-    """
+    """Return the columns of ``schema``, all of which exist, cast to its types; ``returned`` is what messages call the table."""
     chosen = table.select(schema.names)
     try:
         return chosen.cast(schema)
@@ -130,22 +117,12 @@ def cast_as(what: object, table: pa.Table, schema: pa.Schema, returned: str) -> 
 
 
 def windows_applied(function: ArrowWindowFunction, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the result rows of a window function as a table of ``schema``: keys, window bounds, declared columns.
-
-    Raises:
-        UserFunctionError: the function raised.
-        ArrowResultError: what it returned does not fit.
-    """
+    """Return the result rows of a window function as a table of ``schema``: keys, window bounds, declared columns."""
     return fitted(function.function, called(function.function, function.function, rows), schema)
 
 
 def partials_of(function: ArrowAggregateFunction, step: str, table: pa.Table, groups: Integers, count: int) -> pa.StructArray:
-    """Return what ``partial`` or ``merge`` gives for rows of ``count`` groups, a struct a group, in their order.
-
-    Raises:
-        UserFunctionError: the function raised.
-        ArrowResultError: it did not return one row for each group.
-    """
+    """Return what ``partial`` or ``merge`` gives for rows of ``count`` groups, a struct a group, in their order."""
     numbered = table.append_column(GROUP, pa.array(groups, pa.int64()))
     result = called(function, getattr(function, step), numbered)
     if GROUP not in result.column_names:
@@ -157,12 +134,7 @@ def partials_of(function: ArrowAggregateFunction, step: str, table: pa.Table, gr
 
 
 def results_of(function: ArrowAggregateFunction, partials: pa.StructArray, schema: pa.Schema) -> pa.Table:
-    """Return what ``finish`` gives.
-
-    Raises:
-        UserFunctionError: the function raised.
-        ArrowResultError: its table does not fit the declared schema, or has not one row for each group.
-    """
+    """Return what ``finish`` gives."""
     result = called(function, function.finish, pa.Table.from_struct_array(partials))
     if result.num_rows != len(partials):
         raise ArrowResultError(function, f"finish returned {result.num_rows} rows for {len(partials)} groups")

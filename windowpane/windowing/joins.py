@@ -62,9 +62,6 @@ class IntervalMatch:
     """A right row whose time lies between two bounds, both inclusive: the left row's time plus ``lower`` and plus ``upper``.
 
     ``upper`` is added to ``upper_column``, a timestamp column of the left side, if there is one.
-
-    Raises:
-        EmptyIntervalError: no time lies between the bounds.
     """
 
     lower: int
@@ -83,13 +80,7 @@ class IntervalMatch:
         lower_open: bool = False,
         upper_open: bool = False,
     ) -> IntervalMatch:
-        """Return the match of bounds as users give them.
-
-        Raises:
-            UnboundedIntervalError: a bound is ``None``.
-            EmptyIntervalError: no time lies between them.
-            InvalidDurationError: a bound is no duration of fixed length.
-        """
+        """Return the match of bounds as users give them."""
         if lower is None or upper is None:
             raise UnboundedIntervalError("lower" if lower is None else "upper")
         if isinstance(lower, SideName):
@@ -121,11 +112,7 @@ class IntervalMatch:
 
 @dataclass(frozen=True)
 class AsOfMatch:
-    """The right row that is the latest, the next or the nearest one at the time of the left row.
-
-    Raises:
-        InvalidSpecError: an unknown direction, or a negative distance.
-    """
+    """The right row that is the latest, the next or the nearest one at the time of the left row."""
 
     direction: Direction = "backward"
     tolerance: int | None = None
@@ -143,11 +130,7 @@ class AsOfMatch:
                 raise InvalidSpecError(f"{name}= cannot be negative, but is {format_micros(distance)}.")
 
     def check_closes(self) -> None:
-        """Refuse a match that no watermark ever makes final.
-
-        Raises:
-            NeverClosesError: it looks ahead without a limit.
-        """
+        """Refuse a match that no watermark ever makes final."""
         if self.direction != "backward" and self.tolerance is None:
             raise NeverClosesError(f"match({self.direction!r})", "a right row may come at any later time (give tolerance=)")
 
@@ -183,11 +166,7 @@ def uses_clock(match: Match) -> bool:
 
 
 def check_join(match: Match, how: How, *, is_co_group: bool = False) -> None:
-    """Refuse a kind of join that has no meaning for how rows are matched.
-
-    Raises:
-        UnsupportedJoinError: it has none.
-    """
+    """Refuse a kind of join that has no meaning for how rows are matched."""
     if isinstance(match, WindowMatch) and not match.assigner.has_ends and not is_co_group:
         raise UnsupportedJoinError(
             f"window({match.assigner!r})",

@@ -50,13 +50,7 @@ class RollingCall:
 
 @dataclass(frozen=True)
 class RollingSpec:
-    """Several features of one key.
-
-    Raises:
-        TileMismatchError: the step is no multiple of the smallest hop.
-        UnboundedStateError: an aggregate keeps all values of more than a day.
-        EdgeError: ``each`` with a hop edge.
-    """
+    """Several features of one key."""
 
     calls: tuple[RollingCall, ...]
     step: int
@@ -167,11 +161,7 @@ def is_exact_by_default(length: int) -> bool:
 
 
 def check_multiple(what: str, length: int, hop: int) -> None:
-    """Refuse a length that tiles do not fill.
-
-    Raises:
-        TileMismatchError: it is no multiple of ``hop``.
-    """
+    """Refuse a length that tiles do not fill."""
     if length > 0 and hop > 0 and length % hop == 0:
         return
     below = length // hop * hop if hop > 0 else 0
@@ -181,11 +171,7 @@ def check_multiple(what: str, length: int, hop: int) -> None:
 
 @dataclass(frozen=True)
 class RollingWindow:
-    """A window that ends now.
-
-    Raises:
-        TileMismatchError: the length is no multiple of the hop.
-    """
+    """A window that ends now."""
 
     length: int
     hop: int

@@ -200,11 +200,7 @@ class PaneSettings:
     def trigger(
         self, trigger: Trigger | ComposableTrigger, assigner: WindowAssigner, evictor: Evictor | None, allowed_lateness: int
     ) -> Trigger:
-        """Return the trigger that runs the user's trigger, or the assigner's default, with these settings.
-
-        Raises:
-            InvalidSpecError: settings that do not go together, or a trigger that would lose rows.
-        """
+        """Return the trigger that runs the user's trigger, or the assigner's default, with these settings."""
         if isinstance(trigger, ComposableTrigger):
             self._check(trigger, assigner, evictor, allowed_lateness)
             if self.options == NO_PANES and _fires_once(trigger, allowed_lateness) and assigner.has_ends:

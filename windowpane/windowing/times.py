@@ -81,11 +81,7 @@ def without_interval(text: str) -> str:
 
 
 def terms(body: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the numbers and units of a span of time; ``text`` is what messages name.
-
-    Raises:
-        InvalidDurationError: it has none, or something else.
-    """
+    """Yield the numbers and units of a span of time; ``text`` is what messages name."""
     position = 0
     while position < len(body):
         term = _TERM.match(body, position)

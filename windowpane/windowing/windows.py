@@ -119,11 +119,7 @@ GLOBAL_WINDOW = GlobalWindow()
 
 
 def time_window(start: int, end: int, timestamp: int) -> TimeWindow:
-    """Return ``TimeWindow(start, end)`` of the element at ``timestamp``.
-
-    Raises:
-        TimestampOverflowError: a bound does not fit into int64. Flink wraps silently here; windowpane refuses.
-    """
+    """Return ``TimeWindow(start, end)`` of the element at ``timestamp``."""
     if start < MIN or end > MAX:
         raise TimestampOverflowError(timestamp, start, end)
     return _time_window(start, end)

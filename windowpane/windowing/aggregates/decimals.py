@@ -46,11 +46,7 @@ def mean(total: Decimal, count: int, scale: int) -> Decimal:
 
 
 def fitted(value: Decimal, result_type: pa.DataType, label: str) -> Decimal:
-    """Return the value if it fits the type.
-
-    Raises:
-        AggregateOverflowError: it has too many digits before the point.
-    """
+    """Return the value if it fits the type."""
     # copy_abs, since abs() rounds to 28 digits.
     if value.copy_abs() >= Decimal(1).scaleb(result_type.precision - result_type.scale):
         raise AggregateOverflowError(label, value, result_type)

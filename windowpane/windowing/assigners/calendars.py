@@ -48,27 +48,15 @@ class Calendar:
     origin: dt.date
 
     def begin(self, index: int) -> int:
-        """Return the first instant of a period, in microseconds.
-
-        Raises:
-            CalendarRangeError: it lies outside of the years 1 to 9999.
-        """
+        """Return the first instant of a period, in microseconds."""
         return _begin(self, index)
 
     def index(self, instant: int) -> int:
-        """Return the period that holds an instant.
-
-        Raises:
-            CalendarRangeError: it lies outside of the years 1 to 9999.
-        """
+        """Return the period that holds an instant."""
         return _index(self, instant)
 
     def indexes(self, instants: Integers) -> Integers:
-        """Return the period that holds each instant.
-
-        Raises:
-            CalendarRangeError: an instant lies outside of the years 1 to 9999.
-        """
+        """Return the period that holds each instant."""
         if not len(instants):
             return np.empty(0, np.int64)
         first, begins = self._table(int(instants.min()), int(instants.max()))

@@ -256,12 +256,7 @@ class OverSpec:
 
 
 def check_closes(spec: OverSpec) -> None:
-    """Refuse a window that cannot emit on window close.
-
-    Raises:
-        InvalidSpecError: it does not order by a single column in ascending order.
-        NeverClosesError: a call needs the whole partition.
-    """
+    """Refuse a window that cannot emit on window close."""
     if len(spec.order_by) != 1 or spec.order_by[0].descending:
         order = ", ".join(map(str, spec.order_by)) or "nothing"
         raise InvalidSpecError(f"emit on window close orders by one column, ascending: the event time. This orders by {order}.")

@@ -27,20 +27,12 @@ _RATIOS = frozenset({"percent_rank", "cume_dist"})
 
 
 def bind_call(call: OverCall, columns: pa.Schema) -> BoundAggregate:
-    """Return the aggregate of a call, bound to the types of its arguments.
-
-    Raises:
-        AggregateTypeError: the aggregate has no meaning for them.
-    """
+    """Return the aggregate of a call, bound to the types of its arguments."""
     return call.aggregate.bind([columns.field(name).type for name in call.arguments])
 
 
 def call_type(call: OverCall, columns: pa.Schema) -> pa.DataType:
-    """Return the type of a call's result.
-
-    Raises:
-        AggregateTypeError: an aggregate has no meaning for the types of its arguments.
-    """
+    """Return the type of a call's result."""
     if call.function in _RATIOS:
         return pa.float64()
     if call.is_numbering:
@@ -49,14 +41,7 @@ def call_type(call: OverCall, columns: pa.Schema) -> pa.DataType:
 
 
 def output_schema(spec: OverSpec, columns: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    """Return the columns of the calls under ``names``, after checking the window against the types of its input.
-
-    Raises:
-        UnknownColumnError: the input lacks a column.
-        InvalidSpecError: a column of ORDER BY has no order, a filter is no boolean, an output name is taken.
-        InvalidFrameError: the offset of a RANGE or SESSION frame does not go with the ORDER BY column.
-        AggregateTypeError: an aggregate has no meaning for the types of its arguments.
-    """
+    """Return the columns of the calls under ``names``, after checking the window against the types of its input."""
     for name in spec.columns:
         if name not in columns.names:
             raise UnknownColumnError(name, "OVER window", columns.names)
@@ -115,11 +100,7 @@ BEYOND: Final = _Beyond()
 
 
 def check_offset(offset: Offset, kind: pa.DataType, what: object) -> None:
-    """Refuse an offset of a RANGE bound, or a gap of a SESSION, that cannot be added to an ORDER BY column of a type.
-
-    Raises:
-        InvalidFrameError: naming both and what would fit.
-    """
+    """Refuse an offset of a RANGE bound, or a gap of a SESSION, that cannot be added to an ORDER BY column of a type."""
     wanted = _wanted(offset, kind)
     if wanted is not None:
         raise InvalidFrameError(f"{what}: offset {offset!r} does not go with an ORDER BY column of type {kind}: use {wanted}.")

@@ -35,11 +35,7 @@ class TriggerResult(Enum):
 
 
 def checked_result(trigger: object, result: object, window: Window) -> TriggerResult:
-    """Return what a callback of a trigger returned for a window.
-
-    Raises:
-        TriggerResultError: it is no ``TriggerResult``; ``True`` and ``None`` have no meaning.
-    """
+    """Return what a callback of a trigger returned for a window."""
     if isinstance(result, TriggerResult):
         return result
     raise TriggerResultError(trigger, result, window)

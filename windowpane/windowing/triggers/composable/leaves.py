@@ -185,11 +185,7 @@ class FlinkTrigger(Leaf):
 
 
 def fires(trigger: Trigger, result: Any) -> bool:
-    """Return whether a trigger inside a tree answered FIRE.
-
-    Raises:
-        InvalidSpecError: it answered PURGE, which is for ``.accumulation`` to say.
-    """
+    """Return whether a trigger inside a tree answered FIRE."""
     if result.is_purge:
         raise InvalidSpecError(
             f"{trigger!r} answered {result.name} inside a composable trigger, where .accumulation('discarding') says that a "
@@ -199,11 +195,7 @@ def fires(trigger: Trigger, result: Any) -> bool:
 
 
 def as_node(trigger: ComposableTrigger | Trigger) -> ComposableTrigger:
-    """Return a trigger as a node of a tree.
-
-    Raises:
-        InvalidSpecError: it is no trigger, or one that says what accumulation says.
-    """
+    """Return a trigger as a node of a tree."""
     if isinstance(trigger, ComposableTrigger):
         return trigger
     if isinstance(trigger, EventTimeTrigger):
