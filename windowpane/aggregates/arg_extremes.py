@@ -57,8 +57,6 @@ class ArgExtreme:
 
 
 class ColumnarArgExtreme(SegmentAggregate):
-    """The value beside the first or last ``by``."""
-
     parts = ("v", "by", "a")
     is_ordered = True
 

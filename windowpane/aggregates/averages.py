@@ -78,8 +78,6 @@ class NumberAverage:
 
 @dataclass(frozen=True, slots=True)
 class DecimalAverage(NumberAverage):
-    """Decimals: exact total, four more decimal places, HALF_UP."""
-
     def create_accumulator(self) -> list[Any]:
         return [Decimal(0), 0]
 
@@ -101,8 +99,6 @@ class DecimalAverage(NumberAverage):
 
 @dataclass(frozen=True, slots=True)
 class DurationAverage(NumberAverage):
-    """Intervals: whole microseconds, HALF_UP."""
-
     def add(self, accumulator: list[Any], value: timedelta | None) -> list[Any]:
         if value is not None:
             accumulator[0] += value // MICROSECOND
@@ -152,8 +148,6 @@ class ColumnarIntegerMean(_Counted, ColumnarIntegerSum):
 
 
 class ColumnarDurationMean(_Counted, ColumnarDurationSum):
-    """Intervals: whole microseconds, HALF_UP."""
-
     def finish(self, partials: pa.Table) -> pa.Array:
         pairs = zip(self.totals(partials), partials[f"{self.prefix}n"].to_pylist(), strict=True)
         means = [None if total is None else from_micros(divide_half_up(total, count)) for total, count in pairs]
@@ -185,15 +179,11 @@ def _columnar(call: ColumnarCall) -> ColumnarAggregate:
 
 
 class FramedIntegerMean(FramedDecimalSum):
-    """The exact total of integers by the count."""
-
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         return integer_means(*self.halves(rows, counted), count)
 
 
 class FramedDecimalMean(FramedDecimalSum):
-    """The exact total of decimals by the count."""
-
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         if self.kind is None:
             raise MistakeError("it has an argument")
@@ -202,8 +192,6 @@ class FramedDecimalMean(FramedDecimalSum):
 
 
 class FramedFloatMean(FramedFloatSum):
-    """The total of doubles by the count."""
-
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         return pa.array(self.summed(rows, counted) / np.maximum(count, 1), mask=count == 0)
 
@@ -212,15 +200,11 @@ class FramedFloatMean(FramedFloatSum):
 
 
 class RunningIntegerMean(RunningIntegerSum):
-    """The exact total by the count."""
-
     def value(self, rows: SortedRows) -> pa.Array:
         return integer_means(*self.summed(rows), self.totals(rows))
 
 
 class RunningFloatMean(RunningFloatSum):
-    """Their total by the count."""
-
     what, start = "total", 0.0
 
     def value(self, rows: SortedRows) -> pa.Array:

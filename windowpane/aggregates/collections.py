@@ -49,8 +49,6 @@ class CollectList:
 
 @dataclass(frozen=True, slots=True)
 class StringAgg(CollectList):
-    """The values joined into one, text or binary."""
-
     separator: str | bytes
 
     def get_result(self, accumulator: list[Any]) -> Any:
@@ -84,8 +82,6 @@ class CollectSet:
 
 
 class ColumnarList(SegmentAggregate):
-    """All values that are not null."""
-
     parts = ("v", "a")
     is_ordered = True
     takes_codes = True

@@ -79,8 +79,6 @@ class CountDistinctRows(CountDistinct):
 
 
 class ColumnarCount(KernelAggregate):
-    """Rows, or values that are not null."""
-
     takes_codes = True
 
     @property

@@ -48,8 +48,6 @@ def _nan_last(values: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class NumberQuantile(CollectList):
-    """Numbers of any kind; the result is a double."""
-
     q: float
 
     def get_result(self, accumulator: list[Any]) -> Any:
@@ -151,7 +149,6 @@ _define("quantile", lambda call: call.parameters["q"])
 
 
 def checked_share(name: str, q: float) -> float:
-    """Return q if it is a share of all values."""
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
         raise InvalidSpecError(f"{name} was given q={q!r}, but q is a number from 0 to 1: write 0.9 for the 90th percentile.")
     return float(q)

@@ -260,7 +260,6 @@ class FramedDecimalSum(FramedAggregate):
     """Decimals, in whole numbers of the last decimal place."""
 
     def halves(self, rows: SortedRows, counted: Mask) -> tuple[Integers, Integers]:
-        """Return the halves of the total of each frame, in whole numbers of the last decimal place."""
         values, spans = np.where(counted, ordered_codes(self.argument(rows)), 0), rows.spans(self.call.own_frame)
         high, low = halves(values)
         return sums(running(high), spans), sums(running(low), spans)
@@ -322,7 +321,6 @@ class RunningIntegerSum(RunningCount):
         rows.carries[self.halves[1]] = pa.array(low - (carried << LOW_BITS))
 
     def summed(self, rows: SortedRows) -> tuple[Integers, Integers]:
-        """Return the halves of the total of each frame."""
         ends = frame_ends(rows, self.call)
         high, low = (rows.carries[name].to_numpy() for name in self.halves)
         return (np.where(ends.some, high[ends.row], 0), np.where(ends.some, low[ends.row], 0)) if len(high) else (high, low)
@@ -336,8 +334,6 @@ class RunningIntegerSum(RunningCount):
 
 
 class RunningFloatSum(RunningCount):
-    """Doubles added in row order."""
-
     what, start = "sum", -0.0
 
     @property

@@ -17,8 +17,6 @@ from windowpane.windowing.arrow_functions import ArrowAggregateFunction, partial
 
 
 class UserAggregate(SegmentAggregate):
-    """An Arrow aggregate function over the columns ``slots``."""
-
     parts = ("u",)
 
     def __init__(self, prefix: str, slots: tuple[str, ...], function: ArrowAggregateFunction, results: pa.Schema) -> None:

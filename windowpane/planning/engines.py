@@ -30,7 +30,6 @@ def make_engine(program: P) -> Engine:
 
 
 def state_text(program: P) -> str:
-    """Return what the state of a program's engine is, for people."""
     return _spec_of(program).state
 
 

@@ -59,7 +59,6 @@ class JoinRequest:
     """The columns that identify a row of the left side, where rows are emitted at once and corrected; else none."""
 
     def check(self) -> None:
-        """Refuse parts that do not fit together, once all are known."""
         check_join(self.match, self.how, is_co_group=self.co_group is not None)
         set_ = {"trigger": self.trigger, "evictor": self.evictor, "refine": None if self.refine == "last" else self.refine}
         for name, part in set_.items():
@@ -180,7 +179,6 @@ class JoinPlan:
         }
 
     def _costs(self) -> str:
-        """Return what state grows with, and what a batch reads besides what its rows touch."""
         match, lateness = self.request.match, self.request.settings.allowed_lateness
         if isinstance(match, WindowMatch):
             return "state: the rows of windows that have not ended" + (", or not so long ago" if lateness else "")

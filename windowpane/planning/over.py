@@ -132,7 +132,6 @@ class OverPlan:
             )
 
     def _split(self) -> tuple[Stage, ...]:
-        """Return the chain: one stage a window; in mode close one that holds rows back for no set time goes last."""
         windows: dict[tuple[tuple[str, ...], tuple[OrderColumn, ...]], list[WindowedCall]] = {}
         for each in self.calls:
             windows.setdefault((each.partition_by, each.order_by), []).append(each)
@@ -191,7 +190,6 @@ class OverPlan:
 
 
 def _keyed(chain: list[Stage]) -> tuple[Stage, ...]:
-    """Add to each stage's key the partitions of the stages before: a row that moves there is a delete and an insert here."""
     stages: list[Stage] = []
     for stage in chain:
         key = stages[-1].spec.output_key if stages else stage.spec.key

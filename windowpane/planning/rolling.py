@@ -54,7 +54,6 @@ class RollingRequest:
     settings: Settings = DEFAULTS
 
     def window(self, length: int) -> RollingWindow:
-        """Return the window of a length."""
         hop = default_hop(length) if self.hop is None else self.hop
         return RollingWindow(length, hop, is_exact_by_default(length) if self.edge is None else self.edge == "exact")
 

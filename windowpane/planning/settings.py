@@ -45,7 +45,6 @@ class Settings:
 
     @property
     def tags(self) -> tuple[OutputTag, ...]:
-        """Late data first, then the side outputs."""
         return (*((self.late_tag,) if self.late_tag else ()), *self.side_tags)
 
     @property

@@ -70,7 +70,6 @@ class WindowPlan:
 
     @property
     def effective_trigger(self) -> Trigger:
-        """The trigger that runs: the one set, or the assigner's default, with the settings of panes."""
         trigger = self.trigger or self.assigner.default_trigger()
         return self.panes.trigger(trigger, self.assigner, self.evictor, self.settings.allowed_lateness)
 
@@ -82,17 +81,14 @@ class WindowPlan:
 
     @property
     def retracts(self) -> bool:
-        """Whether later results of a window take earlier ones back."""
         return self.panes.options.retracts
 
     @property
     def merges(self) -> bool:
-        """Whether windows of one key merge: sessions."""
         return isinstance(self.assigner, MergingWindowAssigner)
 
     @property
     def uses_processing_time(self) -> bool:
-        """Whether the program waits for the clock of the machine."""
         return self.assigner.ends_by_clock or self.effective_trigger.uses_processing_time
 
     @property
@@ -106,7 +102,6 @@ class WindowPlan:
         return not self.function.aggregates or reads_elements(self.assigner, self.effective_trigger, self.evictor)
 
     def spec_with(self, function: WindowFunctionSpec) -> WindowSpec:
-        """Return the window spec around a function."""
         return WindowSpec(
             self.assigner,
             function,

@@ -396,7 +396,6 @@ def nth_value(column: Any, n: int) -> WindowCall:
 
 
 def argument(role: str, value: Any) -> Any:
-    """Return an argument as it is kept: a name as an expression; refuse what is no column."""
     if isinstance(value, str):
         return Name(value)
     if isinstance(value, Expression) and any(calls_in(value)):
@@ -412,7 +411,6 @@ def argument(role: str, value: Any) -> Any:
 
 
 def several(columns: Any) -> tuple[Any, ...]:
-    """Return one or several columns as a tuple."""
     return tuple(columns) if isinstance(columns, tuple | list) else (columns,)
 
 

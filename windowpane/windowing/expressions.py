@@ -148,8 +148,6 @@ class Name(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class SideName(Expression):
-    """A column of one side of a join, by the name it has there."""
-
     side: Side
     name: str
 
@@ -220,8 +218,6 @@ class Named:
 
 @dataclass(frozen=True)
 class Sort:
-    """An order: by an expression, in a direction, NULLs first or last."""
-
     expression: Any
     descending: bool = False
     nulls_first: bool = True
@@ -307,7 +303,6 @@ def operand(value: Any) -> Expression:
 
 
 def calls_in(expression: Expression) -> Iterator[Expression]:
-    """Yield the OVER calls of a tree, from left to right."""
     if expression.is_call:
         yield expression
         return
@@ -316,7 +311,6 @@ def calls_in(expression: Expression) -> Iterator[Expression]:
 
 
 def names_in(expression: Expression) -> Iterator[str]:
-    """Yield the names of the columns of a tree, from left to right."""
     if isinstance(expression, Name):
         yield expression.name
     for part in expression.operands:
@@ -324,7 +318,6 @@ def names_in(expression: Expression) -> Iterator[str]:
 
 
 def sides_in(expression: Expression) -> Iterator[SideName]:
-    """Yield the columns of the sides of a join in a tree, from left to right."""
     if isinstance(expression, SideName):
         yield expression
     for part in expression.operands:

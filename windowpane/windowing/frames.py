@@ -139,17 +139,14 @@ class Frame:
 
     @classmethod
     def rows(cls, start: Bound, end: Bound = CURRENT_ROW, exclude: Exclude = Exclude.NO_OTHERS) -> Frame:
-        """Return a frame that counts rows."""
         return cls(Units.ROWS, start, end, exclude)
 
     @classmethod
     def range_(cls, start: Bound, end: Bound = CURRENT_ROW, exclude: Exclude = Exclude.NO_OTHERS) -> Frame:
-        """Return a frame by distance of the order value."""
         return cls(Units.RANGE, start, end, exclude)
 
     @classmethod
     def groups(cls, start: Bound, end: Bound = CURRENT_ROW, exclude: Exclude = Exclude.NO_OTHERS) -> Frame:
-        """Return a frame that counts groups of peers."""
         return cls(Units.GROUPS, start, end, exclude)
 
     @property
@@ -170,7 +167,6 @@ class Frame:
         return cls(Units.SESSION, UNBOUNDED_PRECEDING, UNBOUNDED_FOLLOWING, exclude, _checked(gap))
 
     def excluding(self, exclude: Exclude) -> Frame:
-        """Return this frame with another exclusion."""
         return replace(self, exclude=exclude)
 
     @property

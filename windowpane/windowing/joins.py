@@ -34,7 +34,6 @@ LEFT_ONLY = ("semi", "anti")
 
 
 def checked_how(how: Any) -> How:
-    """Return ``how``; refuse another word."""
     if how not in get_args(How):
         raise InvalidSpecError(f"how={how!r}: it is one of {', '.join(map(repr, get_args(How)))}.")
     word: How = how
@@ -97,12 +96,10 @@ class IntervalMatch:
 
     @property
     def reach(self) -> int:
-        """How far behind its left row a right row may be, which left rows wait for: never negative."""
         return max(self.upper, 0)
 
     @property
     def lag(self) -> int:
-        """How far before its left row a right row may be: never negative."""
         return max(-self.lower, 0)
 
     def __str__(self) -> str:
@@ -161,7 +158,6 @@ def uses_event_time(match: Match) -> bool:
 
 
 def uses_clock(match: Match) -> bool:
-    """Whether rows meet by the clock of the machine."""
     return isinstance(match, WindowMatch) and match.assigner.ends_by_clock
 
 

@@ -45,7 +45,6 @@ class Lateness:
         return np.minimum(max_timestamps, MAX - self.allowed) + self.allowed
 
     def is_over(self, max_timestamp: int, clock: int) -> bool:
-        """Whether a window is over, by the clock that ends windows."""
         return self.cleanup_time(max_timestamp) <= clock
 
     def is_late(self, max_timestamp: int, watermark: int) -> bool:

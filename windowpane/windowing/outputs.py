@@ -29,7 +29,6 @@ class Change:
     after: Row | None
 
     def entries(self) -> Iterator[tuple[str, Row]]:
-        """Yield the rows of the changelog: one for an insert or delete, the two images of an update."""
         if self.before is not None:
             yield (DELETE if self.after is None else UPDATE_PREIMAGE), self.before
         if self.after is not None:

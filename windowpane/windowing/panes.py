@@ -20,8 +20,6 @@ PANE_IS_LAST = "pane_is_last"
 
 
 class PaneTiming(Enum):
-    """When a pane fired, by the watermark."""
-
     EARLY = "EARLY"
     """Before the watermark reached the window's end."""
     ON_TIME = "ON_TIME"

@@ -73,7 +73,6 @@ class RollingSpec:
 
     @property
     def windows(self) -> tuple[RollingWindow, ...]:
-        """The windows, each once, the shortest first."""
         windows = {call.window for call in self.calls}
         return tuple(sorted(windows, key=lambda window: (window.length, window.hop, not window.is_exact)))
 
@@ -156,7 +155,6 @@ def default_hop(length: int) -> int:
 
 
 def is_exact_by_default(length: int) -> bool:
-    """Whether the edge of a window is exact by default: up to a day."""
     return length <= DAY
 
 
@@ -184,7 +182,6 @@ class RollingWindow:
 
     @property
     def overhang(self) -> int:
-        """By how much the window may be too long."""
         return 0 if self.is_exact else self.hop
 
     @property

@@ -80,8 +80,6 @@ def _datum_of(value_type: pa.DataType) -> Callable[[Any], int | float | str]:
 
 @dataclass(frozen=True, slots=True)
 class ApproxCountDistinct:
-    """The estimated number of distinct values. Accumulator: a DistinctSketch."""
-
     lg_k: int
     datum: Callable[[Any], int | float | str]
     result_type: ClassVar[pa.DataType] = pa.int64()

@@ -141,8 +141,6 @@ _LARGEST = 2**53
 
 
 class NumberSketch(Sketch):
-    """approx_quantile of integers or floating point."""
-
     def __init__(self, prefix: str, slots: tuple[str, ...], bound: ApproxQuantile) -> None:
         super().__init__(prefix, slots, bound, QuantileSketch.to_bytes, self._of_values)
         self._quantile = bound

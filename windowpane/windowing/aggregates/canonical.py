@@ -80,8 +80,6 @@ class PlainForm:
 
 @dataclass(frozen=True, slots=True)
 class FloatForm:
-    """Floating point: one NaN, one zero."""
-
     def freeze(self, value: float) -> float | _Largest:
         # Adding 0.0 turns -0.0 into 0.0 and leaves every other number as it is.
         return value + 0.0 if value == value else NAN
@@ -132,8 +130,6 @@ class _NullableForm:
 
 @dataclass(frozen=True, slots=True)
 class ArrayForm:
-    """Arrays: tuples of frozen elements."""
-
     item: Form
 
     def freeze(self, value: list[Any]) -> tuple[Any, ...]:
@@ -145,8 +141,6 @@ class ArrayForm:
 
 @dataclass(frozen=True, slots=True)
 class StructForm:
-    """Structs: tuples of frozen fields in the order of the type."""
-
     fields: tuple[tuple[str, Form], ...]
 
     def freeze(self, value: dict[str, Any]) -> tuple[Any, ...]:
@@ -158,8 +152,6 @@ class StructForm:
 
 @dataclass(frozen=True, slots=True)
 class MapForm:
-    """Maps: tuples of frozen entries sorted by key."""
-
     key: Form
     item: Form
 
@@ -172,7 +164,6 @@ class MapForm:
 
 
 def form_of(value_type: pa.DataType) -> Form:
-    """Return the canonical form of the values of an Arrow type."""
     return _form_of(value_type, FloatForm())
 
 

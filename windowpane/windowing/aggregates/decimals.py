@@ -22,7 +22,6 @@ _DIVISION_SCALE = MAX_PRECISION + 1
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.DataType:
-    """Return Spark's ``DecimalType.bounded``: both numbers cut off at 38."""
     return pa.decimal128(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
 
 
@@ -63,5 +62,4 @@ def is_duration(value_type: pa.DataType) -> bool:
 
 
 def from_micros(micros: int) -> timedelta:
-    """Return the interval of so many microseconds."""
     return timedelta(microseconds=micros)

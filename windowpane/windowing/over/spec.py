@@ -118,7 +118,6 @@ class OverCall:
 
     @classmethod
     def of(cls, aggregate: Aggregate, frame: Frame, filter: str | None = None, distinct: bool = False) -> OverCall:
-        """Return the call of an aggregate whose arguments are column names."""
         arguments, parameters = aggregate.arguments, aggregate.parameters
         return cls(aggregate.name, arguments, frame, filter=filter, distinct=distinct, parameters=parameters)
 

@@ -94,7 +94,6 @@ def _seen(
 
 
 def _of_rows(strategy: Watermarks, sources: Mapping[SourceName, SourceMark]) -> tuple[int, str]:
-    """Return the watermark that rows have made, and what holds it back."""
     if not sources:
         return MIN, "no row has come"
     idleness = strategy.idleness

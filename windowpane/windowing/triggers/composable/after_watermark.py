@@ -64,7 +64,6 @@ class AfterWatermark(InTurn):
         return (moment.end_reached and not is_late) or super().is_ready(state, path, moment)
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Pass the end, or continue in the phase."""
         turn, held = state or FIRST_TURN
         part, below = self.part(turn), child_path(path, turn)
         if moment.end_reached and turn != _LATE:
