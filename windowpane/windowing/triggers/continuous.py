@@ -6,9 +6,8 @@ and ContinuousProcessingTimeTrigger. Intervals are counted from the epoch, not f
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import Duration, to_micros, truncate
@@ -23,6 +22,7 @@ class ContinuousTrigger(Trigger):
     """Fires at multiples of ``interval`` microseconds of one of the two clocks, never beyond the window's end."""
 
     interval: int
+    is_by_watermark: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.interval <= 0:
@@ -37,13 +37,17 @@ class ContinuousTrigger(Trigger):
         """
         return cls(to_micros(interval))
 
-    @abstractmethod
     def _register(self, time: int, context: TriggerContext) -> None:
-        """Set a timer of this trigger's clock."""
+        if self.is_by_watermark:
+            context.register_event_time_timer(time)
+        else:
+            context.register_processing_time_timer(time)
 
-    @abstractmethod
     def _delete(self, time: int, context: TriggerContext) -> None:
-        """Take a timer of this trigger's clock back."""
+        if self.is_by_watermark:
+            context.delete_event_time_timer(time)
+        else:
+            context.delete_processing_time_timer(time)
 
     def _start(self, now: int, window: Window, context: TriggerContext) -> None:
         """See that a fire time is pending: the first multiple after ``now`` (rounded toward zero first, as in Java)."""
@@ -97,6 +101,7 @@ class ContinuousEventTimeTrigger(ContinuousTrigger):
     """
 
     reads_elements = False
+    is_by_watermark = True
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Fire at once behind the watermark; else wait for the end and, from the first element on, for the next interval."""
@@ -108,12 +113,6 @@ class ContinuousEventTimeTrigger(ContinuousTrigger):
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         return self._answer(time, window, context)
-
-    def _register(self, time: int, context: TriggerContext) -> None:
-        context.register_event_time_timer(time)
-
-    def _delete(self, time: int, context: TriggerContext) -> None:
-        context.delete_event_time_timer(time)
 
 
 @dataclass(frozen=True)
@@ -134,9 +133,3 @@ class ContinuousProcessingTimeTrigger(ContinuousTrigger):
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         return self._answer(time, window, context)
-
-    def _register(self, time: int, context: TriggerContext) -> None:
-        context.register_processing_time_timer(time)
-
-    def _delete(self, time: int, context: TriggerContext) -> None:
-        context.delete_processing_time_timer(time)
