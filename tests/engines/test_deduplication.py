@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
+from verify.sizes import drawn_sizes
 from windowpane.engines.deduplication.engine import DeduplicationEngine
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.deduplication.reference import DeduplicationReferenceEngine
@@ -19,7 +20,6 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import ChangedPlanError, MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.times import MAX, MIN
 

@@ -17,6 +17,7 @@ from tests.engines.columnar_programs import AGGREGATES, TIMESTAMP, batches, smal
 from tests.examples import examples
 from verify.fuzz.windowed_programs import LATE
 from verify.fuzz.windowed_streams import SmallBatch as Batch
+from verify.sizes import given_sizes
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
@@ -40,7 +41,6 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX
 
 COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64()), ("w", pa.int32())])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from verify.sizes import given_sizes
 from windowpane.kernels.deduplication import WORTH_A_ROUND, distance, first_rows, runs
-from windowpane.testing.sizes import given_sizes
 
 NONE = np.zeros(0, np.int64)
 

@@ -19,12 +19,12 @@ import pytest
 import windowpane as wp
 from tests.engines.columnar_programs import program_of
 from tests.examples import seeds
+from verify.sizes import drawn_sizes
 from windowpane.engines.program import MAIN, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing.times import MAX, MIN
 
 Pane = tuple[int | None, int]

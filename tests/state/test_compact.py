@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from verify.sizes import given_sizes
 from windowpane.state.compact import MANY_TEXTS, SMALL, from_stream, to_stream
-from windowpane.testing.sizes import given_sizes
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 ANY = st.lists(INT64, min_size=64)

@@ -5,10 +5,10 @@ import random
 import numpy as np
 import pytest
 
+from verify.sizes import given_sizes
 from windowpane.errors import UnreadableStateError
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import BLOCK_PAGES, NewPage, RowPages
-from windowpane.testing.sizes import given_sizes
 
 Model = list[tuple[bytes, list[bytes]]]
 """Pages in order: fence, keys."""

@@ -13,8 +13,8 @@ from verify.conformance.reading.built_in import has_built_in_parts
 from verify.conformance.reading.vectors import Case, find_files, read_cases
 from verify.conformance.replay.verdicts import Options, Verdict
 from verify.conformance.runner import replay_paths
+from verify.sizes import given_sizes
 from windowpane.engines.row.engine import FEWEST_ROWS
-from windowpane.testing.sizes import given_sizes
 
 SHARE = 0.8
 OPERATORS = ("window_operator", "window_operator_chain")

@@ -17,6 +17,7 @@ import pyarrow as pa
 from verify.fuzz.outcome import Outcome, raised
 from verify.fuzz.windowed_programs import LATE, TIMESTAMP, random_assigner, random_trigger, time_unit
 from verify.fuzz.windowed_streams import SmallBatch, small_stream
+from verify.sizes import drawn_sizes
 from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -30,7 +31,6 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import Timer, TimerQueue
 from windowpane.testing.harness import WindowTestHarness
-from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.functions import AggregateFunction, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.spec import WindowSpec

@@ -18,6 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from verify.fuzz.outcome import Outcome, raised
+from verify.sizes import drawn_sizes
 from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.join.program import LATE, JoinProgram, JoinSide, passed_name
 from windowpane.engines.join.sides import tagged
@@ -26,7 +27,6 @@ from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing.assigners import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,

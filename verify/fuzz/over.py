@@ -9,11 +9,11 @@ from verify.fuzz.outcome import Outcome, raised
 from verify.fuzz.over_parts.inputs import Batch, Trial, random_trial
 from verify.fuzz.over_parts.oracle import Oracle
 from verify.fuzz.over_parts.run import MakeEngine, NotCoveredError, check_beside, check_trial
+from verify.sizes import drawn_sizes
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.protocol import Engine
 from windowpane.planning.engines import make_engine, with_engine
-from windowpane.testing.sizes import drawn_sizes
 
 
 def _columnar(program: OverProgram) -> Engine:

@@ -20,6 +20,7 @@ from verify.fuzz.comparison import Row, difference, same
 from verify.fuzz.outcome import Outcome, raised
 from verify.fuzz.rolling_history import history_differences
 from verify.fuzz.rolling_runs import COLUMNS, REFERENCE, Run, Step, in_order, table_of
+from verify.sizes import drawn_sizes
 from windowpane import aggregates as agg
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
@@ -27,7 +28,6 @@ from windowpane.engines.rolling.program import AS_OF, IS_LABEL, PointInTimeProgr
 from windowpane.hidden_columns import TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MAX, MIN

@@ -22,6 +22,7 @@ from verify.fuzz.comparison import difference, with_one_zero
 from verify.fuzz.outcome import Outcome, raised
 from verify.fuzz.windowed_programs import random_program, with_engine
 from verify.fuzz.windowed_streams import Batch, random_stream, under_strategy
+from verify.sizes import drawn_sizes
 from windowpane.engines.combiner import Combiner, always_together
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.panes.engine import Kind, PanesEngine
@@ -34,7 +35,6 @@ from windowpane.planning.description import describe
 from windowpane.planning.engines import combiner_of, make_engine
 from windowpane.state.compact import from_stream, to_stream
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing.times import MAX, MIN
 
 REFERENCE = "reference"

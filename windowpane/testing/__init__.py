@@ -1,4 +1,4 @@
-"""Harnesses for programs of windows, without Spark and in milliseconds, and the replay of conformance vectors.
+"""Harnesses for programs of windows, without Spark and in milliseconds.
 
 ``WindowTestHarness`` runs a whole windowed computation, ``TriggerTestHarness`` one trigger alone.
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
+from verify.sizes import drawn_sizes
 from windowpane.engines.deduplication.kept_keys import KeptKeys
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import drawn_sizes
 
 
 @pytest.mark.parametrize("seed", seeds(40))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.examples import examples
+from verify.sizes import given_sizes
 from windowpane.engines.nested_keys import coding, reading, writing
 from windowpane.engines.nested_keys.coding import coded_keys
 from windowpane.engines.nested_keys.reading import decoded_keys
@@ -29,7 +30,6 @@ from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.sizes import Size
 from windowpane.state.codec import decode_key, encode_key
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import given_sizes
 
 UTC = dt.UTC
 LENGTHS = st.sampled_from([0, 1, 3, 254, 255, 256, 300])

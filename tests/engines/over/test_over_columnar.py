@@ -11,6 +11,7 @@ import pytest
 from tests.engines.columnar_programs import columnar_engine
 from tests.examples import seeds
 from verify.fuzz import over
+from verify.sizes import given_sizes
 from windowpane.engines.over.close import PAGE_ROWS, Tails
 from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
@@ -24,7 +25,6 @@ from windowpane.sizes import Size
 from windowpane.state.compact import MANY_TEXTS
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import BLOCK_PAGES, RowPages
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_ROWS,

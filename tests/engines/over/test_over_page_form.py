@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from tests.state.test_codec import of_version
+from verify.sizes import drawn_sizes
 from windowpane.engines.over.page_form import PageForm, PageWriter
 from windowpane.errors import UnknownStateFormatError, UnreadableStateError
 from windowpane.state.codec import frame
-from windowpane.testing.sizes import drawn_sizes
 
 INSTANT = pa.timestamp("us", tz="UTC")
 COLUMNS: list[tuple[pa.Field, Callable[[random.Random], Any]]] = [

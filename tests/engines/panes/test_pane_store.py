@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from verify.sizes import given_sizes
 from windowpane.engines.panes.store import SHARD_ROWS, PaneStore, split
 from windowpane.hidden_columns import SEGMENT
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import given_sizes
 
 
 def keys(numbers) -> pa.Table:

@@ -25,6 +25,7 @@ from tests.engines.columnar_programs import (
 from tests.examples import examples
 from verify.fuzz.windowed_programs import random_clock_tree, random_composable_panes, random_timeout, random_tree
 from verify.fuzz.windowed_streams import SmallBatch as Batch
+from verify.sizes import given_sizes
 from windowpane.engines.panes.engine import Kind
 from windowpane.engines.panes.standings import Standings
 from windowpane.engines.panes.store import SHARD_ROWS
@@ -36,7 +37,6 @@ from windowpane.engines.sessions.engine import rule_refusal
 from windowpane.errors import AggregateOverflowError, EndlessTimerError, InvalidSpecError, UserFunctionError
 from windowpane.planning.engines import combiner_of, combiner_refusal, make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.spec import PaneSettings
 from windowpane.windowing.times import MAX, MIN
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from verify.sizes import given_sizes
 from windowpane.aggregates import arg_max, avg, collect_list, count, last, max, sum
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
@@ -21,7 +22,6 @@ from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.codec import unframe
 from windowpane.state.compact import from_stream
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.outputs import DELETE, INSERT
 from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow

@@ -11,6 +11,7 @@ import pytest
 
 from tests.examples import seeds
 from verify.fuzz.rolling_runs import COLUMNS, table_of
+from verify.sizes import given_sizes
 from windowpane.aggregates import approx_count_distinct, avg, count, max, min, sum
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
@@ -19,7 +20,6 @@ from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import ChangedPlanError
 from windowpane.planning.description import columns_text
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MIN

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
+from verify.sizes import given_sizes
 from windowpane.aggregates import collect_list, count, last, max, sum
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock
@@ -20,7 +21,6 @@ from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.description import columns_text
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MAX, MIN
 

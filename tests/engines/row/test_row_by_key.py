@@ -21,6 +21,7 @@ from verify.fuzz.functions import (
 from verify.fuzz.windowed_programs import time_unit
 from verify.fuzz.windowed_streams import SmallBatch as Batch
 from verify.fuzz.windowed_streams import small_stream
+from verify.sizes import given_sizes
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.cells import CellOperator
 from windowpane.engines.row.engine import FEWEST_ROWS, RowEngine
@@ -28,7 +29,6 @@ from windowpane.engines.row.runs import RunOperator
 from windowpane.engines.row.sessions import SessionOperator
 from windowpane.errors import MissingTimestampError, TimestampOverflowError, UserFunctionError
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.assigners import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from windowpane.windowing.functions import AggregateFunction, WindowFunctionSpec
 from windowpane.windowing.spec import WindowSpec

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from verify.sizes import given_sizes
 from windowpane.kernels.grouping import grouped_fold
 from windowpane.kernels.grouping.coded_groups import coded_groups
 from windowpane.kernels.grouping.grouped_fold import FEW_WITH_NULLS, GroupedFold
 from windowpane.kernels.grouping.hashed_groups import BITS, MANY_ROWS, hashed_groups
 from windowpane.kernels.segments import Segments
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX, MIN
 
 ROWS = 40_000

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
+from verify.sizes import given_sizes
 from windowpane.kernels.over.by_frame import BLOCK, BY_STEP, WrittenFrames, by_frame, folded, values_by_frame
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,

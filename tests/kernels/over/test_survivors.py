@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
+from verify.sizes import given_sizes
 from windowpane.errors import EvictionTimeError
 from windowpane.kernels import eviction as survivors
 from windowpane.kernels.eviction import NEVER, Firings, LastSurvive, YoungSurvive
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.evictors import CountEvictor, TimeEvictor, TimestampedValue
 from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import GLOBAL_WINDOW

@@ -22,6 +22,7 @@ import pytest
 import windowpane as wp
 from tests.examples import seeds
 from tests.spark.in_process import Moment, Stage, Task, counted, rows_between, tables, without_spark
+from verify.sizes import drawn_sizes
 from windowpane.engines.program import MAIN, WINDOW_END, Program, Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, TIME
 from windowpane.planning.engines import combiner_of
@@ -29,7 +30,6 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.spark.stages.encode import Encoder
-from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing.panes import AccumulationMode
 from windowpane.windowing.spec import PaneSettings
 
