@@ -25,7 +25,7 @@ from windowpane.errors import UnknownStateFormatError, present
 from windowpane.hidden_columns import HASH, TIME
 from windowpane.spark.stages.layout import Layout
 from windowpane.spark.stages.next_watermark import NextWatermark
-from windowpane.spark.stages.own_watermark import OwnWatermark
+from windowpane.spark.stages.process import OwnWatermark
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import NewPage, RowPages

@@ -254,17 +254,13 @@ def with_coded_texts(table: pa.Table) -> pa.Table:
     """Return a table with codes in place of the texts of each column where they repeat; texts may be coded already."""
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) or pa.types.is_string(field.type):
-            texts = _worth_their_room(flat(table[field.name]))
+            texts = flat(table[field.name])
+            is_coded = pa.types.is_dictionary(texts.type)
+            if is_coded and len(texts) < max(MANY_TEXTS.value, _FEWEST_REPEATS * len(texts.dictionary)):
+                texts = texts.cast(texts.type.value_type)  # texts of other rows are most of what is coded
             codes = coded_texts(texts) if pa.types.is_dictionary(texts.type) or texts_repeat(texts) else texts
             table = table.set_column(place, field.with_type(codes.type), codes)
     return table
-
-
-def _worth_their_room(texts: pa.Array) -> pa.Array:
-    """Return texts spelled where they are coded and so few rows that the texts of other rows are most of it."""
-    if pa.types.is_dictionary(texts.type) and len(texts) < max(MANY_TEXTS.value, _FEWEST_REPEATS * len(texts.dictionary)):
-        return texts.cast(texts.type.value_type)
-    return texts
 
 
 def with_plain_texts(table: pa.Table, but: Container[str] = ()) -> pa.Table:

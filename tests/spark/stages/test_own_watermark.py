@@ -7,7 +7,7 @@ import pyarrow as pa
 from windowpane.hidden_columns import TIME
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.messages import Mark, Moves, latest_of, received, reported
-from windowpane.spark.stages.own_watermark import OwnWatermark
+from windowpane.spark.stages.process import OwnWatermark
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import SourceMark, Watermarks, WatermarkState

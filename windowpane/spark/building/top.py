@@ -29,7 +29,7 @@ from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import TumblingEventTimeWindows
 from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.over.spec import OrderColumn
-from windowpane.windowing.triggers import ProcessingTimeoutTrigger, PurgingTrigger, Trigger
+from windowpane.windowing.triggers import ProcessingTimeoutTrigger, PurgingTrigger
 
 RANK = "rank"
 _START = hidden("result_start")  # The start of the window of a result
@@ -52,7 +52,9 @@ def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderCol
     newest = plan.settings.allowed_lateness > 0 or not program.spec.fires_at_window_end
     identity = _identity(plan, program, newest, per)
     refuse_compared_collations([results[order.name]], "top")
-    _require_order(order.name, program.main_schema.field(order.name).type)
+    kind = program.main_schema.field(order.name).type
+    if not is_sortable(kind):
+        raise UnsupportedTypeError(f"top by={order.name!r}: a column of {kind} has no order. Order by a field of it.")
     rows = TopRows(count, order, (_START, *per), tuple(name for name in identity if name not in per), newest)
     others = [field for field in columns if field.name not in (WINDOW_START, WINDOW_END, *per)]
     function = FunctionPlan(
@@ -108,7 +110,10 @@ def _identity(plan: WindowPlan, program: Program, newest: bool, per: Sequence[st
     ordered = tuple(field.name for field in program.keys if is_sortable(field.type))
     if not newest:
         return ordered
-    if _purges(plan.effective_trigger) or plan.panes.accumulation == "discarding":
+    trigger = plan.effective_trigger
+    while isinstance(trigger, ProcessingTimeoutTrigger):
+        trigger = trigger.inner
+    if isinstance(trigger, PurgingTrigger) or plan.panes.accumulation == "discarding":
         raise InvalidSpecError(
             "top compares whole results, and here each result has only the rows since the one before: say "
             ".accumulation('accumulating')."
@@ -126,15 +131,3 @@ def _identity(plan: WindowPlan, program: Program, newest: bool, per: Sequence[st
             "another value there, while the one before stays in the top of its own. Take the top per keys."
         )
     return ordered
-
-
-def _purges(trigger: Trigger) -> bool:
-    inner = trigger
-    while isinstance(inner, ProcessingTimeoutTrigger):
-        inner = inner.inner
-    return isinstance(inner, PurgingTrigger)
-
-
-def _require_order(name: str, kind: pa.DataType) -> None:
-    if not is_sortable(kind):
-        raise UnsupportedTypeError(f"top by={name!r}: a column of {kind} has no order. Order by a field of it.")

@@ -78,7 +78,10 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     _check_clock(source, plan)
     kept = {*program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
     combiner = combiner_of(program)
-    next_watermark = _next_watermark(source) if combiner is not None and combiner.punctual is not None else None
+    next_watermark = None  # static rows have none that is late
+    if source.is_streaming and combiner is not None and combiner.punctual is not None:
+        strategy = None if source.own_watermark is not None else source.watermark
+        next_watermark = NextWatermark(uuid4().hex, None if strategy is None else strategy.delay // 1000 * 1000)
     options = {"combiner": combiner, "next_watermark": next_watermark}
     reads = SourceRows.of(source, projected, projection, program.key_columns, kept | hidden, **options)
     return BuiltProgram(
@@ -90,14 +93,6 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         ),
         explained=partial(explain, plan, program),
     )
-
-
-def _next_watermark(source: Source) -> NextWatermark | None:
-    """Return what bounds the watermark of a stream, ``None`` for static rows, of which none is late."""
-    if not source.is_streaming:
-        return None
-    delay = None if source.own_watermark is not None or source.watermark is None else source.watermark.delay // 1000 * 1000
-    return NextWatermark(uuid4().hex, delay)
 
 
 def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:

@@ -79,14 +79,11 @@ class _StopWhenConsumed(StreamingQueryListener):
         if spark is None or is_first or not is_ours or not _read_nothing(progress):
             return
         query = spark.streams.get(str(progress.id))
-        if query is not None and _never_ends(query):
+        execution = None if query is None else query._jsq.streamingQuery()
+        if execution is None or not execution.trigger().toString().startswith(_AVAILABLE_NOW):
+            return
+        if _PROCESSING_TIME in execution.logicalPlan().toString():
             query.stop()
-
-
-def _never_ends(query: Any) -> bool:
-    execution = query._jsq.streamingQuery()
-    runs_to_the_end = execution.trigger().toString().startswith(_AVAILABLE_NOW)
-    return runs_to_the_end and _PROCESSING_TIME in execution.logicalPlan().toString()
 
 
 def _read_nothing(progress: Any) -> bool:

@@ -38,36 +38,26 @@ def column_name(column: Any) -> str | None:
 def column_order(column: Any) -> ColumnOrder | None:
     """Return the order of a Column, such as ``F.col("x").desc()``; ``None`` if it has no direction."""
     try:
-        return _classic_order(column) if hasattr(column, "_jc") else _connect_order(column)
+        if not hasattr(column, "_jc"):
+            expression = column._expr
+            if type(expression).__name__ != "SortOrder":
+                return None
+            return ColumnOrder(type(column)(expression._child), not expression._ascending, bool(expression._nullsFirst))
+        node = column._jc.node()
+        if node.getClass().getSimpleName() != "SortOrder":
+            return None
+        by: Any = _node_name(node.child())
+        if by is None:  # Py4J makes no Column of a node, but of an expression
+            package = SparkContext._active_spark_context._jvm.org.apache.spark.sql.classic  # type: ignore[union-attr]
+            converter = getattr(getattr(package, "ColumnNodeToExpressionConverter$"), "MODULE$")
+            by = type(column)(package.ExpressionUtils.column(converter.apply(node.child())))
+        return ColumnOrder(by, "Descending" in node.sortDirection().toString(), "First" in node.nullOrdering().toString())
     except _UNKNOWN as error:
         if str(column).endswith((" NULLS FIRST'>", " NULLS LAST'>")):
             raise InvalidSpecError(
                 f"{column} has a direction that cannot be read on this Spark: write wp.col(...).desc() or .asc() instead."
             ) from error
         return None
-
-
-def _classic_order(column: Any) -> ColumnOrder | None:
-    node = column._jc.node()
-    if node.getClass().getSimpleName() != "SortOrder":
-        return None
-    descending = "Descending" in node.sortDirection().toString()
-    name = _node_name(node.child())
-    return ColumnOrder(name or _classic_child(column), descending, "First" in node.nullOrdering().toString())
-
-
-def _classic_child(column: Any) -> Any:
-    """Return what a Column orders by as a Column: Py4J cannot make one from a node, but from an expression."""
-    package = SparkContext._active_spark_context._jvm.org.apache.spark.sql.classic  # type: ignore[union-attr]
-    converter = getattr(getattr(package, "ColumnNodeToExpressionConverter$"), "MODULE$")
-    return type(column)(package.ExpressionUtils.column(converter.apply(column._jc.node().child())))
-
-
-def _connect_order(column: Any) -> ColumnOrder | None:
-    expression = column._expr
-    if type(expression).__name__ != "SortOrder":
-        return None
-    return ColumnOrder(type(column)(expression._child), not expression._ascending, bool(expression._nullsFirst))
 
 
 def _node_name(node: Any) -> str | None:

@@ -42,7 +42,11 @@ def counted(query: Any) -> dict[str, dict[str, Any]]:
         return _of_batch(query)
     run = str(query.runId)
     with _LOCK:
-        last, found = _SEEN.get(run, (-1, _at_first(query)))
+        if run not in _SEEN:
+            counters_of = _STARTED.get(run) or _in_plan(query)
+            at_first = {name: dict.fromkeys((c for c in each if c not in _NOT_COUNTED), 0) for name, each in counters_of.items()}
+            _SEEN[run] = (-1, at_first)
+        last, found = _SEEN[run]
         batches = [(batch["batchId"], _of_batch(batch)) for batch in query.recentProgress]
         batches = [(number, counters) for number, counters in batches if counters] or _last_executed(query)
         for number, counters in batches:
@@ -65,17 +69,13 @@ def _added(found: Mapping[str, Mapping[str, Any]], batch: Mapping[str, Mapping[s
 
 
 def _of_batch(batch: Any) -> dict[str, dict[str, Any]]:
-    metrics = {name: _shown(_fields(row)) for name, row in batch["observedMetrics"].items()}
+    metrics = {}
+    for name, row in batch["observedMetrics"].items():
+        fields: dict[str, Any] = row.asDict()
+        if fields.keys() == {"schema", "values"}:  # a row of Spark Connect's
+            fields = dict(zip((column["name"] for column in fields["schema"]["fields"]), fields["values"], strict=True))
+        metrics[name] = _shown(fields)
     return {name: fields for name, fields in metrics.items() if _is_ours(fields)}
-
-
-def _fields(row: Any) -> dict[str, Any]:
-    """Return the metrics of a row of classic Spark's, or of Spark Connect's, which has the schema and the values."""
-    fields: dict[str, Any] = row.asDict()
-    if fields.keys() == {"schema", "values"}:
-        names = [column["name"] for column in fields["schema"]["fields"]]
-        return dict(zip(names, fields["values"], strict=True))
-    return fields
 
 
 def _shown(fields: dict[str, Any]) -> dict[str, Any]:
@@ -100,14 +100,6 @@ def _last_executed(query: Any) -> list[tuple[int, dict[str, dict[str, Any]]]]:
         return [(int(batch.currentBatchId()), found)] if found else []
     except UNREADABLE:
         return []
-
-
-def _at_first(query: Any) -> dict[str, dict[str, Any]]:
-    """Return the counters of operators that have counted nothing."""
-    operators = _STARTED.get(str(query.runId)) or _in_plan(query)
-    return {
-        name: dict.fromkeys((each for each in counters if each not in _NOT_COUNTED), 0) for name, counters in operators.items()
-    }
 
 
 def _in_plan(query: Any) -> dict[str, tuple[str, ...]]:

@@ -70,25 +70,18 @@ def cut_folders(dataframe: Any) -> Iterator[str]:
     if not getattr(dataframe, "isStreaming", False):
         return
     try:
-        classic = is_classic(dataframe.sparkSession)
-        found = _read_by_spark(dataframe._jdf.queryExecution().analyzed()) if classic else _read_on_connect(dataframe._plan)
+        found: list[tuple[dict[str, str], list[str]]]
+        if is_classic(dataframe.sparkSession):
+            leaves = listed(dataframe._jdf.queryExecution().analyzed().collectLeaves())
+            found = [(_dictionary(leaf.dataSource().options()), []) for leaf in leaves if leaf.nodeName() == _RELATION]
+        else:
+            read = [node for node in connect_nodes(dataframe._plan) if type(node).__name__ == "DataSource"]
+            found = [({k.lower(): v for k, v in node._options.items()}, list(node._paths or [])) for node in read]
         for options, paths in found:
             if _CUT & options.keys():
                 yield from (*paths, *([options["path"]] if "path" in options else []))
     except UNREADABLE:
         return
-
-
-def _read_by_spark(plan: Any) -> Iterator[tuple[dict[str, str], list[str]]]:
-    for leaf in listed(plan.collectLeaves()):
-        if leaf.nodeName() == _RELATION:
-            yield _dictionary(leaf.dataSource().options()), []
-
-
-def _read_on_connect(plan: Any) -> Iterator[tuple[dict[str, str], list[str]]]:
-    for node in connect_nodes(plan):
-        if type(node).__name__ == "DataSource":
-            yield {name.lower(): value for name, value in node._options.items()}, list(node._paths or [])
 
 
 def _relation(dataframe: Any, steps: Steps) -> FileRelation | LeftToSpark | None:

@@ -112,11 +112,12 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
             inputs = [(inlet.rows, inlet.input) for inlet in inlets]
             for entry in places(entries, made, inlets[0]):
                 arriving.append(_mapped(entry.rows, Spread(inputs, stage.hash, partitions, entry.parts), encode.SCHEMA))
-        blobs = (
-            run_on_buckets(_union(arriving), BucketProcessor(stage.make_engine, wire, "None"))
-            if stage.keeps
-            else _once(arriving, stage, partitions, wire)
-        )
+        rows = _union(arriving)
+        if stage.keeps:
+            blobs = run_on_buckets(rows, BucketProcessor(stage.make_engine, wire, "None"))
+        else:
+            run = RunWithoutState(stage.make_engine, wire)
+            blobs = _mapped(rows.repartition(partitions, encode.BUCKET), run, "output int, blob binary")
         if wire.main_blobs is not None:
             files[number] = blobs.filter(F.col("output") == MAIN).select(F.col("blob").alias("file"))
         relation = F.when(F.col("output") == MAIN, stage_name).otherwise(CLOCK).alias("relation")
@@ -150,11 +151,6 @@ def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> lis
     return [entry for entry in entries if entry.relation is None or entry.relation in inlet.relations]
 
 
-def _once(arriving: Sequence[Any], stage: Stage, partitions: int, wire: Wire) -> Any:
-    run = RunWithoutState(stage.make_engine, wire)
-    return _mapped(_union(arriving).repartition(partitions, encode.BUCKET), run, "output int, blob binary")
-
-
 def _mapped(rows: Any, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Any:
     return mapped(rows, function, schema).df
 
@@ -176,15 +172,13 @@ class Spread:
         ids = bucket_ids(state_partitions(self.partitions))
         for relation, table in self.parts(batches):
             if relation == CLOCK:
-                yield _batch(ids, [(number, _tagged_clock(table, number)) for number in range(len(ids))])
+                said = tag(table, "clock") or "next"  # a bucket learns its number by it
+                yield _batch(ids, [(number, tagged(table, clock=said, bucket=str(number))) for number in range(len(ids))])
             for rows, number in self.inputs:
                 for made in _made(rows, relation, table):
-                    yield _batch(ids, list(self._by_bucket(made, number, len(ids))))
-
-    def _by_bucket(self, rows: pa.Table, place: int, buckets: int) -> Iterator[tuple[int, pa.Table]]:
-        numbers = rows[self.hash].to_numpy() % np.uint64(buckets)
-        for number in np.unique(numbers).tolist():
-            yield int(number), tagged(rows.filter(pa.array(numbers == number)), input=str(place))
+                    buckets = made[self.hash].to_numpy() % np.uint64(len(ids))
+                    parts = ((each, made.filter(pa.array(buckets == each))) for each in np.unique(buckets).tolist())
+                    yield _batch(ids, [(int(each), tagged(part, input=str(number))) for each, part in parts])
 
 
 @dataclass(frozen=True)
@@ -234,11 +228,6 @@ class WriteResult:
 def _made(rows: Rows, relation: str, table: pa.Table) -> Iterator[pa.Table]:
     """Yield what is made of a part, but for tables without rows."""
     return (made for made in rows(relation, table) if made.num_rows)
-
-
-def _tagged_clock(clock: pa.Table, bucket: int) -> pa.Table:
-    """Return the clock for one bucket, which learns its number by it."""
-    return tagged(clock, clock=tag(clock, "clock") or "next", bucket=str(bucket))
 
 
 def _batch(ids: Sequence[int], parts: Sequence[tuple[int, pa.Table]]) -> pa.RecordBatch:

@@ -196,9 +196,9 @@ def _naming_the_file(path: str) -> Iterator[None]:
 
 def _checked(file: ParquetFile, wanted: ParquetColumns) -> tuple[dict[str, str | None], dict[str, str | None]]:
     """Return the names in the file of the columns that are wanted, and of those that the filter reads."""
-    refused = _refused_file(file)
-    if refused is not None:
-        raise ValueError(refused)
+    described = file.metadata.metadata or {}
+    if any(key in described for key in _LEGACY) or described.get(b"org.apache.spark.version", b"9").startswith((b"2.", b"3.0")):
+        raise ValueError("a Spark before 3.1, or its calendar, wrote the file")
     names = {each.name: _name(file, wanted.sources.get(each.name, each.name), each.type) for each in wanted.schema}
     tested = () if wanted.filter is None else wanted.filter.schema
     return names, {each.name: _name(file, each.name, each.type) for each in tested}
@@ -209,8 +209,10 @@ def _name(file: ParquetFile, column: str, kind: pa.DataType) -> str | None:
     alike = [name for name in file.schema_arrow.names if name.lower() == column.lower()]
     if len(alike) > 1:
         raise ValueError(f"the columns {alike} differ in case only")
-    if alike and _way(_file_type(file, alike[0]), kind) is None:
-        raise ValueError(f"column {alike[0]!r} is {_file_type(file, alike[0])} there, {kind} in the schema")
+    for name in alike:
+        found = file.schema_arrow.field(name).type
+        if _way(found, kind) is None:
+            raise ValueError(f"column {name!r} is {found} there, {kind} in the schema")
     return alike[0] if alike else None
 
 
@@ -238,7 +240,7 @@ def _are_coded(file: ParquetFile, name: str | None) -> bool:
     A writer gives that up, and writes the texts themselves, where too many differ; the file does not say whether it did.
     Arrow codes texts that are written out, which takes longer than to group them as texts.
     """
-    if name is None or _file_type(file, name) not in (pa.string(), CODED):
+    if name is None or file.schema_arrow.field(name).type not in (pa.string(), CODED):
         return False
     held = file.metadata
     at = next(number for number in range(held.num_columns) if held.schema.column(number).path == name)
@@ -246,18 +248,6 @@ def _are_coded(file: ParquetFile, name: str | None) -> bool:
     return all(
         group.has_dictionary_page and group.total_uncompressed_size <= _BYTES_A_CODED_TEXT * group.num_values for group in groups
     )
-
-
-def _refused_file(file: ParquetFile) -> str | None:
-    """Return what in the file's own description Spark minds and Arrow does not."""
-    described = file.metadata.metadata or {}
-    if any(key in described for key in _LEGACY) or described.get(b"org.apache.spark.version", b"9").startswith((b"2.", b"3.0")):
-        return "a Spark before 3.1, or its calendar, wrote the file"
-    return None
-
-
-def _file_type(file: ParquetFile, name: str) -> pa.DataType:
-    return file.schema_arrow.field(name).type
 
 
 def _way(found: pa.DataType, wanted: pa.DataType) -> tuple[pa.DataType, ...] | None:

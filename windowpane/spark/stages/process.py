@@ -6,13 +6,20 @@ that could fire sees every watermark, and knows which one downstream has seen be
 
 Watermarks: Spark's w, in milliseconds, means nothing *below* w is still expected, Flink's means nothing at or below; so the
 operator's is ``w - 1 µs``. Spark reports 0 while there is none: that is ``MIN``. Where the operator makes its watermark itself
-(``own_watermark``), every bucket is called in every batch, with the clock of the machine.
+(``OwnWatermark``), every bucket is called in every batch, with the clock of the machine: from the marks of a batch (``messages``)
+a bucket makes the watermark of the next one (``windowing.watermarks``). An operator behind another one has the watermark of
+that, by what the buckets of it report.
+
+State of a watermark: one framed JSON blob under ``watermark``, written once a batch. Recovery reads it back: the watermark does
+not go back, and another id of the run shows that the query was stopped between. The clock is that of the batch's plan, which
+Spark repeats with the batch.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +28,65 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_columns
 from windowpane.spark.internals.blob_state import SparkBlobStore
+from windowpane.spark.internals.session import RUN, task_property
 from windowpane.spark.internals.worker import frame_of, prepare_worker, without_trace
 from windowpane.spark.stages.layout import Layout
-from windowpane.spark.stages.messages import Moves, Received, received
+from windowpane.spark.stages.messages import Moves, Received, latest_of, received
 from windowpane.spark.stages.next_watermark import NextWatermark
-from windowpane.spark.stages.own_watermark import OwnWatermark
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
 from windowpane.state.memory import HeldWrites
 from windowpane.windowing.times import MIN
-from windowpane.windowing.watermarks import Watermarks
+from windowpane.windowing.watermarks import SourceMark, Watermarks, WatermarkState, advance
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_KEY, _KIND = "watermark", "own-watermark"
 _NO_TIMERS = "None"
 _PROCESSING_TIME = "ProcessingTime"
+
+
+@dataclass(frozen=True)
+class OwnWatermark:
+    strategy: Watermarks
+
+    def read(self, store: BlobStore) -> WatermarkState:
+        """Return what earlier batches have written; nothing of sources, where another column names them now."""
+        blob = store.get(_KEY)
+        if blob is None:
+            return WatermarkState()
+        held = json.loads(unframe(_KIND, blob))
+        sources = {name: SourceMark(latest, silent) for name, latest, silent in held.pop("sources")}
+        is_same = held.pop("column") == self.strategy.source
+        return WatermarkState(sources=sources if is_same else {}, **held)
+
+    def moves(self, before: WatermarkState, marks: Iterable[pa.Table], now: int) -> Moves:
+        """Return the watermark in a batch at ``now``: at its end it is that of its rows, where they may close windows at once.
+
+        What the clock adds counts from the next batch on. How much that is depends on the run, and a batch that a run did not
+        commit is repeated by another one: its results must be the same, since sinks take a batch once.
+        """
+        if not self.strategy.is_at_once:
+            return Moves(before.watermark, before.watermark)
+        clock = now if before.now is None else before.now
+        return Moves(before.watermark, advance(self.strategy, before, latest_of(marks), clock, before.run).watermark)
+
+    def advanced(self, store: BlobStore, before: WatermarkState, marks: Iterable[pa.Table], now: int) -> WatermarkState:
+        """Return what is known after a batch at ``now``, and keep it."""
+        after = advance(self.strategy, before, latest_of(marks), now, task_property(RUN) or "")
+        body = {
+            "watermark": after.watermark,
+            "held_by": after.held_by,
+            "column": self.strategy.source,
+            "sources": [(name, mark.latest, mark.silent) for name, mark in after.sources.items()],
+            "now": after.now,
+            "run": after.run,
+            "caught_up": after.caught_up,
+        }
+        store.put(_KEY, frame(_KIND, json.dumps(body).encode()))
+        return after
 
 
 @dataclass(eq=False)

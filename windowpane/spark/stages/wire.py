@@ -91,7 +91,11 @@ class Wire:
             if waiting and size + piece.nbytes > LARGEST_BLOB:  # a piece alone is not copied
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
-            waiting.append(self._main_rows(piece) if self._is_plain(number) else self._blob_rows(self.packed([(number, piece)])))
+            waiting.append(
+                self._main_rows(piece)
+                if self.main is not None and number == MAIN
+                else self._blob_rows(self.packed([(number, piece)]))
+            )
             size += piece.nbytes
         counted = (COUNTER_ROW, _counted(output, self.counters, malformed_read(passed), own_watermark).encode())
         yield pa.concat_tables([*waiting, self._blob_rows([*self.packed(counted_once(passed)), counted])]).combine_chunks()
@@ -101,9 +105,6 @@ class Wire:
         if number <= MAIN or self.numbered_from is None:
             return emitted
         return number + self.numbered_from, marked(table, number + self.numbered_from)
-
-    def _is_plain(self, number: int) -> bool:
-        return self.main is not None and number == MAIN
 
     def _main_rows(self, table: pa.Table) -> pa.Table:
         if self.main is None:
