@@ -46,8 +46,6 @@ def keep_number(spark: Any, place: str, number: int) -> None:
 
 
 class QueryId:
-    """The id of the query that owns a checkpoint, which stays the same over restarts; read once, in the first batch."""
-
     def __init__(self, checkpoint: str) -> None:
         self._checkpoint = checkpoint
         self._id: str | None = None
@@ -60,8 +58,6 @@ class QueryId:
 
 @dataclass
 class PairedSink:
-    """A sink beside a checkpoint."""
-
     sink: NumberedSink  # the sink
     checkpoint: str | None  # the location; ``None`` where nobody goes on from it
     first: int | None = None  # the first batch that the checkpoint gave to the sink, once it is known
@@ -114,8 +110,6 @@ class PairedSink:
 
 @dataclass(frozen=True)
 class FolderWriter(ABC):
-    """Writes each batch into a folder, or below it, and its number behind it."""
-
     sink: Any
     query: QueryId
 
@@ -131,7 +125,6 @@ class FolderWriter(ABC):
         )
 
     def taken(self, dataframe: Any) -> int:
-        """Return the number of the last batch that was written, or had no rows."""
         return kept_number(dataframe.sparkSession, self._number(dataframe))
 
     def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:

@@ -48,7 +48,6 @@ def frame(kind: str, body: bytes) -> bytes:
 
 
 def unframe(kind: str, blob: bytes) -> bytes:
-    """Return the body of a framed blob."""
     header = _header(blob)
     if header is None:
         raise UnknownStateFormatError(kind, f"bytes without a windowpane frame ({blob[:16]!r})", FORMAT)
@@ -91,7 +90,6 @@ def encode_int64(number: int) -> bytes:
 
 
 def encode_int64_pair(first: int, second: int) -> bytes:
-    """Return ``encode_int64`` of two numbers, one after the other."""
     try:
         return _UINT64_PAIR.pack(first + _BIAS, second + _BIAS)
     except struct.error:
@@ -99,7 +97,6 @@ def encode_int64_pair(first: int, second: int) -> bytes:
 
 
 def decode_int64(data: bytes) -> int:
-    """Return the integer of ``encode_int64``."""
     if len(data) != 8:
         raise UnreadableStateError(f"{data!r} is not an encoded 64-bit integer: {len(data)} bytes instead of 8")
     return int.from_bytes(data, "big") - _BIAS
@@ -316,7 +313,6 @@ def _constant(value: object) -> _Decoder:
 
 
 def _made(read: Callable[[bytes, int], tuple[Any, int]], make: Callable[[Any], object]) -> _Decoder:
-    """Return the decoder of what is made of something that is read."""
 
     def decode(data: bytes, at: int) -> tuple[object, int]:
         found, end = read(data, at)

@@ -43,7 +43,6 @@ class ColumnRun:
         return ColumnRun, (self._length, self._names, self._columns, self._times)
 
     def padded(self, names: Sequence[str]) -> ColumnRun:
-        """Return the run with these columns; those that it does not have are ``None``."""
         held = dict(zip(self._names, self._columns, strict=True))
         columns = tuple(held.get(name, ("=", None)) for name in names)
         return ColumnRun(self._length, tuple(names), columns, self._times)
@@ -114,7 +113,6 @@ class _Objects:
 
 class BatchColumns:
     def __init__(self, rows: pa.Table, order: Integers, starts: Integers, times: Integers | None) -> None:
-        """Take the rows of a table."""
         firsts = np.repeat(starts, np.diff(starts, append=len(order)))
         self._names = tuple(rows.column_names)
         self._columns = [_column(column, order, firsts) for column in rows.columns]

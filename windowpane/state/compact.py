@@ -163,7 +163,6 @@ def with_compact_lists(table: pa.Table, structs: bool = False) -> pa.Table:
 
 
 def with_plain_lists(table: pa.Table) -> pa.Table:
-    """Return the table that ``with_compact_lists`` was given, coded texts spelled."""
     for place, field in enumerate(table.schema):
         if pa.types.is_list(field.type) and pa.types.is_dictionary(field.type.value_type):
             lists = _flat(table[field.name])

@@ -178,7 +178,6 @@ class HashPages:
         return [position for position, page in enumerate(self._pages) if page.due <= now]
 
     def locate(self, hashes: Unsigned) -> Integers:
-        """Return the position of the page of each hash; 0 where there is no page yet."""
         fences = np.array([page.fence for page in self._pages] or [0], np.uint64)
         return np.searchsorted(fences, hashes, side="right") - 1
 
@@ -218,7 +217,6 @@ class HashPages:
         self._written[position] = pages
 
     def commit(self) -> None:
-        """Bring the index up to date."""
         if not self._written:
             return
         pages: list[_Page] = []
@@ -284,7 +282,6 @@ class HashPages:
 
 
 def stored_hashes(table: pa.Table) -> Unsigned:
-    """Return the hashes of rows that are stored with them, in the column ``HASH``."""
     hashes: Unsigned = table[HASH].to_numpy()
     return hashes
 

@@ -68,17 +68,14 @@ class KeyedState:
         self._prefix: bytes | None = None
 
     def set_current_key(self, key: Any, key_bytes: bytes | None = None) -> None:
-        """Make ``key`` the key that all calls speak of."""
         self.current_key = key
         self.current_key_bytes = encode_key(key) if key_bytes is None else key_bytes
         self._prefix = None
 
     def get(self, window: Window | None, name: str) -> Any:
-        """Return the value, ``None`` if there is none."""
         return self.get_at(self.address(window, name))
 
     def put(self, window: Window | None, name: str, value: Any) -> None:
-        """Set the value; ``None`` removes it."""
         self.put_at(self.address(window, name), value)
 
     def get_at(self, address: bytes) -> Any:
@@ -97,7 +94,6 @@ class KeyedState:
             self.put(window, name, None)
 
     def append(self, window: Window | None, name: str, element: Any) -> None:
-        """Append to the list, whose elements are not read for it."""
         address = self.address(window, name)
         self._cached_list(address).appended.append(element)
         self._dirty_lists.add(address)
@@ -109,7 +105,6 @@ class KeyedState:
         return cached.stored + cached.appended
 
     def put_list(self, window: Window | None, name: str, elements: list[Any]) -> None:
-        """Set the list; an empty one removes it."""
         address = self.address(window, name)
         cached = self._read_list(address)
         cached.stored, cached.appended, cached.rewrite = [], list(elements), True
@@ -122,7 +117,6 @@ class KeyedState:
         return bool(cached.chunks)
 
     def flush(self) -> None:
-        """Write all changes to the entries and forget the cache."""
         for address in self._dirty_lists:
             self._flush_list(address, self._lists[address])
         for address in self._dirty_values:

@@ -75,7 +75,6 @@ class PageIndex:
         return PageIndex(self.fences[:], self.numbers[:], self.rows[:], self.sizes[:])
 
     def replace(self, start: int, end: int, pages: dict[int, Page]) -> None:
-        """Put ``pages``, by number, in the place of those at [start, end)."""
         self.fences[start:end] = [page.keys[0] for page in pages.values()]
         self.numbers[start:end] = pages
         self.rows[start:end] = [len(page.keys) for page in pages.values()]

@@ -137,7 +137,6 @@ class RowPages:
     # --- changes --------------------------------------------------------------------------------------------------------
 
     def rewrite(self, ordinal: int, blob: bytes) -> None:
-        """Put rows in place of those of a page that was read, within its bounds."""
         self._write_page(self._number(ordinal), blob)
 
     def replace(self, start: int, end: int, pages: Sequence[NewPage]) -> None:
@@ -156,7 +155,6 @@ class RowPages:
             self._insert(start, _Block.of([page.fence for page in pages], numbers))
 
     def flush(self) -> None:
-        """Write the index, as far as it changed."""
         if not self._altered:
             return
         for number in self._removed:
@@ -240,7 +238,6 @@ class RowPages:
         return int(self._block(place).numbers[slot])
 
     def _address(self, ordinal: int) -> tuple[int, int]:
-        """Return the place of a page's block in the root, and the page's in the block."""
         offsets = self._offsets()
         place = bisect_right(offsets, ordinal) - 1
         return place, ordinal - offsets[place]

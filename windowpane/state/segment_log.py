@@ -97,13 +97,11 @@ class SegmentLog:
         self._store.prefetch([key for segment in segments for key in self._chunk_keys(segment)])
 
     def read(self, segment: int) -> list[pa.Table]:
-        """Return the chunks of a segment in the order they were appended; none if it is empty."""
         keys = self._chunk_keys(segment)
         self._store.prefetch(keys)
         return [_from_blob(self._store.get(key), self._coded) for key in keys]
 
     def replace(self, segment: int, table: pa.Table) -> None:
-        """Put one chunk in place of all chunks of a segment."""
         following = self._segments[segment].first + self._segments[segment].chunks
         self.drop(segment)
         self._segments[segment] = _Segment(first=following)

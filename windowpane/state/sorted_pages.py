@@ -155,7 +155,6 @@ class SortedPages:
         return block, None if stop == high else stop
 
     def _live(self, page: Page, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries of ``page`` in [start, stop) with the buffered changes applied."""
         changed, previous = self._changes.values, None
         for key in merge(page.between(start, stop), self._changes.between(start, stop)):
             if key == previous:
@@ -168,11 +167,9 @@ class SortedPages:
     # --- changes ---------------------------------------------------------------------------------------
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set the value of ``key``. Reads nothing; written by ``flush``."""
         self._changes.set(key, value)
 
     def delete(self, key: bytes) -> None:
-        """Remove ``key``; an absent one is no error. Reads nothing; written by ``flush``."""
         self._changes.set(key, None)
 
     def flush(self) -> None:
@@ -258,7 +255,6 @@ class _Changes:
         self.count += 1
 
     def between(self, start: bytes, stop: bytes | None) -> Iterator[bytes]:
-        """The changed keys in [start, stop), in order."""
         self._order()
         for run in islice(self._runs, bisect_left(self._lasts, start), None):
             for key in islice(run, bisect_left(run, start), None):

@@ -18,8 +18,6 @@ from windowpane.windowing.windows import Window
 
 
 class Timer(NamedTuple):
-    """A timer of a key and window, due at ``time`` (microseconds)."""
-
     time: int
     key: Any
     window: Window | None

@@ -57,7 +57,6 @@ class PostgresStore:
 
     @property
     def address(self) -> str:
-        """Where the server is, as ``host:port/database``."""
         info = self._connection.info
         return f"{info.host}:{info.port}/{info.dbname}"
 
@@ -113,7 +112,6 @@ class PostgresStore:
         return NONE if last is None else int(last[0])
 
     def begin_staging(self, batch: Batch) -> str:
-        """Make a staging table for a batch, whose rows tasks will bring, and return its name."""
         name = f"{_staging_of(batch.source)}{batch.number}"
         with self.transaction():
             self.prepare(batch)
@@ -215,7 +213,6 @@ def _reason(error: psycopg.Error) -> str:
 
 
 def _staging_of(source: str) -> str:
-    """Return how the names of the staging tables of a source begin."""
     return f"{_STAGING}_{hashlib.sha256(source.encode()).hexdigest()[:16]}_"
 
 

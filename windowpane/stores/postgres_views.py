@@ -26,8 +26,6 @@ _LONGEST_NAME = 63  # Bytes of a name, of which PostgreSQL cuts off what is more
 
 @dataclass(frozen=True)
 class Owner:
-    """The state that the views of a database belong to."""
-
     id: str  # of the state
     path: str  # of its file, when it was last opened
     host: str  # the machine it was opened on
@@ -67,7 +65,6 @@ class PostgresViews:
             self._store.run("INSERT INTO windowpane_state VALUES (%s, %s, %s)", [owner.id, owner.path, owner.host])
 
     def numbers(self) -> dict[str, int]:
-        """Return the number of the last batch, by source, of the views whose tables exist."""
         rows = self._store.read(
             "SELECT source, number FROM windowpane_views JOIN windowpane_batches USING (source) "
             "WHERE to_regclass(quote_ident(view)) IS NOT NULL"
@@ -107,7 +104,6 @@ class PostgresViews:
         return self._store.begin_staging(batch)
 
     def apply_staged(self, batch: Batch, staging: str) -> None:
-        """Apply a batch that tasks have brought; one that was applied before changes nothing."""
         self._store.apply(batch, staging)
 
     def rows(self, view: str, columns: Mapping[str, str]) -> Iterator[pa.Table]:

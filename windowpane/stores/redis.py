@@ -46,8 +46,6 @@ SCHEMA = "written long"
 
 @dataclass(frozen=True)
 class HashWriter:
-    """Writes Arrow batches of rows; runs on Spark's tasks."""
-
     url: str  # ``redis://host:6379/0``, ``rediss://...`` or ``unix://path``
     key: tuple[str, ...]  # the columns that identify a row
     prefix: str  # how names of hashes begin
@@ -55,7 +53,6 @@ class HashWriter:
     live_milliseconds: int = 0  # after which a hash expires that nothing has written; 0 for never
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all batches, and say how many rows were newer than the stored ones."""
         with _connected(self.url) as client:
             written = sum(self._write(client, pa.Table.from_batches([batch])) for batch in batches)
         yield pa.RecordBatch.from_pydict({"written": [written]}, pa.schema([("written", pa.int64())]))

@@ -26,7 +26,6 @@ from windowpane.windowing.outputs import CHANGE_TYPE
 def build_deduplication(
     source: Source, plan: DeduplicationPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]
 ) -> BuiltProgram:
-    """Return a deduplication on the DataFrame of a source."""
     dataframe = source.rows
     _check(source, plan, dataframe.columns)
     projection = Projection(dataframe)

@@ -36,7 +36,6 @@ class JoinNames:
         declared: Sequence[str] = (),
         fold: Callable[[str], str] = str,
     ) -> None:
-        """Resolve names."""
         self._request, self._visible, self._declared, self._fold = request, visible, declared, fold
         self._windowed = isinstance(request.match, WindowMatch)
         all_columns = dict(self._all())
@@ -80,7 +79,6 @@ class JoinNames:
         return columns
 
     def _keys(self, left: str, right: str) -> list[tuple[str, Expression]]:
-        """Return the columns of a pair of keys: one of the side that is present if both have one name."""
         if self._fold(left) != self._fold(right):
             return [(left, SideName("left", left)), (right, SideName("right", right))]
         present: Expression = SideName("left", left)

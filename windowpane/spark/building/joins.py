@@ -47,7 +47,6 @@ _WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgram:
-    """Return a join of two sources."""
     sources: dict[Side, Source] = {"left": left, "right": right}
     request = _spelled(request, sources)
     _check_sources(sources, request)
@@ -182,7 +181,6 @@ def _name(left: Source, right: Source) -> str:
 
 
 def _key_type(sources: Mapping[Side, Source], of_left: str, of_right: str) -> T.DataType:
-    """Return the type of a key, on both sides."""
     left: T.StructField = sources["left"].dataframe.schema[of_left]
     right: T.StructField = sources["right"].dataframe.schema[of_right]
     if left.dataType == right.dataType:

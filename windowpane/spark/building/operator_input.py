@@ -57,7 +57,6 @@ class SourceRows:
         return encoded(self.dataframe, encoder, watermark)
 
     def _columns(self) -> tuple[str, ...]:
-        """Return the columns of the source that the operator needs, without an event time that only its clock reads."""
         return tuple(name for name in self.projection.columns if name != TIME)
 
     def way_through_spark(self) -> str | None:
@@ -74,7 +73,6 @@ class SourceRows:
 
     @property
     def explanation(self) -> str:
-        """The line of ``explain`` about files, and rows that are made in Python; empty for other DataFrames."""
         if self.source.made is None:
             left = self.source.left
             return "" if left is None else f"\n  rows            files read by Spark: {left.reason}"
@@ -88,8 +86,6 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class PassedRows:
-    """The main rows of the operator before; its other outputs are handed on unread."""
-
     arrow: pa.Schema
     spark: T.StructType
     encoder: encode.Encoder
@@ -107,8 +103,6 @@ class PassedRows:
 
 @dataclass(frozen=True)
 class BothSides:
-    """The rows of the two sources of a join: one stream of blobs, each of which says its side."""
-
     left: SourceRows  # the rows of the left side
     # the rows of the right side, whose keys have the types of the left ones, so that equal keys meet in one bucket
     right: SourceRows
@@ -147,7 +141,6 @@ def detour(reads: OperatorInput) -> str | None:
 
 
 def buckets_of(source: Source, is_side: bool) -> Buckets:
-    """Return how many buckets the rows of a source are spread over."""
     is_sized = not is_side and source.made is None
     return Buckets.of(source.dataframe.sparkSession, source.is_streaming, source.dataframe if is_sized else None)
 

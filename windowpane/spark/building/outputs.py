@@ -113,7 +113,6 @@ class Output:
         return _Mapped(arrow, names, pickle.dumps(function))
 
     def read(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
-        """Return columns of this output: as they travelled, or from its blobs."""
         if self.passing:
             return self._with_passed(rows, wire, names)
         tagged = rows.filter(F.col("output") == self.number)

@@ -28,7 +28,6 @@ _SYSTEM = (TIME, FIRING_WATERMARK)
 
 
 def build_over(source: Source, request: OverRequest) -> BuiltProgram:
-    """Return OVER windows on the DataFrame of a source."""
     names = Names(source, request)
     plan = OverPlan(
         calls=names.calls,

@@ -72,7 +72,6 @@ class Names:
         self._refuse_collations()
 
     def _refuse_collations(self) -> None:
-        """Refuse collations of what is compared; results of calls would lose them."""
         refuse_compared_collations(self.types_of(self._request.key), "key")
         for each in self.calls:
             refuse_compared_collations(self.types_of(tuple(column.name for column in each.order_by)), "order_by")

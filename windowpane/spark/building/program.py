@@ -50,8 +50,6 @@ from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, counter_columns, w
 
 @dataclass(frozen=True)
 class Operator:
-    """A stateful operator of a built program."""
-
     program: AnyProgram  # what its engine runs
     reads: OperatorInput  # where its rows come from, encoded for its buckets
     behind: int = 0  # microseconds by which its watermark stays behind that of the source
@@ -86,18 +84,15 @@ class BuiltProgram:
     counters: tuple[str, ...] = COUNTERS  # the names of the counters of its operators
 
     def __post_init__(self) -> None:
-        """Refuse outputs with columns that Spark takes for one."""
         for output in self.outputs.values():
             refuse_alike(output.column_names, self._spark)
 
     @property
     def source(self) -> Source:
-        """The source, of a join the left one."""
         return self.sources[0]
 
     @property
     def name(self) -> str:
-        """The name of the counters of the first operator."""
         return self.source.name
 
     @cached_property
@@ -132,7 +127,6 @@ class BuiltProgram:
 
     @property
     def has_watermark(self) -> bool:
-        """Whether Spark keeps a watermark for all inputs."""
         return all(source.has_watermark for source in self.sources)
 
     @property
@@ -161,7 +155,6 @@ class BuiltProgram:
 
     @property
     def waits_for_the_clock(self) -> bool:
-        """Whether this program or one before it has processing-time timers."""
         return any(each.time_mode == "ProcessingTime" for each in self.programs)
 
     def explain(self) -> str:
@@ -259,7 +252,6 @@ class BuiltProgram:
         return self.outputs["main"] if name == "main" else found[0]
 
     def named(self, name: str) -> Output:
-        """Return output ``name`` of this program, or the one of a program before it; refuse a name nobody declared."""
         if name in self.outputs:
             return self.outputs[name]
         if name in self.output_names or name in self._all_side_outputs:
@@ -268,7 +260,6 @@ class BuiltProgram:
 
     @property
     def readings(self) -> list[Reading]:
-        """How its sources read rows that may be malformed, those of earlier programs of the query first."""
         return [reading for each in self.path for reading in each._own_readings]
 
     @property
@@ -286,7 +277,6 @@ class BuiltProgram:
         return with_own_counters(rows, self.name) if self.is_streaming else rows
 
     def names_beside(self, outputs: Iterable[Output]) -> list[str]:
-        """Return the full names of those outputs that are of programs ``beside`` it."""
         numbers = {output.number for output in outputs}
         return [name for name, each in self._all_side_outputs.items() if each.number in numbers and _place_of(each)[0]]
 

@@ -48,7 +48,6 @@ def build_rolling(
     until: dt.datetime | None = None,
     corrects: bool = False,
 ) -> BuiltProgram:
-    """Return rolling features of a source."""
     event_time = _checked(source, request)
     if source.is_streaming and not source.has_watermark:
         raise MissingWatermarkError("rolling features have", f"wp.rolling(df, event_time={event_time!r}, watermark='10 minutes')")
@@ -164,7 +163,6 @@ def build_point_in_time(
 
 
 def _checked(source: Source, request: RollingRequest) -> str:
-    """Return the name of the event time of a source that features can be made of."""
     if source.event_time is None:
         raise InvalidSpecError("rolling features need event time: name the column with wp.rolling(df, event_time=...).")
     if not request.keys:
@@ -213,7 +211,6 @@ def calls_of(projection: Projection, request: RollingRequest) -> list[RollingCal
 
 
 def call_columns(calls: Sequence[RollingCall], schema: T.StructType) -> list[T.StructField]:
-    """Return the columns that calls read, refusing collations of those whose values are compared or handed on."""
     for call in calls:
         if call.aggregate.name != "count":
             refuse_compared_collations([schema[column] for column in call.aggregate.arguments], f"over {call.name}")
@@ -221,7 +218,6 @@ def call_columns(calls: Sequence[RollingCall], schema: T.StructType) -> list[T.S
 
 
 def _plain(given: Any) -> Any:
-    """Return a column name, or a Column for what Spark computes."""
     if isinstance(given, Name):
         return given.name
     return given.value if isinstance(given, Constant) else column_of(given)
@@ -260,7 +256,6 @@ def _check_labels(source: Source, labels: Source, request: RollingRequest, on: S
 
 
 def _check_streams(source: Source, labels: Source) -> None:
-    """Refuse streams of rows and labels whose watermarks do not go together."""
     for what, each in (("rows of features have", source), ("labels have", labels)):
         if not each.has_watermark:
             raise MissingWatermarkError(what, f"df.withWatermark({each.event_time!r}, '10 minutes')")

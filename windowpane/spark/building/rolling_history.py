@@ -124,7 +124,6 @@ def _instant(one: Any) -> int | None:
 
 
 def _check_same(stream: pa.Schema, history: pa.Schema) -> None:
-    """Refuse a history whose columns have other types than those of the stream."""
     for one, other in zip(stream, history, strict=True):
         if one.type != other.type:
             raise InvalidSpecError(_differing(one.name, other.type, one.type))

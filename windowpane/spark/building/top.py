@@ -37,7 +37,6 @@ _MICROSECOND = TumblingEventTimeWindows(1)
 
 
 def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderColumn, per: Sequence[str]) -> BuiltProgram:
-    """Return the program that takes the first rows of each window."""
     plan, program = earlier.plan, earlier.operators[-1].program
     if not isinstance(plan, WindowPlan):
         raise MistakeError("the fluent API offers it on windows only")
@@ -87,7 +86,6 @@ class _Top:
 
 
 def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
-    """Refuse windows in which no rows meet, and names that the top itself has."""
     if not plan.assigner.is_event_time:
         raise InvalidSpecError(
             f"top takes the first rows of windows by event time, and {plan.assigner!r} makes none: there is no time at which "

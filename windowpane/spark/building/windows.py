@@ -33,7 +33,6 @@ from windowpane.windowing.over.spec import OrderColumn
 
 
 def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> BuiltProgram:
-    """Return a windowed program on the DataFrame of a source."""
     if CHANGE_TYPE in source.dataframe.columns:
         raise InvalidSpecError(
             f"windows take rows, and column {CHANGE_TYPE} says that the input is a changelog, which takes rows back. Drop the "
@@ -96,7 +95,6 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
 
 
 def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
-    """Select what orders the rows of a batch."""
     sorts = [sort_of(item) for item in order_by]
     by = [sort.expression.name if isinstance(sort.expression, Name) else column_of(sort.expression) for sort in sorts]
     names = [projection.add(column, "order_by", f"order_{number}") for number, column in enumerate(by)]

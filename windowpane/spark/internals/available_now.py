@@ -72,7 +72,6 @@ class _StopWhenConsumed(StreamingQueryListener):
         self._first.pop(str(event.runId), None)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """Stop the query if this batch read nothing, and is not the first of its run."""
         progress, spark = event.progress, self._session()
         is_first = self._first.setdefault(str(progress.runId), progress.batchId) == progress.batchId
         is_ours = any(set(COUNTERS) <= set(metrics.asDict()) for metrics in progress.observedMetrics.values())

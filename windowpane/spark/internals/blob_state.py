@@ -48,7 +48,6 @@ class SparkBlobStore:
         return self._fetched.pop(key)
 
     def prefetch(self, keys: Sequence[str]) -> None:
-        """Read the blobs under ``keys``, which are needed next, together."""
         missing = [key for key in keys if key not in self._fetched]
         self._answer_from(1)
         for start in range(0, len(missing), _MOST_UNANSWERED):
@@ -65,11 +64,7 @@ class SparkBlobStore:
         self._write(key, self._map.removeKey)
 
     def settle(self) -> None:
-        """Wait until everything is stored: the last thing before any other call to Spark, or another bucket.
-
-        Raises:
-            PySparkRuntimeError: something could not be stored; Spark then repeats the task.
-        """
+        """Wait until everything is stored: the last thing before any other call to Spark, or another bucket."""
         self._fetched.clear()
         self._answer_from(1)
 

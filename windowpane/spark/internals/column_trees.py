@@ -17,8 +17,6 @@ _UNKNOWN = (AttributeError, TypeError, Py4JError)  # What reading a tree of anot
 
 
 class ColumnOrder(NamedTuple):
-    """What a Column with a direction orders by, a name or a Column, and how."""
-
     by: Any
     descending: bool
     nulls_first: bool

@@ -32,12 +32,10 @@ _LOCK = threading.Lock()
 
 
 def note_operators(query: Any, operators: Mapping[str, tuple[str, ...]]) -> None:
-    """Remember the counters of the operators of a query that is started here."""
     _STARTED[str(query.runId)] = operators
 
 
 def counted(query: Any) -> dict[str, dict[str, Any]]:
-    """Return the counters of each operator of a query, or of one batch, see ``windowpane.progress``."""
     if not hasattr(query, "recentProgress"):
         return _of_batch(query)
     run = str(query.runId)

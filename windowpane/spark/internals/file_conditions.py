@@ -67,8 +67,6 @@ def condition_of(tree: Tree, columns: Mapping[int, str]) -> Expression:
 
 @dataclass(frozen=True)
 class _Value:
-    """A column or a constant, and its type as Spark writes it."""
-
     expression: Name | Constant
     kind: str
 
@@ -114,7 +112,6 @@ class _Value:
 
 
 def _compared(operator: str, left: _Value, right: _Value) -> Operation:
-    """Return a comparison; of equal types, and not of two constants."""
     if left.kind != right.kind or (left.kind not in _READERS and _DECIMAL.fullmatch(left.kind) is None):
         raise UnknownConditionError
     if isinstance(left.expression, Constant) and isinstance(right.expression, Constant):
@@ -132,7 +129,6 @@ def _in_list(values: list[_Value]) -> Expression:
 
 
 def _constant(text: str | None, kind: str) -> Any:
-    """Return a constant that Spark wrote as a text; ``None`` for NULL."""
     if text is None:
         return None
     if kind in _READERS:
@@ -143,7 +139,6 @@ def _constant(text: str | None, kind: str) -> Any:
 
 
 def _exactly(number: Decimal, kind: str) -> Decimal:
-    """Return a number as a decimal of a type that holds it."""
     found = _DECIMAL.fullmatch(kind)
     if found is None:
         raise UnknownConditionError

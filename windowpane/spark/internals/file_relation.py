@@ -36,15 +36,11 @@ _CUT = {"maxfilespertrigger", "maxbytespertrigger"}  # Options that say how much
 
 @dataclass(frozen=True)
 class LeftToSpark:
-    """Files that Spark reads."""
-
     reason: str
 
 
 @dataclass(frozen=True)
 class FileRelation:
-    """Files that a DataFrame reads."""
-
     format: str  # the source, such as ``parquet``
     path: str  # the folder or pattern
     options: dict[str, str]  # of the source, by lower-case name, without the path

@@ -21,8 +21,6 @@ STEPS = (SELECTED, FILTERED, "SubqueryAlias")
 
 @dataclass(frozen=True)
 class Tree:
-    """A node of a plan or an expression, and those below it."""
-
     kind: str  # the class in Spark, without its package, such as ``EqualTo``
     fields: Mapping[str, Any]  # what the node says of itself; a field that is an expression is a list of nodes, see ``tree_of``
     children: tuple[Tree, ...]  # the nodes below, in Spark's order
@@ -79,7 +77,6 @@ class Steps:
 
     @property
     def trees(self) -> tuple[Tree, ...]:
-        """The trees of the nodes, then that of the node below; Spark writes them once."""
         if not self._trees:
             top = tree_of(json.loads((*self.nodes, self.below)[0].toJSON()))
             self._trees = _first_children(top, len(self.nodes))
@@ -104,12 +101,10 @@ UNREADABLE = (AttributeError, TypeError, Py4JError)  # What reading a plan of an
 
 
 def listed(sequence: Any) -> list[Any]:
-    """Return a sequence of Scala's as a list."""
     return [sequence.apply(place) for place in range(sequence.size())]
 
 
 def connect_nodes(plan: Any) -> list[Any]:
-    """Return a plan of Spark Connect and those below it."""
     found, waiting = [], [plan]
     while waiting:
         node = waiting.pop()

@@ -35,8 +35,6 @@ _OBSERVED = re.compile(r"CollectMetrics ([^,]+),")
 
 
 class BelowWatermark(NamedTuple):
-    """The rows of a DataFrame without its watermark."""
-
     rows: Any  # the rows, as a DataFrame
     delay: int  # the delay of the watermark, in milliseconds
     steps: Steps  # what was selected of the rows that Spark reads, of the plan without the watermark

@@ -41,7 +41,6 @@ _STATE_LOGGERS = (
 
 
 def is_classic(spark: Any) -> bool:
-    """Whether a session has its JVM beside it, as a Spark Connect client has not."""
     return hasattr(spark, "_jsparkSession")
 
 

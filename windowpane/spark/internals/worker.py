@@ -60,7 +60,6 @@ def import_needed() -> None:
 
 @cache
 def prepare_worker() -> None:
-    """Prepare this process for many batches; once is enough."""
     _keep_freed_memory()
     freeze_imported()
 

@@ -115,7 +115,6 @@ class BatchExchange:
 
     @property
     def reports(self) -> list[Any]:
-        """What the tasks of the batch reported."""
         try:
             found = [pickle.loads(file.read_bytes()) for file in sorted(self._run.glob(f"[!.]*{_REPORT}"))]
             (self._run / _FROM_DRIVER).stat()
@@ -211,7 +210,6 @@ class BatchQuery:
         return self._ended
 
     def stop(self) -> None:
-        """Stop the query; a batch under way is given up."""
         if self._query is not None:
             self._query.stop()
             self._query = self._idle = None
@@ -265,8 +263,6 @@ def _is_at(end: Any, target: Any) -> bool:
 
 
 class _Behind:
-    """Calls a function on a thread of its own, once at a time."""
-
     def __init__(self, function: Callable[[], None]) -> None:
         self._function = function
         self._pool = ThreadPoolExecutor(1, "windowpane behind a batch")
@@ -281,13 +277,10 @@ class _Behind:
             self._call = self._pool.submit(self._function)
 
     def join(self) -> None:
-        """Wait for the call under way, however it ends."""
         self._pool.shutdown()
 
 
 class _Idle(threading.Thread):
-    """Waits for a moment in which a query has nothing to do."""
-
     def __init__(self, query: Any) -> None:
         super().__init__(daemon=True)
         self._query = query
@@ -301,7 +294,6 @@ class _Idle(threading.Thread):
 
 
 def collected(rows: Any) -> pa.Table:
-    """Run a batch and return its rows."""
     with _as_sql_errors():
         return rows.toArrow()
 
@@ -320,7 +312,6 @@ def of_files(spark: Any, files: Sequence[Path]) -> Any:
 
 
 def sees(spark: Any, file: Path) -> bool:
-    """Whether the driver of Spark reads in a file of this machine what is written there."""
     try:
         return [row[0] for row in spark.read.text(only(_address(file))).collect()] == file.read_text().splitlines()
     except SPARK_ERRORS:

@@ -36,7 +36,6 @@ _HEARTBEAT = (
 
 
 def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[str, Any]) -> None:
-    """Refuse a stream that has no end, or whose last windows cannot be closed from its state."""
     if not trigger.get("availableNow"):
         raise InvalidSpecError(
             f"flush_at_end=True needs a run that ends: trigger={{'availableNow': True}}, not {dict(trigger)!r}. {_HEARTBEAT}"

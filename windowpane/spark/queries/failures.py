@@ -24,8 +24,6 @@ _SPARKS_WORDS = "py4j.protocol.Py4JJavaError: An error occurred while calling a 
 
 
 class InterruptedBatchError(Exception):
-    """A batch that was interrupted, as ``stop`` of a query does."""
-
     def __init__(self) -> None:
         super().__init__(_SPARKS_WORDS)
 
@@ -36,8 +34,6 @@ class FailedJobError(Exception):
 
 @dataclass(frozen=True)
 class ShortFailures:
-    """A function of a batch whose failures on Spark's side have short texts."""
-
     write: Callable[[Any, int], None]  # the function
 
     def __call__(self, rows: Any, batch_id: int) -> None:

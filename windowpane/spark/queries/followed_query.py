@@ -56,7 +56,6 @@ class FollowedQuery(BatchQuery):
         self._see_written()
 
     def _see_written(self) -> None:
-        """Wait until the last batch that Spark has committed is seen here."""
         committed = max((each.batchId for each in self._query.recentProgress if "addBatch" in each.durationMs), default=-1)
         deadline = time.monotonic() + _LONGEST
         while self._elsewhere.written() < committed:
@@ -95,8 +94,6 @@ class FollowedQuery(BatchQuery):
 
 
 class _Follower(threading.Thread):
-    """Takes what a query has written elsewhere, as soon as it is written."""
-
     def __init__(self, elsewhere: Elsewhere) -> None:
         super().__init__(daemon=True)
         self._elsewhere, self._stops = elsewhere, threading.Event()

@@ -94,7 +94,6 @@ def _warn_of_unseen_programs(built: BuiltProgram) -> None:
 
 
 def _check_malformed(built: BuiltProgram) -> None:
-    """Refuse an output of malformed rows that have no way to it."""
     if reason := detour(built.operators[0].reads):
         raise InvalidSpecError(
             f"start(malformed=...): the rows go to Spark and back ({reason}), and malformed ones cannot go along. Compute that "
@@ -142,7 +141,6 @@ def start_writing(
 
 
 def _check_trigger(trigger: Any) -> None:
-    """Refuse what Spark would refuse without saying what it takes."""
     if trigger is None or (isinstance(trigger, Mapping) and trigger.keys() <= _TRIGGERS):
         return
     raise InvalidSpecError(
@@ -200,7 +198,6 @@ class BatchWriter:
         return True
 
     def compare(self, rows: Any) -> None:
-        """Compare the checkpoint and the sinks before the query starts, with a DataFrame of its session."""
         for _, write in self.outputs:
             if isinstance(write, PairedSink):
                 write.compare(rows)

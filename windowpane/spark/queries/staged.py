@@ -55,8 +55,6 @@ def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]
 
 @dataclass(frozen=True)
 class Entry:
-    """Where parts enter a staged query."""
-
     rows: Any  # a DataFrame
     parts: Parts = parts_of  # what makes parts of it
     relation: str | None = None  # the only relation they are of, beside the clock; ``None``: of any
@@ -64,8 +62,6 @@ class Entry:
 
 @dataclass(frozen=True)
 class Inlet:
-    """What flows into one input of a stage from one place."""
-
     stage: int | None  # a stage by its number, or, by ``None``, the entries
     rows: Rows  # what is made of the parts
     input: int = 0  # of the stage
@@ -74,8 +70,6 @@ class Inlet:
 
 @dataclass(frozen=True)
 class Stage:
-    """An engine on buckets, and what flows into it."""
-
     inlets: Sequence[Inlet]  # their functions return rows with the column ``hash``
     hash: str  # name of the column by which rows are spread
     make_engine: Callable[[], Engine]  # makes the engine
@@ -161,8 +155,6 @@ def _union(parts: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Spread:
-    """Packs what is made of parts into blobs, one a bucket."""
-
     inputs: Sequence[tuple[Rows, int]]  # what is made of the parts, and for which input of the stage
     hash: str  # name of the column by which rows are spread
     partitions: int  # how many the shuffle has
@@ -183,8 +175,6 @@ class Spread:
 
 @dataclass(frozen=True)
 class RunWithoutState:
-    """Runs an engine on each bucket of a batch, and keeps nothing of it."""
-
     make_engine: Callable[[], Engine]
     wire: Wire
 
@@ -203,8 +193,6 @@ class RunWithoutState:
 
 @dataclass(frozen=True)
 class WriteTable:
-    """Writes what is made of a table that a stage emits to files."""
-
     rows: Rows
     relation: str
     to_files: ToFiles
@@ -226,7 +214,6 @@ class WriteResult:
 
 
 def _made(rows: Rows, relation: str, table: pa.Table) -> Iterator[pa.Table]:
-    """Yield what is made of a part, but for tables without rows."""
     return (made for made in rows(relation, table) if made.num_rows)
 
 

@@ -47,7 +47,6 @@ def read_line(spark: Any, place: str) -> str | None:
 
 
 def write_line(spark: Any, place: str, line: str) -> None:
-    """Write a file of one line, in place of what is there."""
     if not is_classic(spark):
         spark.createDataFrame([(line,)], "value string").coalesce(1).write.mode("overwrite").text(place)
         return
@@ -59,7 +58,6 @@ def write_line(spark: Any, place: str, line: str) -> None:
 
 
 def names_in(spark: Any, folder: str) -> list[str]:
-    """Return the names of the files in a folder; none where it is not there."""
     if is_classic(spark):
         return _names(*_files(spark, folder))
     try:

@@ -14,7 +14,6 @@ _WAY_OUT = (
 
 
 def folding(spark: Any) -> Callable[[str], str]:
-    """Return what makes names equal that mean one column in a session."""
     return str if str(spark.conf.get(_CASE_SENSITIVE, "false")).lower() == "true" else str.lower
 
 
@@ -31,7 +30,6 @@ def column_named(dataframe: Any, name: str) -> str | None:
 
 
 def refuse_alike(names: Iterable[str], spark: Any) -> None:
-    """Refuse columns of a result that a session takes for one."""
     every = list(names)
     if len({name.lower() for name in every}) == len(every):
         return

@@ -32,8 +32,6 @@ _GAP = pa.scalar(86_400_000_000, pa.duration("us"))
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How CSV is written."""
-
     header: bool = False  # whether the first line names the columns; without it, columns are those of the schema, in its order
     delimiter: str = ","  # the separator of values
     null: str = ""  # the text of NULL, quoted or not, as for Spark's reader
@@ -73,8 +71,6 @@ def arrow_files(
 
 @dataclass(frozen=True)
 class FileReader:
-    """Reads (path, content) into the columns of ``schema``."""
-
     format: str  # ``csv``, ``json`` (an object a line) or ``parquet``
     schema: pa.Schema  # the columns
     csv: CsvFormat  # how CSV is written
@@ -85,7 +81,6 @@ class FileReader:
     takes_any_name: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Read the files of one partition."""
         read = set[str]()
         for batch in batches:
             for path, content in zip(batch["path"].to_pylist(), batch["content"], strict=True):
@@ -106,7 +101,6 @@ class FileReader:
         return self._by_rows(path, content.to_pybytes(), self.reading)
 
     def _by_rows(self, path: str, content: bytes, reading: Reading) -> pa.Table:
-        """Read the rows of a file one by one, and note those that are malformed."""
         names = self.schema.names
         if self.format == "csv":
             cells = csv_cells(content, names, self.csv.delimiter, heading=self.csv.header, null=self.csv.null)

@@ -83,7 +83,6 @@ class ArrowRows:
         return " and filtered" if isinstance(self.function, ParquetColumns) and self.function.filter is not None else ""
 
     def _only(self, columns: Sequence[str], coded: frozenset[str]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-        """Return the function, of files reading only ``columns``, and some texts coded."""
         if not isinstance(self.function, ParquetColumns):
             return self.typed.__call__
         return _Read(self.function.narrowed(columns, coded & frozenset(columns))).__call__
@@ -126,8 +125,6 @@ def mapped(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:
 
 @dataclass(frozen=True)
 class TypedFunction:
-    """A function whose results have the columns and types of ``schema``."""
-
     function: BatchFunction
     schema: pa.Schema
 
@@ -159,8 +156,6 @@ class _Chained:
 
 @dataclass(frozen=True)
 class _Read:
-    """Columns of files, whose types need no check."""
-
     columns: ParquetColumns
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -55,8 +55,6 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class ParquetStream:
-    """A stream of Parquet files that Arrow reads."""
-
     places: Any
     reader: ParquetColumns
     sample: str
@@ -116,7 +114,6 @@ def _reason(spark: Any, schema: T.StructType, relation: FileRelation) -> str | N
 
 
 def _reader(columns: T.StructType, relation: FileRelation) -> ParquetColumns:
-    """Return what reads the columns and the rows of a DataFrame."""
     tested = () if relation.condition is None else dict.fromkeys(names_in(relation.condition))
     schema = arrow_schema(T.StructType([relation.schema[name] for name in tested]), "files")
     kept = None if relation.condition is None else RowFilter(relation.condition, schema)

@@ -57,8 +57,6 @@ def places(spark: Any, path: str, options: Mapping[str, str], *, is_exact: bool 
 
 @dataclass(frozen=True)
 class RowFilter:
-    """Which rows of a file are read."""
-
     condition: Expression
     schema: pa.Schema
 
@@ -68,8 +66,6 @@ class RowFilter:
 
 @dataclass(frozen=True)
 class ParquetColumns:
-    """Reads columns of Parquet files, given places in them."""
-
     schema: pa.Schema  # the columns
     # those whose texts are read as ``kernels.keys.coded_texts`` has them where a file holds them so
     coded: frozenset[str] = frozenset()
@@ -121,8 +117,6 @@ class ParquetColumns:
 
 @dataclass(frozen=True)
 class _File:
-    """A file that a task reads."""
-
     path: str  # as Hadoop writes it
     file: ParquetFile  # it, opened
     wanted: ParquetColumns  # what is read of it; ``coded`` are the columns that it holds so
@@ -174,7 +168,6 @@ class _File:
 
     @staticmethod
     def _columns(held: pa.Table, names: Mapping[str, str | None], kinds: Sequence[pa.DataType], rows: int) -> pa.Table:
-        """Return so many rows of columns, of what a file holds, as their types are wanted."""
         columns = [_column(held, name, kind, rows) for name, kind in zip(names.values(), kinds, strict=True)]
         return pa.table(columns, list(names))
 

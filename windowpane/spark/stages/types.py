@@ -115,7 +115,6 @@ def arriving(table: pa.Table) -> pa.Table:
 
 
 def arriving_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema of nullable columns, the types those of ``arriving_type``."""
     return pa.schema([_arriving_field(field) for field in schema])
 
 

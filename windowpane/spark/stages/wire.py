@@ -56,8 +56,6 @@ _PLAIN = (
 
 @dataclass(frozen=True)
 class Wire:
-    """How one operator's outputs travel."""
-
     # the columns of the main output that travel as columns; ``None`` where all outputs travel as blobs
     main: pa.Schema | None = None
     counters: tuple[str, ...] = COUNTERS  # the names of the counters
@@ -164,7 +162,6 @@ def _counted(
 
 
 def _some(malformed: Sequence[pa.Table]) -> str:
-    """Return some malformed rows as a word without a comma."""
     shown = [row for table in malformed for row in table.slice(0, _SHOWN).to_pylist()][:_SHOWN]
     return base64.b64encode(json.dumps(shown).encode()).decode() if shown else ""
 
