@@ -31,7 +31,7 @@ class Owner:
     host: str  # the machine it was opened on
 
 
-class PostgresViews:
+class PostgresViews(PostgresStore):
     """The views of one state in a database.
 
     Args:
@@ -42,30 +42,22 @@ class PostgresViews:
     """
 
     def __init__(self, url: str) -> None:
-        self._store = PostgresStore(url)
-        with self._store.transaction():
+        super().__init__(url)
+        with self.transaction():
             for statement in _SET_UP:
-                self._store.run(statement)
-
-    @property
-    def address(self) -> str:
-        return self._store.address
-
-    @property
-    def database(self) -> str:
-        return self._store.database
+                self.run(statement)
 
     def owner(self) -> Owner | None:
-        rows = self._store.read("SELECT id, path, host FROM windowpane_state")
+        rows = self.read("SELECT id, path, host FROM windowpane_state")
         return Owner(*rows[0]) if rows else None
 
     def claim(self, owner: Owner) -> None:
-        with self._store.transaction():
-            self._store.run("DELETE FROM windowpane_state")
-            self._store.run("INSERT INTO windowpane_state VALUES (%s, %s, %s)", [owner.id, owner.path, owner.host])
+        with self.transaction():
+            self.run("DELETE FROM windowpane_state")
+            self.run("INSERT INTO windowpane_state VALUES (%s, %s, %s)", [owner.id, owner.path, owner.host])
 
     def numbers(self) -> dict[str, int]:
-        rows = self._store.read(
+        rows = self.read(
             "SELECT source, number FROM windowpane_views JOIN windowpane_batches USING (source) "
             "WHERE to_regclass(quote_ident(view)) IS NOT NULL"
         )
@@ -80,31 +72,25 @@ class PostgresViews:
         """
         for name in (view.table, *view.columns.names):
             if len(name.encode()) > _LONGEST_NAME:
-                raise self._refused(f"{name!r} is longer than the {_LONGEST_NAME} bytes of a name. Give it a shorter one.")
-        with self._store.transaction(is_trial=True):
-            self._store.prepare(view)
-            known = self._store.run("SELECT 1 FROM windowpane_views WHERE view = %s", [view.table]).fetchall()
-            if not known and self._store.run(f"SELECT 1 FROM {quoted(view.table)} LIMIT 1").fetchall():
-                raise self._refused(
+                raise StoreError(
+                    self.address, f"{name!r} is longer than the {_LONGEST_NAME} bytes of a name. Give it a shorter one."
+                )
+        with self.transaction(is_trial=True):
+            self.prepare(view)
+            known = self.run("SELECT 1 FROM windowpane_views WHERE view = %s", [view.table]).fetchall()
+            if not known and self.run(f"SELECT 1 FROM {quoted(view.table)} LIMIT 1").fetchall():
+                raise StoreError(
+                    self.address,
                     f"there is a table {view.table!r} with rows that are not those of a view. Drop or rename it, or give the "
-                    "view another name; nothing was written."
+                    "view another name; nothing was written.",
                 )
 
-    def _refused(self, reason: str) -> StoreError:
-        return StoreError(self.address, reason)
-
-    def apply(self, batches: Iterable[Batch]) -> None:
+    def apply_all(self, batches: Iterable[Batch]) -> None:
         """Apply batches of several views in one transaction; those that were applied before change nothing."""
-        with self._store.transaction():
+        with self.transaction():
             for batch in batches:
-                if self._store.apply(batch) and batch.is_whole:
+                if self.apply(batch) and batch.is_whole:
                     self._register(batch.table, batch.source)
-
-    def begin_staging(self, batch: Batch) -> str:
-        return self._store.begin_staging(batch)
-
-    def apply_staged(self, batch: Batch, staging: str) -> None:
-        self._store.apply(batch, staging)
 
     def rows(self, view: str, columns: Mapping[str, str]) -> Iterator[pa.Table]:
         """Yield the rows of a view, some at a time, as texts.
@@ -114,37 +100,34 @@ class PostgresViews:
             columns: SQL that makes the text, by column.
         """
         items = ", ".join(f"({sql})::text" for sql in columns.values())
-        with self._store.transaction():
+        with self.transaction():
             for setting in ("DateStyle = 'ISO'", "IntervalStyle = 'postgres'", "TimeZone = 'UTC'", "extra_float_digits = 3"):
-                self._store.run(f"SET LOCAL {setting}")
-            self._store.run(f"DECLARE windowpane_rows CURSOR FOR SELECT {items} FROM {quoted(view)}")
-            while rows := self._store.run(f"FETCH {_FETCHED} FROM windowpane_rows").fetchall():
+                self.run(f"SET LOCAL {setting}")
+            self.run(f"DECLARE windowpane_rows CURSOR FOR SELECT {items} FROM {quoted(view)}")
+            while rows := self.run(f"FETCH {_FETCHED} FROM windowpane_rows").fetchall():
                 cells = zip(*rows, strict=True)
                 yield pa.table([pa.array(column, pa.string()) for column in cells], names=list(columns))
 
     def _register(self, view: str, source: str) -> None:
         self._forget(view, "source <> %s", source)
-        self._store.run("INSERT INTO windowpane_views VALUES (%s, %s) ON CONFLICT DO NOTHING", [view, source])
+        self.run("INSERT INTO windowpane_views VALUES (%s, %s) ON CONFLICT DO NOTHING", [view, source])
 
     def _forget(self, view: str, condition: str, source: str) -> bool:
         """Remove the entry of a view, if its source fits, and say whether it did."""
         delete = f"DELETE FROM windowpane_views WHERE view = %s AND {condition} RETURNING source"
-        sources = [row[0] for row in self._store.run(delete, [view, source]).fetchall()]
+        sources = [row[0] for row in self.run(delete, [view, source]).fetchall()]
         for each in sources:
-            self._store.drop_staging(each)
-        self._store.run("DELETE FROM windowpane_batches WHERE source = ANY(%s)", [sources])
+            self.drop_staging(each)
+        self.run("DELETE FROM windowpane_batches WHERE source = ANY(%s)", [sources])
         return bool(sources)
 
     def try_to_drop(self, view: str) -> None:
         """Check that the table of a view can be dropped: others may depend on it; nothing is changed."""
-        with self._store.transaction(is_trial=True):
-            self._store.run(f"DROP TABLE IF EXISTS {quoted(view)}")
+        with self.transaction(is_trial=True):
+            self.run(f"DROP TABLE IF EXISTS {quoted(view)}")
 
     def drop(self, view: str, source: str) -> None:
         """Drop the table of a view, unless it was dropped before, or belongs to a later view of that name."""
-        with self._store.transaction():
+        with self.transaction():
             if self._forget(view, "source = %s", source):
-                self._store.run(f"DROP TABLE IF EXISTS {quoted(view)}")
-
-    def close(self) -> None:
-        self._store.close()
+                self.run(f"DROP TABLE IF EXISTS {quoted(view)}")

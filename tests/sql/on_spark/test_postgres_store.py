@@ -141,7 +141,7 @@ def test_values_keep(open_session, there) -> None:
     ) == [("NaN", "infinity", 12)]
 
 
-@pytest.mark.parametrize("moment", [(PostgresViews, "apply"), (Outbox, "delivered")], ids=["before", "after"])
+@pytest.mark.parametrize("moment", [(PostgresViews, "apply_all"), (Outbox, "delivered")], ids=["before", "after"])
 def test_a_crash_around_the_commit_in_postgresql_repeats_nothing_and_loses_nothing(
     open_session, there, monkeypatch, moment: tuple[Any, str]
 ) -> None:

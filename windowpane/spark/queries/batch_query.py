@@ -147,7 +147,9 @@ class BatchQuery:
         self._idle: _Idle | None = None
         self._begun = self._ended = 0
         self._number = -1
-        self._behind = None if behind is None else _Behind(behind)
+        self._behind = behind
+        self._pool = ThreadPoolExecutor(1, "windowpane behind a batch")
+        self._call: Future[None] | None = None
 
     def start(self) -> None:
         if self._query is None or not self._query.isActive:
@@ -216,8 +218,7 @@ class BatchQuery:
 
     def join(self) -> None:
         """Wait until nothing of a query that was stopped is taken any more; the store must not be locked here."""
-        if self._behind is not None:
-            self._behind.join()
+        self._pool.shutdown()
 
     def _started(self) -> Any:
         writer = self._rows(self._spark).writeStream.foreachBatch(self._batch_function())
@@ -235,7 +236,11 @@ class BatchQuery:
         try:
             self._take(rows, number)
             if self._behind is not None:
-                self._behind.begin()
+                call, self._call = self._call, None
+                if call is not None and call.exception() is not None:  # this waits for it; what it raised ends the query
+                    self._behind()
+                else:
+                    self._call = self._pool.submit(self._behind)
         except Exception as error:
             self._failure = error
             return str(error)
@@ -260,24 +265,6 @@ def _is_at(end: Any, target: Any) -> bool:
     if isinstance(target, dict):
         return isinstance(end, dict) and all(key in end and _is_at(end[key], value) for key, value in target.items())
     return not isinstance(target, int | float) or (isinstance(end, int | float) and end >= target)
-
-
-class _Behind:
-    def __init__(self, function: Callable[[], None]) -> None:
-        self._function = function
-        self._pool = ThreadPoolExecutor(1, "windowpane behind a batch")
-        self._call: Future[None] | None = None
-
-    def begin(self) -> None:
-        """Begin a call, once the one before has ended; if that one failed, call now, and raise what it raises."""
-        call, self._call = self._call, None
-        if call is not None and call.exception() is not None:
-            self._function()
-        else:
-            self._call = self._pool.submit(self._function)
-
-    def join(self) -> None:
-        self._pool.shutdown()
 
 
 class _Idle(threading.Thread):

@@ -180,7 +180,7 @@ class ViewTables:
         if last == _NEVER:
             batch = self._empty(view, 0, source, is_whole=True)
             with self._server.at_work() as server:
-                server.apply([batch])
+                server.apply_all([batch])
             self._storage.run("UPDATE windowpane.served SET last = 0 WHERE source = ?", [source])
 
     def stage(self, view: ViewInfo, number: int) -> str:
@@ -194,7 +194,7 @@ class ViewTables:
         source, _ = self._place(view)
         batch = self._empty(view, number + 1, source)
         with self._server.at_work() as server:
-            server.apply_staged(batch, staging)
+            server.apply(batch, staging)
         self._storage.run("UPDATE windowpane.served SET last = ? WHERE source = ?", [number + 1, source])
 
     def copy(self, view: ViewInfo) -> None:
@@ -254,7 +254,7 @@ class ViewTables:
     def _hand_over(self, tables: Sequence[_Table], number: int) -> None:
         batches = [table.batch(number) for table in tables]
         with self._server.at_work() as server:
-            server.apply(batches)
+            server.apply_all(batches)
         with self._storage.transaction():
             for table in tables:
                 table.outbox.delivered(number)
