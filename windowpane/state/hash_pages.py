@@ -68,25 +68,17 @@ class _Page:
 class HashPages:
     """Rows in pages by hash.
 
-    Args:
-        store: where the blobs live.
-        name: prefix of the names of pages and index.
-        hash_of: returns the hash of each row of a table, the same in every process.
-        summary_of: returns what the index keeps of a page.
-        page_rows: most rows of a page.
-        dense_rows: most rows of a page where a run of pages is replaced.
-
     ``write`` or ``replace`` may be called once for each page between two commits; positions are those of the last commit.
     """
 
     def __init__(
         self,
         store: BlobStore,
-        name: str,
-        hash_of: Callable[[pa.Table], Unsigned],
-        summary_of: Callable[[pa.Table], PageSummary],
-        page_rows: int = PAGE_ROWS.usual,
-        dense_rows: int = DENSE_ROWS.usual,
+        name: str,  # what the names of pages and index begin with
+        hash_of: Callable[[pa.Table], Unsigned],  # the hash of each row of a table, the same in every process
+        summary_of: Callable[[pa.Table], PageSummary],  # what the index keeps of a page
+        page_rows: int = PAGE_ROWS.usual,  # most rows of a page
+        dense_rows: int = DENSE_ROWS.usual,  # most rows of a page where a run of pages is replaced
     ) -> None:
         self._store = store
         self._name = name

@@ -56,30 +56,18 @@ class Batch:
         return pa.schema([field for field in self.changes.schema if field.name != CHANGE_TYPE])
 
     def is_applied(self, taken: int) -> bool:
-        """Whether a table has this batch whose last batch of the source is ``taken``.
-
-        Raises:
-            MisplacedStateError: the table lacks batches before this one, or has later ones.
-        """
+        """Whether a table has this batch whose last batch of the source is ``taken``."""
         if self.pair is None:
             return taken >= self.number
         return self.pair.has_begun(taken, self.settled, self.number)
 
     def refuse_absent(self, keys: Sequence[tuple[Any, ...]]) -> None:
-        """Refuse changes that take back rows with these keys, which the table does not have.
-
-        Raises:
-            AbsentRowError: there is one.
-        """
+        """Refuse changes that take back rows with these keys, which the table does not have."""
         if keys:
             raise AbsentRowError(self.table, dict(zip(self.key, keys[0], strict=False)))
 
     def by_key(self) -> pa.Table:
-        """Return one row for each key that changes, the last one, with ``IS_DELETED`` and ``NEEDS_ROW``.
-
-        Raises:
-            InvalidSpecError: an unknown change type.
-        """
+        """Return one row for each key that changes, the last one, with ``IS_DELETED`` and ``NEEDS_ROW``."""
         changes = self.changes
         if CHANGE_TYPE not in changes.column_names:
             changes = changes.append_column(CHANGE_TYPE, pa.repeat(INSERT, changes.num_rows))
@@ -126,11 +114,7 @@ class Batch:
         )
 
     def check_schema(self, stored: Mapping[str, str], expected: Mapping[str, str]) -> None:
-        """Refuse a table with other columns; both are types by name.
-
-        Raises:
-            ChangedViewSchemaError: naming the columns that differ.
-        """
+        """Refuse a table with other columns; both are types by name."""
         names = dict.fromkeys([*stored, *expected])
         differences = {name: (stored.get(name), expected.get(name)) for name in names if stored.get(name) != expected.get(name)}
         if differences:

@@ -66,11 +66,7 @@ class PostgresStore:
 
     @contextmanager
     def transaction(self, *, is_trial: bool = False) -> Iterator[None]:
-        """Do everything inside or nothing; in a trial nothing is kept, it only finds errors.
-
-        Raises:
-            StoreError: the server refused something, or cannot be reached.
-        """
+        """Do everything inside or nothing; in a trial nothing is kept, it only finds errors."""
         import psycopg
 
         try:
@@ -146,11 +142,7 @@ class PostgresStore:
             self.run(f"DROP TABLE {table}")
 
     def prepare(self, batch: Batch) -> None:
-        """Create the table of a batch, unless it exists, with these columns.
-
-        Raises:
-            ChangedViewSchemaError: it has others.
-        """
+        """Create the table of a batch, unless it exists, with these columns."""
         expected = {field.name: postgres_type(field.type, field.name) for field in batch.columns} | dict(batch.types)
         found = self.run(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "

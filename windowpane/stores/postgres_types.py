@@ -30,11 +30,7 @@ _TYPES: dict[Any, str] = {
 
 
 def postgres_type(kind: pa.DataType, column: str) -> str:
-    """Return the PostgreSQL type for an Arrow type, as ``format_type`` writes it.
-
-    Raises:
-        UnsupportedTypeError: there is none; the message names the column.
-    """
+    """Return the PostgreSQL type for an Arrow type, as ``format_type`` writes it."""
     if kind in _TYPES:
         return _TYPES[kind]
     if pa.types.is_decimal(kind):

@@ -64,12 +64,7 @@ class PostgresViews(PostgresStore):
         return dict(rows)
 
     def try_to_create(self, view: Batch) -> None:
-        """Check that the table of a view, given as a batch without rows, can be made; nothing is changed.
-
-        Raises:
-            ChangedViewSchemaError: its table exists, with other columns.
-            UnsupportedTypeError: a column of a type that PostgreSQL does not have.
-        """
+        """Check that the table of a view, given as a batch without rows, can be made; nothing is changed."""
         for name in (view.table, *view.columns.names):
             if len(name.encode()) > _LONGEST_NAME:
                 raise StoreError(

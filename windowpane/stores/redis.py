@@ -97,22 +97,14 @@ class HashWriter:
 
 
 def last_batch(url: str, prefix: str, query: str) -> int:
-    """Return the number of the last batch of a query, ``NONE`` if the server has none.
-
-    Raises:
-        StoreError: the server cannot be reached.
-    """
+    """Return the number of the last batch of a query, ``NONE`` if the server has none."""
     with _connected(url) as client:
         found = client.hget(f"{_BATCHES}{prefix}", query)
     return NONE if found is None else int(found)
 
 
 def keep_batch(url: str, prefix: str, query: str, number: int) -> None:
-    """Keep the number of a batch, all of whose rows are written.
-
-    Raises:
-        StoreError: the server cannot be reached.
-    """
+    """Keep the number of a batch, all of whose rows are written."""
     with _connected(url) as client:
         client.hset(f"{_BATCHES}{prefix}", query, number)
 

@@ -21,13 +21,7 @@ from windowpane.windowing.outputs import CHANGE_TYPE
 
 
 class JoinNames:
-    """What a request comes to over the columns of its sides.
-
-    Attributes:
-        selected: (output name, expression over the columns of the operator's output), without the word of a changelog.
-        passed: of each side, the columns that the operator lets out.
-        carried: of each side, all columns that its rows need.
-    """
+    """What a request comes to over the columns of its sides."""
 
     def __init__(
         self,
@@ -48,6 +42,7 @@ class JoinNames:
                 raise UnknownColumnError(name, "emit_on_update: columns of the left side in the result", of_left)
         used = [part for _, expression in chosen for part in sides_in(expression)]
         self._check(used, "select")
+        # Of each side the columns that the operator lets out, and all that its rows need.
         self.passed: dict[Side, tuple[str, ...]] = {side: _of(side, used) for side in ("left", "right")}
         self.selected: Selected = tuple((name, _resolved(expression)) for name, expression in chosen)
         self.carried: dict[Side, tuple[str, ...]] = {"left": self._carried("left"), "right": self._carried("right")}

@@ -28,32 +28,21 @@ from windowpane.windowing.over.spec import OrderColumn, OverCall
 
 
 class Names:
-    """What a request comes to over one DataFrame.
-
-    Attributes:
-        calls: the calls, each in its window.
-        selected: (output name, expression over names), the columns of the main output.
-        projection: what Spark computes before the first operator.
-        projected: the DataFrame with that.
-        columns: the columns that travel through the operators; ``schema`` and ``arrow`` have their types.
-        input: the columns of the input that users see.
-        is_changelog: whether the input says how rows changed.
-    """
+    """What a request comes to over one DataFrame."""
 
     def __init__(self, source: Source, request: OverRequest) -> None:
         self._request = request
         self._dataframe = source.rows
-        self.projection = Projection(self._dataframe)
+        self.projection = Projection(self._dataframe)  # what Spark computes before the first operator
         self._computed: dict[Hashable, str] = {}
         self._calls: dict[Hashable, WindowedCall] = {}
         hidden = {CHANGE_TYPE, source.heartbeat}
+        # The columns of the input that users see.
         self.input = [name for name in self._dataframe.columns if name not in hidden]
         self.is_changelog = CHANGE_TYPE in self._dataframe.columns
-        self._resolve(source)
-
-    def _resolve(self, source: Source) -> None:
         for name in self._request.key:
             self.projection.add(name, "key", "")
+        # The columns of the main output, as (name, expression over names).
         self.selected = [each for name, expression in self._request.columns for each in self._selected(name, expression)]
         self.calls = tuple(self._calls.values())
         if source.event_time is not None:
@@ -61,7 +50,7 @@ class Names:
         if self._request.settings.late_tag is not None:
             self._add_all()
         self._check_output()
-        self.columns = tuple(self.projection.columns)
+        self.columns = tuple(self.projection.columns)  # those that travel through the operators
         own = source.own_watermark
         for system in (source.heartbeat, CHANGE_TYPE if self.is_changelog else None, None if own is None else own.source):
             if system is not None:

@@ -56,12 +56,7 @@ def number_of(column: Tree) -> int:
 
 
 class Steps:
-    """The nodes at the top of a plan that only select columns and rows, or give them a name, and the node below them.
-
-    Attributes:
-        nodes: Spark's own nodes that select, from the top down.
-        below: Spark's own node that they select of.
-    """
+    """The nodes at the top of a plan that only select columns and rows, or give them a name, and the node below them."""
 
     def __init__(self, nodes: Sequence[Any], below: Any, trees: Sequence[Tree] = ()) -> None:
         self.nodes, self.below = tuple(nodes), below
