@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from typing import Any
 
@@ -134,8 +134,8 @@ def wires(stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str, to_
     """
     read = {inlet.stage for stage in stages for inlet in stage.inlets}
     for number in range(len(stages)):
-        inlet = next((inlet for inlet in result if inlet.stage == number), None)
-        yield Wire() if inlet is None or number in read else Wire(main_blobs=WriteTable(inlet.rows, stage_name, to_files))
+        inlet = next((inlet for inlet in result if inlet.stage == number and number not in read), None)
+        yield Wire(main_blobs=None if inlet is None else partial(_write_table, inlet.rows, stage_name, to_files))
 
 
 def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> list[Entry]:
@@ -191,14 +191,8 @@ class RunWithoutState:
                 yield pa.RecordBatch.from_arrays(columns, ["output", "blob"])
 
 
-@dataclass(frozen=True)
-class WriteTable:
-    rows: Rows
-    relation: str
-    to_files: ToFiles
-
-    def __call__(self, table: pa.Table) -> Iterable[bytes]:
-        return self.to_files(_made(self.rows, self.relation, table))
+def _write_table(rows: Rows, relation: str, to_files: ToFiles, table: pa.Table) -> Iterable[bytes]:
+    return to_files(_made(rows, relation, table))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -57,13 +58,13 @@ class ArrowRows:
 
     def map_in_arrow(self, function: BatchFunction, schema: Any) -> ArrowRows:
         columns = declared_schema(self.origin.sparkSession, schema, "map_in_arrow")
-        return ArrowRows(self.origin, _Chained(self.typed, function), columns, reading=self.reading)
+        return ArrowRows(self.origin, partial(_chained, self.typed, function), columns, reading=self.reading)
 
     @property
     def df(self) -> Any:
         """The rows as a DataFrame: for Spark's own operations, at the price of a hop to the JVM."""
-        function = self.typed if self.reading is None else _SaidOnTasks(self.typed, self.reading)
-        return self.origin.mapInArrow(function.__call__, self.schema)
+        function = self.typed.__call__ if self.reading is None else partial(_said_on_tasks, self.typed, self.reading)
+        return self.origin.mapInArrow(function, self.schema)
 
     @property
     def typed(self) -> TypedFunction:
@@ -85,7 +86,7 @@ class ArrowRows:
     def _only(self, columns: Sequence[str], coded: frozenset[str]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         if not isinstance(self.function, ParquetColumns):
             return self.typed.__call__
-        return _Read(self.function.narrowed(columns, coded & frozenset(columns))).__call__
+        return partial(_read, self.function.narrowed(columns, coded & frozenset(columns)))
 
     def encoded(self, encoder: encode.Encoder, columns: tuple[str, ...], watermark: str | None) -> Any:
         """Return the rows as ``encode.SCHEMA``, with a watermark if there is to be one."""
@@ -96,8 +97,8 @@ class ArrowRows:
             encoder = dataclasses.replace(encoder, dropped=(*encoder.dropped, event_time))
         if self.reading is not None:
             self.reading.event_time = event_time
-        function = _EncodingFunction(self._only(columns, encoder.coded), columns, encoder, self.reading)
-        return encoded(self.origin, function.__call__, watermark)
+        function = partial(_encoding, self._only(columns, encoder.coded), columns, encoder, self.reading)
+        return encoded(self.origin, function, watermark)
 
 
 def read_in_arrow(dataframe: Any, steps: Steps | None = None) -> ArrowRows | LeftToSpark | None:
@@ -145,45 +146,29 @@ class TypedFunction:
         return cast_as(self.function, result, self.schema, "batch")
 
 
-@dataclass(frozen=True)
-class _Chained:
-    first: BatchFunction
-    then: BatchFunction
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[Any]:
-        return self.then(iter(self.first(batches)))
+def _chained(first: BatchFunction, then: BatchFunction, batches: Iterator[pa.RecordBatch]) -> Iterable[Any]:
+    return then(iter(first(batches)))
 
 
-@dataclass(frozen=True)
-class _Read:
-    columns: ParquetColumns
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        for table in self.columns(iter(batches)):
-            yield from table.to_batches(max_chunksize=MANY_ROWS)
+def _read(columns: ParquetColumns, batches: Batches) -> Iterator[pa.RecordBatch]:
+    for table in columns(iter(batches)):
+        yield from table.to_batches(max_chunksize=MANY_ROWS)
 
 
-@dataclass(frozen=True)
-class _EncodingFunction:
-    function: Callable[[Batches], Iterator[pa.RecordBatch]]
-    columns: tuple[str, ...]
-    encoder: encode.Encoder
-    reading: Reading | None = None
+def _encoding(
+    function: Callable[[Batches], Iterator[pa.RecordBatch]],
+    columns: tuple[str, ...],
+    encoder: encode.Encoder,
+    reading: Reading | None,
+    batches: Batches,
+) -> Iterator[pa.RecordBatch]:
+    yield from encoder(batch.select(columns) for batch in function(batches))
+    if reading is not None and reading.met:
+        yield encoder.sent(malformed_blob(rows_table(reading.met)))
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        yield from self.encoder(batch.select(self.columns) for batch in self.function(batches))
-        if self.reading is not None and self.reading.met:
-            yield self.encoder.sent(malformed_blob(rows_table(self.reading.met)))
 
-
-@dataclass(frozen=True)
-class _SaidOnTasks:
-    """A function whose malformed rows have no way to an operator: the task says how many it left out or changed."""
-
-    function: TypedFunction
-    reading: Reading
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        yield from self.function(batches)
-        if self.reading.met:
-            logging.getLogger(__name__).warning("%d malformed rows, the first: %s", len(self.reading.met), self.reading.met[0])
+def _said_on_tasks(function: TypedFunction, reading: Reading, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Malformed rows have no way to an operator here: the task says how many it left out or changed."""
+    yield from function(batches)
+    if reading.met:
+        logging.getLogger(__name__).warning("%d malformed rows, the first: %s", len(reading.met), reading.met[0])

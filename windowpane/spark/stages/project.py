@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -130,7 +131,7 @@ def mapped_in_arrow(dataframe: Any, function: Callable[[Iterator[Any]], Iterator
     if not any("." in name or "`" in name for name in names):
         return dataframe.mapInArrow(function, schema)
     numbered = dataframe.toDF(*[f"{PREFIX}column_{number}" for number in range(len(names))])
-    return numbered.mapInArrow(Renamed(function, names).__call__, schema)
+    return numbered.mapInArrow(partial(_renamed, function, names), schema)
 
 
 def encoded(dataframe: Any, encoding: Callable[[Iterator[Any]], Iterator[Any]], watermark: str | None) -> Any:
@@ -141,15 +142,10 @@ def encoded(dataframe: Any, encoding: Callable[[Iterator[Any]], Iterator[Any]], 
     return blobs.withWatermark(LATEST, watermark).select(BUCKET, "blob")
 
 
-@dataclass(frozen=True)
-class Renamed:
-    """A function of batches whose columns have other names."""
-
-    function: Callable[[Iterator[Any]], Iterator[Any]]
-    names: tuple[str, ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-        return self.function(batch.rename_columns(list(self.names)) for batch in batches)
+def _renamed(
+    function: Callable[[Iterator[Any]], Iterator[Any]], names: Sequence[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[Any]:
+    return function(batch.rename_columns(list(names)) for batch in batches)
 
 
 def quoted(name: str) -> str:
