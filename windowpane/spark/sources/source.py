@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -33,9 +33,6 @@ from windowpane.spark.stages.project import quoted
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.watermarks import Watermarks
 
-if TYPE_CHECKING:
-    from windowpane.spark.building.program import BuiltProgram
-
 PASSED_ON = "windowpane.window"
 """Metadata of a column that an earlier operator passed its watermark on with: ``WINDOW_END`` or ``ROW_TIME``."""
 WINDOW_END = "end"  # The end of a window: as an event time it counts as the microsecond before
@@ -48,6 +45,23 @@ NAME = "windowpane"  # Name of the counters of an operator that is given none
 _PUNCTUATION = hidden("punctuation")
 
 
+class EarlierProgram(Protocol):
+    """A program of the same query that rows come from; ``building.program`` says what each is."""
+
+    @property
+    def source(self) -> Source: ...
+    @property
+    def event_type(self) -> T.DataType | None: ...
+    @property
+    def path(self) -> tuple[Any, ...]: ...
+    @property
+    def has_watermark(self) -> bool: ...
+    @property
+    def delay(self) -> int: ...
+    @property
+    def side_outputs(self) -> Mapping[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Source:
     """Where rows come from."""
@@ -57,10 +71,10 @@ class Source:
     watermark: Watermarks | None = None  # how the watermark is made, ``None`` for none (or one that the DataFrame has already)
     heartbeat: str | None = None  # name of the boolean column that marks heartbeats, ``None`` for none
     name: str = NAME  # name of the counters in the query's progress
-    upstream: BuiltProgram | None = None  # the earlier program of the same query that the rows come from, ``None`` for a source
+    upstream: EarlierProgram | None = None  # the earlier program of the same query that the rows come from, ``None`` for a source
     made: ArrowRows | None = None  # how the rows of ``dataframe`` are made in Python, ``None`` where they are Spark's
     left: LeftToSpark | None = None  # why Spark reads files that Arrow might, ``None`` where there are none
-    results: tuple[BuiltProgram, ...] = ()  # the programs of whose outputs the DataFrame is made
+    results: tuple[Any, ...] = ()  # the programs of whose outputs the DataFrame is made
 
     @classmethod
     def of(cls, rows: Any, event_time: str | None, watermark: Any, heartbeat: str | None, name: str) -> Source:
