@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar
 from windowpane.engines.deduplication.engine import DeduplicationEngine
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.deduplication.reference import DeduplicationReferenceEngine
-from windowpane.engines.join import as_of, by_arrival, interval, windows
 from windowpane.engines.join.as_of import JoinAsOfEngine
 from windowpane.engines.join.by_arrival import JoinByArrivalEngine
 from windowpane.engines.join.interval import JoinIntervalEngine
@@ -43,6 +42,7 @@ from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.slices.folding import combiner as combiner_of_slices
 from windowpane.engines.spec import Combining, EngineSpec
 from windowpane.kernels.over.calls import call_kernel
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 
 
 def _is_session(program: Program) -> bool:
@@ -206,31 +206,27 @@ DEDUPLICATION_ENGINES: Final[tuple[EngineSpec[DeduplicationProgram], ...]] = (
 JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
     EngineSpec(
         JoinIntervalEngine,
-        refusal=interval.refusal,
         reason="pairs are found by search in rows sorted by key and time",
         state="the rows of each side that a row to come can reach, and which of them have matched",
-        serves=lambda program: interval.refusal(program) is None,
+        serves=lambda program: isinstance(program.match, IntervalMatch),
     ),
     EngineSpec(
         JoinAsOfEngine,
-        refusal=as_of.refusal,
         reason="the version of a time is found by search in versions sorted by key and time",
         state="left rows that wait, and of each key the versions that a left row to come can match",
-        serves=lambda program: as_of.refusal(program) is None,
+        serves=lambda program: isinstance(program.match, AsOfMatch),
     ),
     EngineSpec(
         JoinByArrivalEngine,
-        refusal=by_arrival.refusal,
         reason="left rows find the last right row of their key all at once",
         state="hash pages: the last right row of each key, by a hash of the key",
-        serves=lambda program: by_arrival.refusal(program) is None,
+        serves=lambda program: isinstance(program.match, ArrivalMatch),
     ),
     EngineSpec(
         JoinWindowEngine,
-        refusal=windows.refusal,
         reason="a window program over the rows of both sides, whose function joins what a window holds",
         state="that of windows which keep their rows",
-        serves=lambda program: windows.refusal(program) is None,
+        serves=lambda program: isinstance(program.match, WindowMatch),
     ),
     EngineSpec(
         JoinReferenceEngine,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from types import MappingProxyType
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -204,3 +204,16 @@ class OrderedBatch(BucketBatch[P]):
 
     def on_processing_time(self, before: int) -> None:
         """React to the processing time, which was ``before``."""
+
+
+class BatchEngine(Generic[P]):
+    """An engine that runs each batch of a bucket by a class of its own."""
+
+    name: str
+    batch: ClassVar[type[BucketBatch[Any]]]
+
+    def __init__(self, program: P) -> None:
+        self.program = program
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        return self.batch(self.program, store).run(rows, clock)

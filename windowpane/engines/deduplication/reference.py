@@ -6,14 +6,11 @@ engine, once a batch. Recovery: read them back; the clocks are in the header.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
-from windowpane.engines.batch.driver import Left
+from windowpane.engines.batch.driver import BatchEngine, Left
 from windowpane.engines.deduplication.batch import DeduplicationBatch
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.hidden_columns import TIME
 from windowpane.operators.deduplication.operator import Deduplicator
@@ -24,16 +21,6 @@ from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.outputs import CHANGE_TYPE
-
-
-class DeduplicationReferenceEngine:
-    name = "deduplication reference"
-
-    def __init__(self, program: DeduplicationProgram) -> None:
-        self._program = program
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self._program, store).run(rows, clock)
 
 
 class _Batch(DeduplicationBatch):
@@ -68,3 +55,10 @@ class _Batch(DeduplicationBatch):
         for pages in self._pages:
             pages.flush()
         return self.left(len(self._pages[1]), sum(pages.byte_size for pages in self._pages))
+
+
+class DeduplicationReferenceEngine(BatchEngine[DeduplicationProgram]):
+    """Runs any deduplication, one row at a time."""
+
+    name = "deduplication reference"
+    batch = _Batch

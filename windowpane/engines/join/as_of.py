@@ -25,12 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
+from windowpane.engines.batch.driver import BatchEngine
 from windowpane.engines.common.late_rows import DROPPED
 from windowpane.engines.join.batch import Held, JoinBatch, Rows, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.versions import NOTHING, Shown, are_live, versions_among
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.ranges import Places, moved
@@ -44,20 +44,6 @@ from windowpane.windowing.times import MAX, MIN, add_clamped
 
 _ANY_TIME = MAX - 1
 """Rows up to it are read key by key."""
-
-
-def refusal(program: JoinProgram) -> str | None:
-    return None if isinstance(program.match, AsOfMatch) else "it joins as of an instant"
-
-
-class JoinAsOfEngine:
-    name = "join_asof"
-
-    def __init__(self, program: JoinProgram) -> None:
-        self._program = program
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _AsOfBatch(self._program, store).run(rows, clock)
 
 
 class _Candidates(NamedTuple):
@@ -334,3 +320,8 @@ class _AsOfBatch(JoinBatch):
 
 def _counted(page: pa.Table) -> PageSummary:
     return PageSummary(MIN, page.num_rows)
+
+
+class JoinAsOfEngine(BatchEngine[JoinProgram]):
+    name = "join_asof"
+    batch = _AsOfBatch

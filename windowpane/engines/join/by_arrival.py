@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import padded
-from windowpane.engines.batch.driver import BucketBatch, Left
+from windowpane.engines.batch.driver import BatchEngine, BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.join.batch import fulfilling, key_columns, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
@@ -24,29 +24,13 @@ from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import are_live, versions_among
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import FIRING_WATERMARK, HASH, TIME
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
 from windowpane.kernels.keys.ordered_codes import all_valid
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
 from windowpane.windowing.expressions import Side
-from windowpane.windowing.joins import ArrivalMatch
 from windowpane.windowing.times import MAX, MIN
-
-
-def refusal(program: JoinProgram) -> str | None:
-    return None if isinstance(program.match, ArrivalMatch) else "it joins by arrival"
-
-
-class JoinByArrivalEngine:
-    name = "join_arrival"
-
-    def __init__(self, program: JoinProgram) -> None:
-        self._program = program
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self._program, store).run(rows, clock)
 
 
 class _Batch(BucketBatch[JoinProgram]):
@@ -114,3 +98,8 @@ class _Batch(BucketBatch[JoinProgram]):
 
 def _summary(held: pa.Table) -> PageSummary:
     return PageSummary(MAX, held.num_rows)
+
+
+class JoinByArrivalEngine(BatchEngine[JoinProgram]):
+    name = "join_arrival"
+    batch = _Batch

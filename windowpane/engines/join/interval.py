@@ -12,7 +12,7 @@ while they are read (``Pieces``), so those of a hot key are never in memory toge
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import replaced
+from windowpane.engines.batch.driver import BatchEngine
 from windowpane.engines.join.batch import Held, JoinBatch, Rows, Tables, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, SidePages, due_of, flags, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.program import MAIN
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.ranges import Places, Ranges, moved
@@ -37,20 +37,6 @@ from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MAX, MIN
 
 MATCHED = hidden("matched")
-
-
-def refusal(program: JoinProgram) -> str | None:
-    return None if isinstance(program.match, IntervalMatch) else "it joins by intervals of event time"
-
-
-class JoinIntervalEngine:
-    name = "join_interval"
-
-    def __init__(self, program: JoinProgram) -> None:
-        self._program = program
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _IntervalBatch(self._program, store).run(rows, clock)
 
 
 class _Met(NamedTuple):
@@ -204,3 +190,8 @@ class _IntervalBatch(JoinBatch):
             of_left, times = side == "left", integers(unmatched[TIME])
             self.emit_joined(unmatched if of_left else None, None if of_left else unmatched, times)
         self.rows[side] = rows.kept(~final)
+
+
+class JoinIntervalEngine(BatchEngine[JoinProgram]):
+    name = "join_interval"
+    batch = _IntervalBatch

@@ -59,10 +59,6 @@ _CODES: Mapping[Side, int] = {"left": LEFT, "right": RIGHT}
 _KIND = "join"
 
 
-def refusal(program: JoinProgram) -> str | None:
-    return None if isinstance(program.match, WindowMatch) else "it joins by windows"
-
-
 class JoinWindowEngine:
     name = "join_window"
 
