@@ -41,7 +41,7 @@ from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.slices.folding import combiner as combiner_of_slices
 from windowpane.engines.spec import Combining, EngineSpec
-from windowpane.kernels.over.calls import call_kernel
+from windowpane.kernels.over.window import call_kernel
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 
 

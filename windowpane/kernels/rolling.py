@@ -21,10 +21,10 @@ from windowpane.errors import present
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.over.calls import span_kernel
 from windowpane.kernels.over.frames import Layout, Span
 from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.over.window import span_kernel
 from windowpane.kernels.ranges import Places
 from windowpane.kernels.segments import Segments, concatenated
 from windowpane.sizes import Size

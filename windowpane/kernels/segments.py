@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,34 +21,6 @@ Values = npt.NDArray[Any]
 
 NOWHERE = -1
 """The row number that means no row."""
-
-
-class Groups(Protocol):
-    """Groups of rows whose values numpy can reduce."""
-
-    @property
-    def count(self) -> int:
-        """The number of groups."""
-
-    @property
-    def sizes(self) -> Integers:
-        """The number of rows of each group."""
-
-    @property
-    def members(self) -> Integers:
-        """One row of each group."""
-
-    def picked(self, values: Values) -> Values:
-        """Return values, one a row, in the order in which the reductions take them."""
-
-    def least(self, values: Values) -> Values:
-        """Return the smallest of the picked values of each group."""
-
-    def greatest(self, values: Values) -> Values:
-        """Return the largest of the picked values of each group."""
-
-    def total(self, values: Values) -> Values:
-        """Return the sum of the picked values of each group."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +131,17 @@ def concatenated(firsts: Integers, lengths: Integers) -> Integers:
     ends = np.cumsum(lengths)
     numbers: Integers = np.arange(int(lengths.sum())) + np.repeat(firsts - (ends - lengths), lengths)
     return numbers
+
+
+def interleaved(held: int, at: Integers) -> Integers:
+    """Return the numbers of rows held, with those of inserted rows, which follow them, before the places ``at``."""
+    merged = np.empty(held + len(at), np.int64)
+    fresh = at + np.arange(len(at))
+    merged[fresh] = np.arange(held, held + len(at))
+    stays = np.ones(len(merged), np.bool_)
+    stays[fresh] = False
+    merged[stays] = np.arange(held)
+    return merged
 
 
 def take_or_null(column: Any, rows: Integers) -> pa.Array:

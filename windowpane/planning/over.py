@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent
+from windowpane.engines.over.program import Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.frames import RUNNING_RANGE, RUNNING_ROWS, WHOLE_PARTITION, Exclude, Frame, Side
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec, check_closes, watermark_delay, why_unlimited
 from windowpane.windowing.times import format_micros
 

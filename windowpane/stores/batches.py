@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
-from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.errors import AbsentRowError, ChangedViewSchemaError, InvalidSpecError
 from windowpane.state.pairs import NONE, Pair
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 _WORDS = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)
 

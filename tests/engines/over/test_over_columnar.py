@@ -14,7 +14,7 @@ from verify.fuzz import over
 from verify.sizes import given_sizes
 from windowpane.engines.over.close import PAGE_ROWS, Tails
 from windowpane.engines.over.page_writing import FAR
-from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
@@ -36,6 +36,7 @@ from windowpane.windowing.frames import (
     preceding,
 )
 from windowpane.windowing.intervals import Interval
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN

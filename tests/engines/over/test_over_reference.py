@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from windowpane import aggregates as agg
-from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, Emit, Inconsistent, OverProgram
+from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -18,6 +18,7 @@ from windowpane.errors import ChangedPlanError, InconsistentChangeError, Missing
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.frames import CURRENT_ROW, Frame, following
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN

@@ -6,13 +6,14 @@ import pyarrow as pa
 import pytest
 
 from tests.engines.columnar_programs import columnar_engine
-from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
+from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.frames import WHOLE_PARTITION
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MIN

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
-from windowpane.kernels.over.calls import cume_dist, ntile, percent_rank
 from windowpane.kernels.over.frames import Layout
 from windowpane.kernels.over.picks import NOWHERE, at_offset, first, last, nth, taken
 from windowpane.kernels.over.running import segment_scan
@@ -29,6 +28,7 @@ from windowpane.kernels.over.sums import (
     sums,
     widths,
 )
+from windowpane.kernels.over.window import cume_dist, ntile, percent_rank
 
 YES, NO = True, False
 LAYOUT = Layout(np.array([YES, NO, NO, NO, YES]), np.array([YES, NO, YES, YES, YES]))

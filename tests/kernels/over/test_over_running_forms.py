@@ -10,8 +10,7 @@ from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_a
 from verify.sizes import given_sizes
 from windowpane.aggregates.moments import MANY
 from windowpane.kernels.over.by_frame import folded
-from windowpane.kernels.over.calls import span_kernel
-from windowpane.kernels.over.window import OverWindow
+from windowpane.kernels.over.window import OverWindow, span_kernel
 from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import bind_call

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.sessions.islands import find_islands, order_by
+from windowpane.kernels.sessions.islands import find_islands, sorted_by
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow, merge_overlapping
 
@@ -75,5 +75,5 @@ def test_no_intervals_make_no_islands():
 @pytest.mark.parametrize("major", [[1, 0, 1, 0], [2**62, 0, 2**62, 0]])
 @pytest.mark.parametrize("minor", [[3, 2, 1, 0], [MAX, 0, MIN, MIN]])
 def test_order_by_sorts_by_both_columns_however_wide_they_are(major, minor):
-    order = order_by(np.array(major, np.int64), np.array(minor, np.int64)).tolist()
+    order = sorted_by(np.array(major, np.int64), np.array(minor, np.int64)).order.tolist()
     assert [(major[n], minor[n]) for n in order] == sorted(zip(major, minor, strict=True))

@@ -11,13 +11,14 @@ from verify.conformance.reading.over_ops import SIGNS, WORDS
 from verify.conformance.reading.sql_values import Row
 from windowpane.engines.over.close import OverCloseEngine, OverCloser
 from windowpane.engines.over.close import refusal as close_refusal
-from windowpane.engines.over.program import CHANGE_TYPE, Emit, OverProgram
+from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.over.update import refusal as update_refusal
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import TIME
 from windowpane.state.entries import MemoryEntries
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OverSpec
 from windowpane.windowing.times import MIN
 

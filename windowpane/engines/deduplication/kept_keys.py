@@ -54,7 +54,9 @@ class KeptKeys:
     def __init__(self, store: BlobStore) -> None:
         self._store = store
         self._times, self._keys = SegmentLog(store, "h"), SegmentLog(store, "k")
-        self._runs = self._read_index()
+        blob = store.get(_INDEX)
+        index = [] if blob is None else np.frombuffer(unframe(_KIND, blob), np.int64).reshape(-1, 3).tolist()
+        self._runs = [_Run(*row) for row in index]
         self._next_number = max((run.number for run in self._runs), default=-1) + 1
 
     @property
@@ -105,7 +107,11 @@ class KeptKeys:
             self._runs = [*self._runs[: -len(newest)], merged]
         self._times.flush()
         self._keys.flush()
-        self._write_index()
+        if not self._runs:
+            self._store.remove(_INDEX)
+            return
+        numbers = np.array([(run.number, run.middle, run.last) for run in self._runs], np.int64)
+        self._store.put(_INDEX, frame(_KIND, numbers.tobytes()))
 
     def _newest_of_one_size(self) -> list[_Run]:
         """Return the newest runs that are no larger than the last of them is by the size of its class."""
@@ -137,19 +143,6 @@ class KeptKeys:
     def _drop(self, run: _Run) -> None:
         self._times.drop(run.number)
         self._keys.drop(run.number)
-
-    def _read_index(self) -> list[_Run]:
-        blob = self._store.get(_INDEX)
-        if blob is None:
-            return []
-        return [_Run(*row) for row in np.frombuffer(unframe(_KIND, blob), np.int64).reshape(-1, 3).tolist()]
-
-    def _write_index(self) -> None:
-        if not self._runs:
-            self._store.remove(_INDEX)
-            return
-        numbers = np.array([(run.number, run.middle, run.last) for run in self._runs], np.int64)
-        self._store.put(_INDEX, frame(_KIND, numbers.tobytes()))
 
 
 def _size_class(rows: int) -> int:

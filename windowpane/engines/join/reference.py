@@ -94,15 +94,13 @@ class _Batch(OrderedBatch[JoinProgram]):
         for side in reversed(SIDES) if is_by_arrival else SIDES:
             for arrival in self._arrived(side, [table for table in tables if side_of(table) == side]):
                 if late != MIN and not is_by_arrival and arrival.time <= late:
-                    takes = not arrival.is_left and arrival.meets and self._takes_late_version(arrival.time, late)
+                    operator = self._operator if arrival.meets and not arrival.is_left else None
+                    watermark = late + self.program.allowed_lateness
+                    takes = isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(arrival.time, watermark)
                     self._late[side].append({**arrival.row, DROPPED: not takes})
                     if not takes:
                         continue
                 yield arrival
-
-    def _takes_late_version(self, time: int, late: int) -> bool:
-        operator = self._operator
-        return isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(time, late + self.program.allowed_lateness)
 
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> Iterator[Arrival]:
         of, rows = self.program.sides[side], ordered(tables)

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.batch.driver import OrderedBatch
-from windowpane.engines.over.program import CHANGE_TYPE, Inconsistent, OverProgram
+from windowpane.engines.over.program import Inconsistent, OverProgram
 from windowpane.engines.program import Upstream
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.times import MIN
 
 _SYSTEM = (PARTITION, POSITION, CHANGE_TYPE, FIRING_WATERMARK)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.arrays.python_values import calendar_numbers
-from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
+from windowpane.engines.over.program import OverProgram
 from windowpane.engines.rows import python_rows, python_values
 from windowpane.errors import InconsistentChangeError, UnrepresentableValueError
 from windowpane.hidden_columns import PARTITION, POSITION, hidden
@@ -23,7 +23,7 @@ from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes,
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.operators.over.consolidation import Report, consolidate
 from windowpane.operators.over.row_forms import RowForms
-from windowpane.windowing.outputs import APPEARING, CHANGE_TYPES
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, CHANGE_TYPES, INSERT
 
 _AT = hidden("at")
 

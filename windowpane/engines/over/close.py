@@ -26,7 +26,7 @@ from windowpane.arrays.columns import flat, padded, replaced
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.changes import in_arrival_order, in_window_order, sorting_words
-from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
+from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_rows
@@ -44,6 +44,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.compact import texts_repeat
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.windowing.intervals import MICROS_PER_DAY
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.times import MAX, MIN
 
 

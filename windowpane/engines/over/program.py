@@ -17,20 +17,9 @@ from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.lateness import horizon
-from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OverSpec, watermark_delay
 from windowpane.windowing.times import MIN
-
-__all__ = [
-    "CHANGE_TYPE",
-    "DELETE",
-    "INSERT",
-    "UPDATE_POSTIMAGE",
-    "UPDATE_PREIMAGE",
-    "Emit",
-    "Inconsistent",
-    "OverProgram",
-]
 
 
 class Emit(Enum):

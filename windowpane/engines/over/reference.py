@@ -18,20 +18,19 @@ import pyarrow as pa
 
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.over.batch import OverBatch
-from windowpane.engines.over.program import CHANGE_TYPE, INSERT, Emit, OverProgram
+from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import LATE, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_rows
 from windowpane.errors import MissingOrderError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
-from windowpane.operators.over.on_close import OverOnClose
+from windowpane.operators.over.on_close import OverOnClose, SortBuffer
 from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.operators.over.row_order import RowOrder
-from windowpane.operators.over.sort_buffer import SortBuffer
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
-from windowpane.windowing.outputs import Row
+from windowpane.windowing.outputs import CHANGE_TYPE, INSERT, Row
 from windowpane.windowing.times import MIN
 
 Entry = tuple[str, Row]

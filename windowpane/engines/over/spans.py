@@ -21,6 +21,7 @@ from windowpane.arrays import Bytes, Integers, Mask
 from windowpane.engines.over.page_form import PageForm
 from windowpane.engines.over.page_writing import Altered
 from windowpane.kernels.over.sorting import starts as partition_starts
+from windowpane.kernels.segments import interleaved
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.state.row_pages import RowPages
 
@@ -185,7 +186,7 @@ class Spans:
         return keys
 
     def _arrange(self, at: Integers, exists: Mask, dropped: Mask) -> None:
-        merged = _interleaved(self.held, at)
+        merged = interleaved(self.held, at)
         if exists.any():
             replaced = np.zeros(self.held + len(at), np.bool_)
             replaced[at[exists]] = True
@@ -256,17 +257,6 @@ def around(cache: PageCache, ordinals: Integers, keys: Bytes, reach: int) -> Int
     right = ordinals[page[at + reach >= ends[page]]] + 1
     wanted = np.unique(np.concatenate([ordinals, left, right]))
     return wanted[(wanted >= 0) & (wanted < len(cache.pages))]
-
-
-def _interleaved(held: int, at: Integers) -> Integers:
-    """Return the numbers of rows held, with those of inserted rows, which follow them, before the places ``at``."""
-    merged = np.empty(held + len(at), np.int64)
-    fresh = at + np.arange(len(at))
-    merged[fresh] = np.arange(held, held + len(at))
-    stays = np.ones(len(merged), np.bool_)
-    stays[fresh] = False
-    merged[stays] = np.arange(held)
-    return merged
 
 
 def _places(among: Bytes, keys: Bytes) -> tuple[Integers, Mask]:

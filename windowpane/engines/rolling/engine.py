@@ -16,7 +16,6 @@ Who may mutate: this engine, once a batch. Recovery: read them back; the waterma
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,9 +23,10 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.batch.driver import BucketBatch, Left
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rolling.batch import RollingBatch
 from windowpane.engines.rolling.growth import Growth, growth_of
 from windowpane.engines.rolling.held import (
     FAR,
@@ -34,7 +34,6 @@ from windowpane.engines.rolling.held import (
     Keys,
     Pieces,
     due_ticks,
-    first_of_each,
     held_table,
     new_keys,
     of_held_table,
@@ -42,11 +41,12 @@ from windowpane.engines.rolling.held import (
     set_looks,
     single_pieces,
 )
-from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram, after_cut, check_history, watermark_of
+from windowpane.engines.rolling.program import AS_OF, RollingProgram
 from windowpane.engines.rows import refuse_missing_times
 from windowpane.errors import MistakeError, TimestampOverflowError, present
 from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
 from windowpane.kernels.keys.codes import is_nested, written_differently
+from windowpane.kernels.keys.dense_codes import first_rows, numbered
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
 from windowpane.kernels.rolling import PieceFeatures, piece_refusal
 from windowpane.kernels.segments import starts_of_runs
@@ -99,9 +99,7 @@ class _Arrived:
     pieces: Pieces
 
 
-class _Batch(BucketBatch[RollingProgram]):
-    counters = RollingCounters
-
+class _Batch(RollingBatch):
     def __init__(self, engine: RollingEngine, store: BlobStore) -> None:
         program = engine.program
         super().__init__(program, store, accepts=lambda was, now: growth_of(program, was) is not None)
@@ -122,12 +120,11 @@ class _Batch(BucketBatch[RollingProgram]):
         self._pages.rewrite(grown)
 
     def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
-        self.header = dataclasses.replace(self.header, cut=cut)
-        self.before = self.watermark = watermark_of(cut)
+        self.begin_before(cut)
         rows = ordered(tables)
         if rows is not None:
             self._check_times(rows)
-            rows = self.punctual(rows, self._are_late(rows), None)
+            rows = self.on_time(rows, None)
         arrived = None if rows is None else self._arrived(rows)
         if arrived is not None:
             self._pages.each(arrived.keys.hashes, MIN, STEP_PIECES.value, lambda _, numbers: self._history(arrived, numbers))
@@ -142,17 +139,11 @@ class _Batch(BucketBatch[RollingProgram]):
         self.raw_rows += single_pieces(self._spec, keys, pieces)
         return held_table(keys, pieces)
 
-    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        check_history(self.program, self.header)
-        return super().run(tables, Clock(self.program.limited(clock.watermark), clock.processing_time))
-
     def work(self, tables: list[pa.Table]) -> None:
         rows = ordered(tables)
         if rows is not None:
             self._check_times(rows)
-            rows, skipped = after_cut(rows, self.header)
-            self.count("before_cut", skipped)
-            rows = self.punctual(rows, self._are_late(rows), self.program.late_columns)
+            rows = self.on_time(self.after_cut(rows), self.program.late_columns)
         arrived = self._arrived(rows) if rows is not None and rows.num_rows else None
         hashes = np.zeros(0, np.uint64) if arrived is None else arrived.keys.hashes
         self._pages.each(hashes, self.watermark, STEP_PIECES.value, lambda held, numbers: self._step(held, arrived, numbers))
@@ -173,10 +164,6 @@ class _Batch(BucketBatch[RollingProgram]):
 
     # The rows.
 
-    def _are_late(self, rows: pa.Table) -> Mask:
-        late: Mask = rows[TIME].to_numpy() <= self._spec.horizon(self.late_under)
-        return late
-
     def _check_times(self, rows: pa.Table) -> None:
         refuse_missing_times(rows, self.program.key_columns, "rolling features go")
         times, reach = rows[TIME].to_numpy(), self._spec.reach + self._spec.step
@@ -186,7 +173,8 @@ class _Batch(BucketBatch[RollingProgram]):
 
     def _arrived(self, rows: pa.Table) -> _Arrived:
         columns = [plain_key(rows[name]) for name in self.program.key_columns]
-        firsts, owners = first_of_each(key_codes(columns, rows.num_rows))
+        owners = numbered(key_codes(columns, rows.num_rows))
+        firsts = first_rows(owners)
         grain = self._spec.grain
         starts = pa.array(rows[TIME].to_numpy() // grain * grain)
         grouped = self._features.prepared(rows).append_column(_OWNER, pa.array(owners)).append_column(SLICE, starts)

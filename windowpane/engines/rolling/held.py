@@ -21,8 +21,9 @@ from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import flat
 from windowpane.hidden_columns import HASH, ROWS, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.keys.dense_codes import numbered
 from windowpane.kernels.keys.key_codes import key_codes
-from windowpane.kernels.segments import Runs, starts_of_runs
+from windowpane.kernels.segments import Runs, interleaved, starts_of_runs
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.sizes import Size
 from windowpane.windowing.rolling import RollingEmit, RollingSpec, RollingWindow
@@ -81,11 +82,8 @@ def _merged_order(owners: Integers, times: Integers, held: int) -> Integers:
         return lexical_order([owners, times])
     words = owners * (last - first + 1) + (times - first)
     added = held + stable_order(words[held:])
-    places = np.searchsorted(words[:held], words[added], side="right") + np.arange(len(added))
-    order, is_held = np.empty(len(words), np.int64), np.ones(len(words), np.bool_)
-    order[places] = added
-    is_held[places] = False
-    order[is_held] = np.arange(held)
+    order = interleaved(held, np.searchsorted(words[:held], words[added], side="right"))
+    order[order >= held] = added
     return order
 
 
@@ -107,7 +105,7 @@ class Keys:
         """Return these keys followed by those of ``other`` that are not among them, and the number of each of ``other``."""
         count, total = len(self), len(self) + len(other)
         both = [pa.chunked_array(pair) for pair in zip(self.columns, other.columns, strict=True)]
-        numbers = _dense(key_codes(both, total))
+        numbers = numbered(key_codes(both, total))
         is_new = numbers[count:] >= count
         joined = Keys.of_table(pa.concat_tables([self.to_table(), other.to_table().filter(pa.array(is_new))]))
         found = numbers[count:]
@@ -174,19 +172,6 @@ def single_pieces(spec: RollingSpec, keys: Keys, pieces: Pieces) -> int:
         return len(pieces.times)
     seen_from = np.min([window.start(keys.newest) for window in exact], axis=0)
     return int(np.count_nonzero(pieces.times >= seen_from[pieces.owners]))
-
-
-def first_of_each(codes: Integers) -> tuple[Integers, Integers]:
-    """Return the row where each code first occurs, in order, and for each row the number of its code in that order."""
-    numbers = _dense(codes)
-    firsts = np.empty(int(numbers.max()) + 1, np.int64)
-    firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
-    return firsts, numbers
-
-
-def _dense(codes: Integers) -> Integers:
-    numbers: Integers = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)
-    return numbers
 
 
 def new_keys(hashes: Unsigned, columns: Sequence[pa.Array], newest: Integers, features: Sequence[pa.DataType]) -> Keys:

@@ -5,30 +5,22 @@ POSITION; late rows need ``late_columns`` besides. The main table has ``keys``, 
 keys without rows are deleted, and ``revision`` where ticks are corrected.
 
 A bucket advances to the batch's watermark, takes its rows, and gives out what these changed.
-
-State may begin with a history: rows before a cut, which are in the state before the first row of the stream arrives. The cut is
-kept in the header of each bucket. A row of the stream below it is skipped, in this run and in all later ones: the history has the
-rows of that time. So no row below the cut is still expected, which is what a watermark of ``cut - 1`` means.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
-import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Counters
-from windowpane.errors import HistoryAfterStartError
-from windowpane.hidden_columns import TIME, hidden
+from windowpane.hidden_columns import hidden
 from windowpane.kernels.rolling import bound_calls
-from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.rolling import RollingSpec
-from windowpane.windowing.times import MAX, MIN
+from windowpane.windowing.times import MAX
 
 AS_OF = "as_of"
 """The column with the instant that features are of."""
@@ -122,26 +114,3 @@ class PointInTimeProgram:
 def feature_schema(spec: RollingSpec, columns: pa.Schema) -> pa.Schema:
     bound = zip(spec.calls, bound_calls(spec, columns), strict=True)
     return pa.schema([pa.field(call.name, aggregate.result_type) for call, aggregate in bound])
-
-
-class BeginsWithHistory(Protocol):
-    def begin(self, store: BlobStore, rows: list[pa.Table], cut: int) -> None:
-        """Put rows below ``cut`` into the empty state of a bucket; nothing is emitted."""
-
-
-def watermark_of(cut: int) -> int:
-    return max(cut - 1, MIN)
-
-
-def check_history(program: RollingProgram, header: BucketHeader) -> None:
-    if program.cut is not None and header.cut is None:
-        raise HistoryAfterStartError()
-
-
-def after_cut(rows: pa.Table, header: BucketHeader) -> tuple[pa.Table, int]:
-    """Return the rows that the history does not have, and how many it has."""
-    if header.cut is None:
-        return rows, 0
-    is_before = rows[TIME].to_numpy() < header.cut
-    found = int(np.count_nonzero(is_before))
-    return (rows.filter(pa.array(~is_before)).combine_chunks() if found else rows), found

@@ -6,23 +6,16 @@ mutate: this engine, once a batch. Recovery: read them back; the watermark is in
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.batch.driver import BucketBatch, Left
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.rolling.program import (
-    AS_OF,
-    RollingCounters,
-    RollingProgram,
-    after_cut,
-    check_history,
-    watermark_of,
-)
+from windowpane.engines.rolling.batch import RollingBatch
+from windowpane.engines.rolling.program import AS_OF, RollingProgram
 from windowpane.engines.rows import key_values, python_keys, python_rows, refuse_missing_times
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.rolling import bound_calls
@@ -50,9 +43,7 @@ class RollingReferenceEngine:
         _Batch(self._program, self._features, store).begin(rows, cut)
 
 
-class _Batch(BucketBatch[RollingProgram]):
-    counters = RollingCounters
-
+class _Batch(RollingBatch):
     def __init__(self, program: RollingProgram, features: Features, store: BlobStore) -> None:
         super().__init__(program, store)
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
@@ -60,8 +51,7 @@ class _Batch(BucketBatch[RollingProgram]):
         self._operator = RollingOperator(program.spec, features, self._state, TimerQueue(self._pages[1]))
 
     def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
-        self.header = dataclasses.replace(self.header, cut=cut)
-        self.before = self.watermark = watermark_of(cut)
+        self.begin_before(cut)
         rows = ordered(tables)
         if rows is not None:
             refuse_missing_times(rows, self.program.key_columns, "rolling features go")
@@ -69,18 +59,12 @@ class _Batch(BucketBatch[RollingProgram]):
             self._operator.settle(self.watermark)
         self.write_header(self.close().open_windows)
 
-    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        check_history(self.program, self.header)
-        return super().run(tables, Clock(self.program.limited(clock.watermark), clock.processing_time))
-
     def work(self, tables: list[pa.Table]) -> None:
         rows, late_under = ordered(tables), self.late_under
         results = list(self._operator.advance(late_under))
         if rows is not None:
             refuse_missing_times(rows, self.program.key_columns, "rolling features go")
-            rows, skipped = after_cut(rows, self.header)
-            self.count("before_cut", skipped)
-            self._take(rows)
+            self._take(self.after_cut(rows))
             results += self._operator.finish(late_under)
         results += self._operator.advance(self.watermark)
         by_tick = sum(each.by_tick for each in results)
@@ -91,8 +75,7 @@ class _Batch(BucketBatch[RollingProgram]):
 
     def _take(self, rows: pa.Table) -> None:
         program = self.program
-        is_late = rows[TIME].to_numpy() <= program.spec.horizon(self.late_under)
-        punctual = self.punctual(rows, is_late, program.late_columns)
+        punctual = self.on_time(rows, program.late_columns)
         if punctual is None:
             return
         keys, values = python_keys(punctual, program.key_columns), python_rows(punctual.select(program.columns.names))

@@ -32,7 +32,7 @@ from windowpane.engines.sessions.windows import row_windows
 from windowpane.hidden_columns import END, FILLED, ROWS, START
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import key_hashes, plain_key
-from windowpane.kernels.sessions.islands import order_by
+from windowpane.kernels.sessions.islands import sorted_by
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
@@ -200,7 +200,7 @@ class SessionBatch(ColumnarBatch):
         if self._fired:
             fired = pa.concat_tables(self._fired)
             ends = fired[END].to_numpy()
-            in_time = fired.take(pa.array(order_by(np.zeros_like(ends), ends))) if len(ends) else fired
+            in_time = fired.take(pa.array(sorted_by(np.zeros_like(ends), ends).order)) if len(ends) else fired
             self._emit_sessions(in_time, fired_under)
         options = self.program.spec.panes
         for before in self._before if options.retracts else ():

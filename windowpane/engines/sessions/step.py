@@ -31,7 +31,7 @@ from windowpane.kernels.grouping.group_folds import counted
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.kernels.segments import Runs
-from windowpane.kernels.sessions.islands import find_islands, order_by
+from windowpane.kernels.sessions.islands import find_islands, sorted_by
 from windowpane.kernels.sessions.live_sessions import merges_in_order
 from windowpane.sizes import Size
 from windowpane.windowing.lateness import Lateness
@@ -247,7 +247,7 @@ class SessionStep:
         if is_alone.all():
             return Joined(numbers, partials)
         merging = np.flatnonzero(~is_alone)
-        order = order_by(numbers[merging], np.zeros_like(merging))
+        order = sorted_by(numbers[merging], np.zeros_like(merging)).order
         gathered, in_order = merging[order], numbers[merging][order]
         begins = np.flatnonzero(np.diff(in_order, prepend=-1))
         together = partials.take(pa.array(gathered)).combine_chunks()

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.kernels.grouping.group_folds import neutral
 from windowpane.kernels.segments import Segments, Values, whole_numbers
 from windowpane.sizes import Size
 
@@ -95,6 +94,18 @@ class CodedGroups:
         found = np.full(self.most, start, values.dtype)
         step.at(found, self.codes, values)
         return found[self._present]
+
+
+Groups = Segments | CodedGroups
+"""Groups of rows whose values numpy can reduce."""
+
+
+def neutral(kind: np.dtype[Any], kernel: str) -> Any:
+    if kernel == "sum":
+        return kind.type(0)
+    if kind.kind == "f":
+        return kind.type(np.inf if kernel == "min" else -np.inf)
+    return np.iinfo(kind).max if kernel == "min" else np.iinfo(kind).min
 
 
 def coded_groups(columns: Sequence[pa.ChunkedArray], is_numbered: bool = True) -> CodedGroups | None:

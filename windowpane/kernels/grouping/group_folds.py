@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays.columns import flat
+from windowpane.kernels.grouping.coded_groups import Groups, neutral
 from windowpane.kernels.keys.ordered_codes import validity
-from windowpane.kernels.segments import Groups, Values
+from windowpane.kernels.segments import Values
 
 _VIEWS = {
     pa.int8(): pa.int8(),
@@ -70,14 +71,6 @@ def _parts(values: pa.Array, view: pa.DataType, kernel: str) -> tuple[Values, Va
     is_valid = validity(values)
     filled = numbers.fill_null(0).to_numpy()
     return np.where(is_valid, filled, neutral(filled.dtype, kernel)), is_valid.astype(np.int64)
-
-
-def neutral(kind: np.dtype[Any], kernel: str) -> Any:
-    if kernel == "sum":
-        return kind.type(0)
-    if kind.kind == "f":
-        return kind.type(np.inf if kernel == "min" else -np.inf)
-    return np.iinfo(kind).max if kernel == "min" else np.iinfo(kind).min
 
 
 def _reduced(numbers: Values, kernel: str, groups: Groups) -> Values:

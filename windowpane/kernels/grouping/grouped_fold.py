@@ -21,11 +21,11 @@ from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat, replaced
 from windowpane.hidden_columns import ARRIVAL, hidden
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate, columnar_form
-from windowpane.kernels.grouping.coded_groups import coded_groups
+from windowpane.kernels.grouping.coded_groups import Groups, coded_groups
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
 from windowpane.kernels.grouping.hashed_groups import hashed_groups
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
-from windowpane.kernels.segments import Groups, Runs, Segments
+from windowpane.kernels.segments import Runs, Segments
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates import Aggregate
 

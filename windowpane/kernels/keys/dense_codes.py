@@ -61,7 +61,12 @@ def struct_leaves(column: pa.ChunkedArray) -> list[pa.ChunkedArray] | None:
 
 def combined(left: Integers, right: Integers) -> Integers:
     width = int(right.max(initial=0)) + 1
-    return _encoded(pa.chunked_array([pa.array(left * width + right)]))
+    return numbered(left * width + right)
+
+
+def numbered(codes: Integers) -> Integers:
+    """Return the numbers 0, 1, ... in place of codes, in the order of first appearance."""
+    return _encoded(pa.chunked_array([pa.array(codes)]))
 
 
 def first_rows(codes: Integers) -> Integers:

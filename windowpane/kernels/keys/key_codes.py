@@ -92,7 +92,8 @@ def _hashes(column: pa.ChunkedArray) -> Unsigned:
     if pa.types.is_integer(column.type) and not column.null_count:
         return stepped(column.to_numpy().astype(np.int64).view(np.uint64))
     values = column.combine_chunks()  # texts without those of rows that a slice leaves out
-    if not values.null_count and _are_mostly_distinct(values):
+    sample = values.slice(0, _SAMPLE.value)
+    if not values.null_count and 2 * len(sample.unique()) > len(sample):  # a dictionary is unlikely to make it cheaper
         return _hashes_of_values(values)
     encoded = values.dictionary_encode()
     hashes = np.append(_hashes_of_values(encoded.dictionary), GAMMA)
@@ -100,24 +101,15 @@ def _hashes(column: pa.ChunkedArray) -> Unsigned:
     return found
 
 
-def _are_mostly_distinct(values: pa.Array) -> bool:
-    """Return whether a dictionary is unlikely to make hashing cheaper: a sample from the front hardly repeats a value."""
-    sample = values.slice(0, _SAMPLE.value)
-    return 2 * len(sample.unique()) > len(sample)
-
-
 def _hashes_of_values(values: pa.Array) -> Unsigned:
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32())
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
-        values = values.cast(pa.int64()) if _is_fixed(values.type) else values.cast(pa.string())
+        is_fixed = any(test(values.type) for test in (pa.types.is_integer, pa.types.is_boolean, pa.types.is_timestamp))
+        values = values.cast(pa.int64() if is_fixed else pa.string())
     if pa.types.is_integer(values.type):
         return stepped(values.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
     return hashes_of_texts(values.cast(pa.large_binary()))
-
-
-def _is_fixed(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind))
 
 
 def hashes_of_texts(values: pa.LargeBinaryArray) -> Unsigned:

@@ -10,7 +10,6 @@ among the values of one column (``ranked_codes``), which compare within that col
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +64,7 @@ def decoded(codes: Integers, valid: Mask, kind: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(kind):
         return pa.array(codes != 0, mask=mask)
     if pa.types.is_decimal128(kind):
-        return _whole_as_decimals(codes, mask, kind)
+        return decimals_of(codes, codes >> np.int64(63), valid, kind)
     if pa.types.is_integer(kind):
         return pa.array(codes, mask=mask).cast(kind)
     storage = pa.int32() if kind.bit_width == 32 else pa.int64()
@@ -111,23 +110,14 @@ def _coder(kind: pa.DataType) -> Callable[[pa.Array], Integers] | None:
     return None
 
 
-def _filled(column: pa.Array, zero: Any) -> pa.Array:
-    return column if column.null_count == 0 else pc.fill_null(column, zero)
-
-
-def _wide(column: pa.Array) -> Integers:
-    numbers: Integers = column.cast(pa.int64()).to_numpy()
+def _integers(column: pa.Array) -> Integers:
+    filled = column if column.null_count == 0 else pc.fill_null(column, pa.scalar(0).cast(column.type))
+    numbers: Integers = filled.cast(pa.int64()).to_numpy()
     return numbers
 
 
-def _integers(column: pa.Array) -> Integers:
-    zero: Any = False if pa.types.is_boolean(column.type) else 0
-    return _wide(_filled(column, zero))
-
-
 def _floats(column: pa.Array) -> Integers:
-    numbers = _filled(column.cast(pa.float64()), 0.0).to_numpy()
-    return coded_floats(numbers)
+    return coded_floats(column.cast(pa.float64()).fill_null(0.0).to_numpy())
 
 
 def coded_floats(numbers: Doubles) -> Integers:
@@ -144,8 +134,7 @@ def plain_bits(numbers: Doubles) -> Integers:
 
 
 def _times(column: pa.Array) -> Integers:
-    storage = pa.int32() if column.type.bit_width == 32 else pa.int64()
-    return _wide(_filled(column.view(storage), 0))
+    return _integers(column.view(pa.int32() if column.type.bit_width == 32 else pa.int64()))
 
 
 def decimals_as_whole(column: pa.Array) -> Integers:
@@ -154,9 +143,8 @@ def decimals_as_whole(column: pa.Array) -> Integers:
     return words[2 * column.offset : 2 * (column.offset + len(column)) : 2].copy()
 
 
-def _whole_as_decimals(codes: Integers, mask: Mask | None, kind: pa.DataType) -> pa.Array:
-    words = np.empty((len(codes), 2), np.int64)
-    words[:, 0] = codes
-    words[:, 1] = codes >> np.int64(63)
-    bitmap = None if mask is None else pa.array(~mask).buffers()[1]
-    return pa.Array.from_buffers(kind, len(codes), [bitmap, pa.py_buffer(words)])
+def decimals_of(low: Integers, high: Integers, valid: Mask, kind: pa.DataType) -> pa.Array:
+    """Return decimals of ``kind`` from the low and the high words of whole numbers of their last decimal place."""
+    words = np.stack([low, high], axis=1)
+    bitmap = None if valid.all() else pa.array(valid).buffers()[1]
+    return pa.Array.from_buffers(kind, len(low), [bitmap, pa.py_buffer(words)])

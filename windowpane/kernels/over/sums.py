@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Doubles, Integers, Mask
+from windowpane.kernels.keys.ordered_codes import decimals_of
 from windowpane.kernels.over.frames import Span
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import EXACT, fitted, mean
@@ -102,11 +103,7 @@ def _add_stepwise(total: Doubles, values: Doubles, lo: Integers, hi: Integers) -
 
 def decimal_sums(high: Integers, low: Integers, valid: Mask, kind: pa.DataType) -> pa.Array:
     """Return totals as decimals of ``kind``, ten digits longer than the values: ten billion rows fit."""
-    words = np.empty((len(high), 2), np.int64)
-    words[:, 0] = (high << LOW_BITS) + low
-    words[:, 1] = (high + (low >> LOW_BITS)) >> LOW_BITS
-    bitmap = None if valid.all() else pa.array(valid).buffers()[1]
-    return pa.Array.from_buffers(kind, len(high), [bitmap, pa.py_buffer(words)])
+    return decimals_of((high << LOW_BITS) + low, (high + (low >> LOW_BITS)) >> LOW_BITS, valid, kind)
 
 
 def decimal_means(high: Integers, low: Integers, counts: Integers, scale: int, kind: pa.DataType, label: str) -> pa.Array:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from windowpane.arrays import Integers, Mask
+from windowpane.arrays import Integers
 from windowpane.kernels.segments import Segments
 from windowpane.sizes import Size
 
@@ -79,17 +79,16 @@ def find_islands(keys: Integers, starts: Integers, ends: Integers) -> Islands:
     order, key, start = sorted_by(keys, starts)
     is_first = np.ones(len(order), bool)
     np.not_equal(key[1:], key[:-1], out=is_first[1:])
-    cover = _cover(key, is_first, ends[order])
+    cover = ends[order]
+    if not (is_first[1:] | (cover[1:] >= cover[:-1])).all():  # equally long intervals end in the order in which they start
+        fits = int(key[-1]).bit_length() + _width(cover) <= _BITS.value
+        cover = running_maximum(key if fits else np.cumsum(is_first, dtype=np.int64), cover)
     is_head = is_first.copy()
     is_head[1:] |= start[1:] > cover[:-1]
     heads = np.flatnonzero(is_head)
     tails = np.append(heads[1:], len(order)) - 1
     growths = int(np.count_nonzero(~is_head[1:] & (cover[1:] > cover[:-1])))
     return Islands(order, heads, start[heads], cover[tails], growths)
-
-
-def order_by(major: Integers, minor: Integers) -> Integers:
-    return sorted_by(major, minor).order
 
 
 def sorted_by(major: Integers, minor: Integers) -> Sorted:
@@ -114,14 +113,6 @@ def sorted_by(major: Integers, minor: Integers) -> Sorted:
     order = packed & ((1 << position_bits) - 1)
     packed >>= position_bits
     return Sorted(order, packed >> minor_bits, (packed & ((1 << minor_bits) - 1)) + least)
-
-
-def _cover(key: Integers, is_first: Mask, ends: Integers) -> Integers:
-    """Return, at each place, the greatest end so far of its key; keys follow one after the other, ascending."""
-    if (is_first[1:] | (ends[1:] >= ends[:-1])).all():
-        return ends  # equally long intervals end in the order in which they start
-    groups: Integers = key if int(key[-1]).bit_length() + _width(ends) <= _BITS.value else np.cumsum(is_first, dtype=np.int64)
-    return running_maximum(groups, ends)
 
 
 def running_maximum(groups: Integers, values: Integers) -> Integers:

@@ -20,7 +20,8 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.sessions.islands import order_by, running_maximum
+from windowpane.kernels.sessions.islands import running_maximum
+from windowpane.kernels.sorting.packed_order import stable_order
 
 T = TypeVar("T")
 
@@ -103,7 +104,7 @@ def merges_in_order(islands: Sequence[int], starts: Sequence[int], ends: Sequenc
 
 def holding_order(islands: Integers, starts: Integers, ends: Integers) -> Integers:
     """Return intervals, given in order of arrival, in the order in which each island's session holds them, by island."""
-    order = order_by(islands, np.arange(len(islands)))
+    order = stable_order(islands)
     of = islands[order]
     for begin, end in _apart(of, starts[order], ends[order]):
         members = order[begin:end]

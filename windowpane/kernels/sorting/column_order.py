@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Integers, Mask
+from windowpane.arrays import Integers
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
 from windowpane.kernels.segments import starts_of_runs
 from windowpane.windowing.over.spec import OrderColumn
@@ -51,7 +51,9 @@ class TopRows:
     def of(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
         """Return the rows, groups together and each in its order, and the rank of each from 1."""
         if self.newest:
-            rows = rows.filter(pa.array(_last_of_each(_codes(rows, (*self.groups, *self.identity)))))
+            codes = _codes(rows, (*self.groups, *self.identity))
+            lasts = len(codes) - 1 - np.unique(codes[::-1], return_index=True)[1]
+            rows = rows.take(pa.array(np.sort(lasts)))
         codes = _codes(rows, self.groups)
         keys: list[SortKey] = [(pa.array(codes), ASCENDING), *sort_keys(rows[self.order.name], self.order)]
         for name in self.identity:
@@ -64,12 +66,6 @@ class TopRows:
 
 def _codes(rows: pa.Table, names: Sequence[str]) -> Integers:
     return key_codes([plain_key(rows[name]) for name in names], rows.num_rows)
-
-
-def _last_of_each(codes: Integers) -> Mask:
-    is_last: Mask = np.zeros(len(codes), np.bool_)
-    is_last[len(codes) - 1 - np.unique(codes[::-1], return_index=True)[1]] = True
-    return is_last
 
 
 def _ranks(codes: Integers) -> Integers:

@@ -48,31 +48,22 @@ def order_axis(column: pa.Array, offsets: tuple[Offset, ...]) -> OrderAxis:
     steps = {offset: _step(offset, column.type) for offset in offsets}
     if has_codes(column.type) and None not in steps.values():
         points = ordered_codes(column)
-        if offsets and pa.types.is_integer(column.type) and _reach_an_end(points, valid):
-            return _python_axis(column, valid, offsets)
-        return OrderAxis(points, valid, lambda offset, forward: _saturated(points, steps[offset] or 0, forward))
+        # Beyond a value at an end of the axis there is none.
+        at_end = points.min(where=valid, initial=0) == MIN or points.max(where=valid, initial=0) == MAX
+        if not (offsets and pa.types.is_integer(column.type) and at_end):
+            return OrderAxis(points, valid, lambda offset, forward: _saturated(points, steps[offset] or 0, forward))
     return _python_axis(column, valid, offsets)
-
-
-def _reach_an_end(points: Integers, valid: Mask) -> bool:
-    """Whether a value is at an end of the axis, with none beyond it."""
-    return bool(points.min(where=valid, initial=0) == MIN or points.max(where=valid, initial=0) == MAX)
 
 
 def _step(offset: Offset, kind: pa.DataType) -> int | None:
     """Return an offset in units of the codes of a type, ``None`` if it is no fixed number of them."""
-    if isinstance(offset, Interval):
-        return _time_step(offset, kind)
+    if isinstance(offset, Interval):  # days may differ in length
+        has_microseconds = (pa.types.is_duration(kind) or pa.types.is_timestamp(kind)) and kind.unit == "us"
+        return offset.micros if offset.is_fixed and has_microseconds else None
     if pa.types.is_decimal(kind):
         scaled = (Decimal(repr(offset)) if isinstance(offset, float) else Decimal(offset)).scaleb(kind.scale)
         return int(scaled) if scaled == scaled.to_integral_value() else None
     return offset if isinstance(offset, int) else None
-
-
-def _time_step(offset: Interval, kind: pa.DataType) -> int | None:
-    """Return an interval in microseconds, ``None`` if days of the type may differ in length."""
-    has_microseconds = (pa.types.is_duration(kind) or pa.types.is_timestamp(kind)) and kind.unit == "us"
-    return offset.micros if offset.is_fixed and has_microseconds else None
 
 
 def _has_plain_days(kind: pa.DataType) -> bool:

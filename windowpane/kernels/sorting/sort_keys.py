@@ -88,7 +88,8 @@ class SortKeys:
         return words
 
     def _closed(self, table: pa.Table, partition: _Fixed) -> Bytes:
-        parts = [partition, *(_part(flat(table[each.name]), each) for each in self._ordered)]
+        columns = ((flat(table[each.name]), each) for each in self._ordered)
+        parts = [partition, *(_text(*each) if _width(each[0].type) is None else _fixed(*each) for each in columns)]
         fixed = [part for part in parts if isinstance(part, _Fixed)]
         if len(fixed) == len(parts):
             return _Fixed([field for part in fixed for field in part.fields]).closed(table.num_rows)
@@ -96,7 +97,8 @@ class SortKeys:
 
     def _partition_part(self, table: pa.Table) -> _Fixed:
         if self._hashed:
-            return _hashed_part(*self._hashes(table))
+            hashes, numbers = self._hashes(table)
+            return _hashed_part(hashes, numbers)
         parts = [_fixed(flat(table[each.name]), each) for each in self._partition]
         return _Fixed([field for part in parts for field in part.fields])
 
@@ -138,10 +140,6 @@ def _width(kind: pa.DataType) -> int | None:
     if has_codes(kind):
         return 9
     return 17 if pa.types.is_decimal128(kind) else None
-
-
-def _part(column: pa.Array, order: OrderColumn) -> _Fixed | pa.Array:
-    return _text(column, order) if _width(column.type) is None else _fixed(column, order)
 
 
 def _as_binary(part: _Fixed | pa.Array, rows: int) -> pa.Array:

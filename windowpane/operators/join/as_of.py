@@ -169,14 +169,11 @@ class AsOfJoinOperator:
 
     def _corrected(self, shown: tuple[Joined, ...], now: tuple[Joined, ...]) -> Iterator[Joined]:
         """Yield what turns the result that was shown of a left row into that of now."""
-        if len(shown) == len(now) and all(map(self._is_unchanged, shown, now)):
+        pairs = [(one.right, other.right) for one, other in zip(shown, now, strict=False)]
+        if len(shown) == len(now) and all(a is b if a is None or b is None else self.is_same(a, b) for a, b in pairs):
             return
         yield from (each._replace(change=UPDATE_PREIMAGE if now else DELETE) for each in shown)
         yield from (each._replace(change=UPDATE_POSTIMAGE if shown else INSERT) for each in now)
-
-    def _is_unchanged(self, shown: Joined, now: Joined) -> bool:
-        one, other = shown.right, now.right
-        return one is other if one is None or other is None else self.is_same(one, other)
 
 
 _VERSION = "version"

@@ -32,8 +32,8 @@ def consolidate(
         if word not in CHANGE_TYPES:
             raise InconsistentChangeError(repr(word), row, f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}")
         _merge(merged, key(row), word, row, report)
-    kept = (each for each in merged.values() if not _cancels(each, same))
-    return [Change(each.before, each.after) for each in kept]
+    pairs = ((each.before, each.after) for each in merged.values())
+    return [Change(a, b) for a, b in pairs if not (a is b if a is None or b is None else same(a, b))]
 
 
 def _merge(merged: dict[Hashable, _Merged], key: Hashable, word: str, row: Row, report: Report) -> None:
@@ -49,9 +49,3 @@ def _merge(merged: dict[Hashable, _Merged], key: Hashable, word: str, row: Row, 
         report(InconsistentChangeError(word, row, f"the same batch already has {known.last} of it"))
     else:
         known.after, known.last = None, word
-
-
-def _cancels(change: _Merged, same: Callable[[Row, Row], bool]) -> bool:
-    if change.before is None or change.after is None:
-        return change.before is change.after
-    return same(change.before, change.after)

@@ -8,7 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import MAIN
 from windowpane.errors import InvalidSpecError
@@ -23,6 +23,7 @@ from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import refuse_key_collations
 from windowpane.spark.stages.types import spark_schema
 from windowpane.windowing.expressions import Name, names_in
+from windowpane.windowing.outputs import CHANGE_TYPE
 
 _SYSTEM = (TIME, FIRING_WATERMARK)
 

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.over.program import CHANGE_TYPE
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import PREFIX
 from windowpane.planning.over import OverRequest, WindowedCall, resolved_frame
@@ -24,6 +23,7 @@ from windowpane.spark.stages.project import Projection, refuse_compared_collatio
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.calls import VALUE_FUNCTIONS, WindowCall
 from windowpane.windowing.expressions import Constant, Expression, Name, signature
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn, OverCall
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 
 from windowpane.engines.protocol import Clock, Engine
-from windowpane.engines.rolling.program import BeginsWithHistory
+from windowpane.engines.rolling.batch import BeginsWithHistory
 from windowpane.spark.internals.worker import without_trace
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.messages import HEARTBEAT, received

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windowpane.engines.over.program import CHANGE_TYPE, INSERT
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
+from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 
 _NUMBER = "windowpane_batch"
 

@@ -20,7 +20,6 @@ from itertools import chain
 
 import pyarrow as pa
 
-from windowpane.engines.over.program import CHANGE_TYPE, INSERT
 from windowpane.errors import StoreError
 from windowpane.sql.catalog.entries import ViewInfo, sink_of_query
 from windowpane.sql.catalog.relations import Relation
@@ -30,6 +29,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import JSONB, SqlType
 from windowpane.stores import Batch
+from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 
 _NEVER = -1
 

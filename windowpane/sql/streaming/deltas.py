@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
-from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.kernels.over.sorting import partition_numbers
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.embedded.storage import Storage
@@ -20,6 +19,7 @@ from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.expressions.written import has_spellings, spelling
 from windowpane.sql.values.far_instants import cells
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 WEIGHT = "windowpane_w"
 

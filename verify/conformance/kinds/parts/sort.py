@@ -12,7 +12,7 @@ from verify.conformance.replay.changelog import Changelog
 from verify.conformance.replay.recovering import Recovering
 from verify.conformance.replay.steps import replay_steps
 from verify.conformance.replay.verdicts import Difference, Options
-from windowpane.operators.over.sort_buffer import SortBuffer
+from windowpane.operators.over.on_close import SortBuffer
 from windowpane.state.entries import MemoryEntries
 
 _CASE = {"id", "kind", "rust_test", "schema", "pk", "sort_column", "steps", "options"}
