@@ -160,10 +160,8 @@ class ColumnarDecimalMean(_Counted, ColumnarDecimalSum):
     def finish(self, partials: pa.Table) -> pa.Array:
         totals: Sequence[Decimal | None] = partials[f"{self.prefix}s"].to_pylist()
         pairs = zip(totals, partials[f"{self.prefix}n"].to_pylist(), strict=True)
-        return pa.array([self._mean(total, count) for total, count in pairs], self._type)
-
-    def _mean(self, total: Decimal | None, count: int) -> Decimal | None:
-        return None if total is None else fitted(decimal_mean(total, count, self._type.scale), self._type, self._label)
+        means = [None if total is None else decimal_mean(total, count, self._type.scale) for total, count in pairs]
+        return pa.array([None if mean is None else fitted(mean, self._type, self._label) for mean in means], self._type)
 
 
 def _columnar(call: ColumnarCall) -> ColumnarAggregate:

@@ -40,18 +40,14 @@ def interpolated(ordered: list[Any], q: float) -> float:
     return (higher - position) * float(low) + (position - lower) * float(high)
 
 
-def _nan_last(values: list[Any]) -> list[Any]:
-    # NaN has no place in Python's order and would leave the list unsorted.
-    numbers = sorted(value for value in values if value == value)
-    return numbers + [math.nan] * (len(values) - len(numbers))
-
-
 @dataclass(frozen=True, slots=True)
 class NumberQuantile(CollectList):
     q: float
 
     def get_result(self, accumulator: list[Any]) -> Any:
-        return interpolated(_nan_last(accumulator), self.q) if accumulator else None
+        # NaN has no place in Python's order and would leave the list unsorted.
+        numbers = sorted(value for value in accumulator if value == value)
+        return interpolated(numbers + [math.nan] * (len(accumulator) - len(numbers)), self.q) if accumulator else None
 
 
 @dataclass(frozen=True, slots=True)

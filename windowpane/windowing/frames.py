@@ -132,8 +132,16 @@ class Frame:
     gap: Offset | None = None
 
     def __post_init__(self) -> None:
-        self._check_sides()
-        self._check_offsets()
+        if self.start.side is Side.UNBOUNDED_FOLLOWING:
+            raise InvalidFrameError(f"{self}: a frame cannot start at UNBOUNDED FOLLOWING. Start it earlier.")
+        if self.end.side is Side.UNBOUNDED_PRECEDING:
+            raise InvalidFrameError(f"{self}: a frame cannot end at UNBOUNDED PRECEDING. End it later.")
+        if self.start.side.value > self.end.side.value:
+            raise InvalidFrameError(f"{self}: the frame ends before it starts. Exchange the bounds, or move the end.")
+        counts = self.units in (Units.ROWS, Units.GROUPS)
+        for offset in (self.start.offset, self.end.offset):
+            if counts and offset is not None and not isinstance(offset, int):
+                raise InvalidFrameError(f"{self}: an offset of {self.units.value} is a whole number, not {offset!r}.")
         if (self.gap is not None) != (self.units is Units.SESSION):
             raise InvalidFrameError(f"{self.units.value} with a gap of {self.gap!r}: SESSION frames have a gap, and only they.")
 
@@ -199,20 +207,6 @@ class Frame:
     def n_following(self) -> int | None:
         """How many rows (ROWS) or groups (GROUPS) after the current row it can reach; ``None``: to the last."""
         return _reach(self, Side.FOLLOWING, self.end.side is Side.UNBOUNDED_FOLLOWING)
-
-    def _check_sides(self) -> None:
-        if self.start.side is Side.UNBOUNDED_FOLLOWING:
-            raise InvalidFrameError(f"{self}: a frame cannot start at UNBOUNDED FOLLOWING. Start it earlier.")
-        if self.end.side is Side.UNBOUNDED_PRECEDING:
-            raise InvalidFrameError(f"{self}: a frame cannot end at UNBOUNDED PRECEDING. End it later.")
-        if self.start.side.value > self.end.side.value:
-            raise InvalidFrameError(f"{self}: the frame ends before it starts. Exchange the bounds, or move the end.")
-
-    def _check_offsets(self) -> None:
-        counts = self.units in (Units.ROWS, Units.GROUPS)
-        for offset in (self.start.offset, self.end.offset):
-            if counts and offset is not None and not isinstance(offset, int):
-                raise InvalidFrameError(f"{self}: an offset of {self.units.value} is a whole number, not {offset!r}.")
 
     def __str__(self) -> str:
         excluded = "" if self.exclude is Exclude.NO_OTHERS else f" EXCLUDE {self.exclude.value}"

@@ -91,23 +91,21 @@ class Interval:
     def __str__(self) -> str:
         parts = [f"{self.months} month{'' if abs(self.months) == 1 else 's'}"] if self.months else []
         parts += [f"{self.days} day{'' if abs(self.days) == 1 else 's'}"] if self.days else []
-        parts += [_fixed_text(self.micros)] if self.micros or not parts else []
+        if self.micros or not parts:
+            # As text that reads back: a whole number of days is hours here, for a day is another field.
+            is_days = self.micros and self.micros % MICROS_PER_DAY == 0
+            parts.append(f"{self.micros // 3_600_000_000} hours" if is_days else format_micros(self.micros))
         return " ".join(parts)
 
     def __repr__(self) -> str:
         return f"Interval({str(self)!r})"
 
 
-def _fixed_text(micros: int) -> str:
-    """As text that reads back: a whole number of days is hours here, for a day is another field."""
-    if micros and micros % MICROS_PER_DAY == 0:
-        return f"{micros // 3_600_000_000} hours"
-    return format_micros(micros)
-
-
 def _added(interval: Interval, instant: Instant) -> Instant:
     if not isinstance(instant, dt.datetime):
-        return _added_to_date(interval, instant)
+        if interval.micros:
+            raise InvalidIntervalError(interval, instant, "a date has no time of day; cast it to a timestamp")
+        return _add_months(instant, interval.months) + dt.timedelta(days=interval.days)
     zone = instant.tzinfo
     if zone is None:
         return _moved(interval, instant) + dt.timedelta(microseconds=interval.micros)
@@ -124,12 +122,6 @@ def _at_wall_clock(naive: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
     """A time in a zone; a zone of pytz, which older versions of pyarrow prefer, has to be asked for its offset at that time."""
     localize: Callable[[dt.datetime], dt.datetime] | None = getattr(zone, "localize", None)
     return naive.replace(tzinfo=zone) if localize is None else localize(naive)
-
-
-def _added_to_date(interval: Interval, day: Instant) -> Instant:
-    if interval.micros:
-        raise InvalidIntervalError(interval, day, "a date has no time of day; cast it to a timestamp")
-    return _add_months(day, interval.months) + dt.timedelta(days=interval.days)
 
 
 def _add_months(instant: Instant, months: int) -> Instant:

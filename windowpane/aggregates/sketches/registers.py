@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from windowpane.aggregates.sketches.columnar import Sketch
 from windowpane.aggregates.sketches.distinct import TEXT_MARK, ApproxCountDistinct, DistinctSketch
-from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.arrays import Integers, Unsigned
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.murmur import murmur_of_texts, murmur_of_words
 from windowpane.kernels.keys.ordered_codes import plain_bits
@@ -88,7 +88,7 @@ class RegisterSketch(Sketch):
         if hashes is None:
             return None
         at = (hashes[0] & np.uint64((1 << self._distinct.lg_k) - 1)).view(np.int64)
-        return at, np.where(_is_valid(values), _ranks(hashes[1]), np.uint8(0))
+        return at, np.where(values.is_valid().to_numpy(zero_copy_only=False), _ranks(hashes[1]), np.uint8(0))
 
     def _hashes(self, values: pa.Array) -> tuple[Unsigned, Unsigned] | None:
         """Return both halves of the hash of each value as the sketch takes it, ``None`` for values of a nested type."""
@@ -129,10 +129,6 @@ def _ranks(hashes: Unsigned) -> npt.NDArray[np.uint8]:
         low = np.frexp(hashes[without].astype(np.float64))[1]
         ranks[without] = np.minimum(64 - low + 1, _GREATEST_RANK)
     return ranks
-
-
-def _is_valid(values: pa.Array) -> Mask:
-    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
 
 
 def columnar(call: ColumnarCall) -> RegisterSketch:

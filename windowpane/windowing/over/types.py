@@ -45,39 +45,22 @@ def output_schema(spec: OverSpec, columns: pa.Schema, names: Sequence[str]) -> p
     for name in spec.columns:
         if name not in columns.names:
             raise UnknownColumnError(name, "OVER window", columns.names)
-    _check_order(spec, columns)
-    _check_names(columns, names)
-    for call in spec.calls:
-        _check_call(call, spec, columns)
-    return pa.schema([(name, call_type(call, columns)) for name, call in zip(names, spec.calls, strict=True)])
-
-
-def _check_order(spec: OverSpec, columns: pa.Schema) -> None:
     for name in (*spec.order_names, *spec.key):
         kind = columns.field(name).type
         if not is_orderable(kind):
             raise InvalidSpecError(f"column {name!r} of type {kind} has no order: it cannot stand in ORDER BY or the key.")
-
-
-def _check_names(columns: pa.Schema, names: Sequence[str]) -> None:
     taken = sorted({name for name in names if name in columns.names or list(names).count(name) > 1})
     if taken:
         raise InvalidSpecError(f"output column {', '.join(taken)} is there already: give the call another name.")
-
-
-def _check_call(call: OverCall, spec: OverSpec, columns: pa.Schema) -> None:
-    if call.filter is not None and not pa.types.is_boolean(columns.field(call.filter).type):
-        raise InvalidSpecError(f"{call}: the filter {call.filter!r} is {columns.field(call.filter).type}, not boolean.")
-    if call.frame is not None and call.frame.has_range_offset:
-        kind = columns.field(spec.order_names[0]).type
-        for offset in _offsets(call):
-            check_offset(offset, kind, call)
-
-
-def _offsets(call: OverCall) -> list[Offset]:
-    frame = call.frame
-    offsets = [] if frame is None else [frame.start.offset, frame.end.offset, frame.gap]
-    return [offset for offset in offsets if offset is not None]
+    for call in spec.calls:
+        if call.filter is not None and not pa.types.is_boolean(columns.field(call.filter).type):
+            raise InvalidSpecError(f"{call}: the filter {call.filter!r} is {columns.field(call.filter).type}, not boolean.")
+        frame = call.frame
+        if frame is not None and frame.has_range_offset:
+            for offset in (frame.start.offset, frame.end.offset, frame.gap):
+                if offset is not None:
+                    check_offset(offset, columns.field(spec.order_names[0]).type, call)
+    return pa.schema([(name, call_type(call, columns)) for name, call in zip(names, spec.calls, strict=True)])
 
 
 _MICROSECOND = dt.timedelta(microseconds=1)
