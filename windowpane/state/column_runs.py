@@ -15,10 +15,9 @@ Layout of a run, pickled: ``ColumnRun(length, names, columns, times)``. A column
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,39 +75,27 @@ def _read(column: _Stored, length: int) -> list[Any]:
     return days_at(distances, least) if form == "d" else instants_at(distances, least, zone_of(parts[3]))
 
 
-class _Column(Protocol):
-    def part(self, start: int, end: int) -> _Stored:
-        """Return some rows of it as they are stored."""
+_Column = Callable[[int, int], _Stored]
+"""A column of the rows of a batch, run after run: from where to where -> these rows of it as they are stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Alike:
-    values: Sequence[Any]
-
-    def part(self, start: int, end: int) -> _Stored:
-        return "=", self.values[start]
+def _alike(values: Sequence[Any]) -> _Column:
+    """Return a column that has one value in each run."""
+    return lambda start, end: ("=", values[start])
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    """A column as an array; ``head`` is stored before it, ``tail`` behind it."""
+def _numbers(head: _Stored, values: npt.NDArray[Any], tail: _Stored = ()) -> _Column:
+    """Return a column as an array; ``head`` is stored before it, ``tail`` behind it."""
 
-    head: _Stored
-    values: npt.NDArray[Any]
-    tail: _Stored = ()
+    def part(start: int, end: int) -> _Stored:
+        piece = values[start:end]
+        return (*head, piece.dtype.str, piece.tobytes(), *tail)
 
-    def part(self, start: int, end: int) -> _Stored:
-        values = self.values[start:end]
-        return (*self.head, values.dtype.str, values.tobytes(), *self.tail)
+    return part
 
 
-@dataclass(frozen=True, slots=True)
-class _Objects:
-    form: str
-    values: list[Any]
-
-    def part(self, start: int, end: int) -> _Stored:
-        return self.form, self.values[start:end]
+def _objects(form: str, values: list[Any]) -> _Column:
+    return lambda start, end: (form, values[start:end])
 
 
 class BatchColumns:
@@ -119,8 +106,8 @@ class BatchColumns:
         self._times = None if times is None else _distances("i", times[order])
 
     def run(self, start: int, end: int) -> ColumnRun:
-        columns = tuple([column.part(start, end) for column in self._columns])
-        times = None if self._times is None else self._times.part(start, end)
+        columns = tuple([column(start, end) for column in self._columns])
+        times = None if self._times is None else self._times(start, end)
         return ColumnRun(end - start, self._names, columns, times)
 
 
@@ -130,18 +117,18 @@ def _column(column: pa.ChunkedArray, order: Integers, firsts: Integers) -> _Colu
     if not column.null_count:
         if pa.types.is_signed_integer(kind):
             numbers = column.cast(pa.int64()).to_numpy()[order]
-            return _Alike(numbers.tolist()) if _are_alike(numbers, firsts) else _distances("i", numbers)
+            return _alike(numbers.tolist()) if _are_alike(numbers, firsts) else _distances("i", numbers)
         if pa.types.is_float32(kind) or pa.types.is_float64(kind):
-            return _Numbers(("f",), column.to_numpy()[order])
+            return _numbers(("f",), column.to_numpy()[order])
         counted = calendar_numbers(column)
         if counted is not None:
             return _distances("d", counted[order]) if pa.types.is_date32(kind) else _distances("t", counted[order], (kind.tz,))
     taken = column.take(pa.array(order))
     if pa.types.is_decimal128(kind) and not column.null_count:
-        return _Objects("D", taken.cast(pa.string()).to_pylist())
+        return _objects("D", taken.cast(pa.string()).to_pylist())
     if pa.types.is_string(kind):
         return _texts(taken, firsts)
-    return _Objects("v", python_values(taken))
+    return _objects("v", python_values(taken))
 
 
 def _texts(column: pa.ChunkedArray, firsts: Integers) -> _Column:
@@ -149,18 +136,18 @@ def _texts(column: pa.ChunkedArray, firsts: Integers) -> _Column:
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     texts, codes = np.array(encoded.dictionary.to_pylist(), object), encoded.indices.to_numpy()
     values = texts[codes].tolist()
-    return _Alike(values) if _are_alike(codes, firsts) else _Objects("v", values)
+    return _alike(values) if _are_alike(codes, firsts) else _objects("v", values)
 
 
 def _are_alike(values: npt.NDArray[Any], firsts: Integers) -> bool:
     return bool((values == values[firsts]).all())
 
 
-def _distances(form: str, numbers: Integers, tail: _Stored = ()) -> _Numbers:
+def _distances(form: str, numbers: Integers, tail: _Stored = ()) -> _Column:
     """Return integers as distances from the least, in as few bytes as those need."""
     if not len(numbers):
-        return _Numbers((form, 0), numbers, tail)
+        return _numbers((form, 0), numbers, tail)
     least, greatest = int(numbers.min()), int(numbers.max())
     if greatest - least >= 2**63:
-        return _Numbers((form, 0), numbers, tail)
-    return _Numbers((form, least), (numbers - least).astype(np.min_scalar_type(greatest - least)), tail)
+        return _numbers((form, 0), numbers, tail)
+    return _numbers((form, least), (numbers - least).astype(np.min_scalar_type(greatest - least)), tail)

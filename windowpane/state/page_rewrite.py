@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -106,21 +106,11 @@ def _from_blob(kind: str, schema: pa.Schema, blob: bytes) -> list[list[Any]]:
     return [column.to_pylist() for column in batch.columns]
 
 
-@dataclass(frozen=True, slots=True)
-class PageLimits:
-    """How large pages get, and when two of them join."""
+class PageLimits(NamedTuple):
+    """How large pages get."""
 
     rows: int
     bytes: int
-
-    def fits(self, rows: int, size: int) -> bool:
-        return rows == 1 or (rows <= self.rows and size <= self.bytes)
-
-    def joins(self, rows: tuple[int, int], sizes: tuple[int, int]) -> bool:
-        """Whether two neighbours become one: one is under a quarter full, both together under three."""
-        if 4 * sum(rows) > 3 * self.rows or 4 * sum(sizes) > 3 * self.bytes:
-            return False
-        return any(4 * r < self.rows and 4 * s < self.bytes for r, s in zip(rows, sizes, strict=True))
 
 
 class PageRewrite:
@@ -175,7 +165,7 @@ class PageRewrite:
 
     def _halved(self, totals: list[int], start: int, end: int) -> list[int]:
         rows, size = end - start, totals[end] - totals[start]
-        if self._limits.fits(rows, size):
+        if rows == 1 or (rows <= self._limits.rows and size <= self._limits.bytes):
             return [end]
         middle = start + rows // 2
         if size > self._limits.bytes:
@@ -204,15 +194,15 @@ class PageRewrite:
         for at in range(len(index.numbers) - 2, -1, -1):
             left, right = index.numbers[at : at + 2]
             touched = left in self.dirty or right in self.dirty or left in self._seams
-            if touched and self._joins(at):
-                joined = self._current(left).entries | self._current(right).entries
+            if touched and self._joins(index.rows[at : at + 2], index.sizes[at : at + 2]):
+                first, second = (self.dirty.get(number) or self._read(number) for number in (left, right))
                 self.dirty.pop(right, None)
-                self.dirty[left] = Page.of(joined.items())
+                self.dirty[left] = Page.of((first.entries | second.entries).items())
                 index.replace(at, at + 2, {left: self.dirty[left]})
 
-    def _joins(self, at: int) -> bool:
-        rows, sizes = self.index.rows[at : at + 2], self.index.sizes[at : at + 2]
-        return self._limits.joins((rows[0], rows[1]), (sizes[0], sizes[1]))
-
-    def _current(self, number: int) -> Page:
-        return self.dirty.get(number) or self._read(number)
+    def _joins(self, rows: list[int], sizes: list[int]) -> bool:
+        """Whether two neighbours become one: one is under a quarter full, both together under three."""
+        limits = self._limits
+        if 4 * sum(rows) > 3 * limits.rows or 4 * sum(sizes) > 3 * limits.bytes:
+            return False
+        return any(4 * row < limits.rows and 4 * size < limits.bytes for row, size in zip(rows, sizes, strict=True))

@@ -113,11 +113,9 @@ _BEYOND = b"\xff" * 9  # Above every encoded time
 
 def _timer_of_key(entry: bytes) -> Timer:
     key, end = decode_key_at(entry, 0)
-    window, _ = decode_namespace(entry, end + 8)
-    return Timer(decode_int64(entry[end : end + 8]), key, window, entry[:end])
+    return Timer(decode_int64(entry[end : end + 8]), key, decode_namespace(entry, end + 8)[0], entry[:end])
 
 
 def _timer(entry: bytes) -> Timer:
     key, end = decode_key_at(entry, 8)
-    window, _ = decode_namespace(entry, end)
-    return Timer(decode_int64(entry[:8]), key, window, entry[8:end])
+    return Timer(decode_int64(entry[:8]), key, decode_namespace(entry, end)[0], entry[8:end])
