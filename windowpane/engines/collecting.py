@@ -68,7 +68,6 @@ class OutputCollector:
     """
 
     def __init__(self, program: Program, timers: TimerService) -> None:
-        """Collect for ``program``; ``timers`` knows the watermark that downstream has seen."""
         self.rows: pa.Table | None = None
         self.row_number = 0
         self._program = program
@@ -78,11 +77,9 @@ class OutputCollector:
         self._late: list[_Late] = []
 
     def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
-        """Take a result."""
         self._results.append(_Result(value, key, window, self._timers.forwarded_watermark, self.row_number, pane, change))
 
     def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
-        """Take what a function wrote to a side output."""
         number = self._program.output_of(tag)
         if number is None:
             raise UndeclaredSideOutputError(tag.name, [side.tag.name for side in self._program.side_outputs])
@@ -90,12 +87,10 @@ class OutputCollector:
         self._sides.setdefault(number, []).append(result)
 
     def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
-        """Take a late element, if late data is asked for."""
         if self._program.late_output is not None:
             self._late.append(_Late(self.row_number, missed, dropped, LATE))
 
     def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
-        """Take an element of windows whose trigger is finished, if late data is asked for."""
         if self._program.late_output is not None:
             self._late.append(_Late(self.row_number, windows, True, FINISHED))
 
@@ -112,7 +107,6 @@ class OutputCollector:
         return [self._results, self._late, *self._sides.values()]
 
     def tables(self) -> list[tuple[int, pa.Table]]:
-        """Return everything taken, by output number."""
         return list(self._tables())
 
     def _tables(self) -> Iterator[tuple[int, pa.Table]]:

@@ -39,16 +39,10 @@ Message = Rows | Partials | Positions
 
 
 def message_of(table: pa.Table) -> Message:
-    """Return the message that a table is."""
     if ROWS in table.column_names:
         return Partials(table)
     return Positions(table) if POSITION in table.column_names else Rows(table)
 
 
 def tables_of(messages: Iterable[Message], *kinds: type[Message]) -> list[pa.Table]:
-    """Return the tables of the messages of some kinds.
-
-    Example:
-        >>> pieces = tables_of(messages, Partials)
-    """
     return [message.table for message in messages if isinstance(message, kinds)]

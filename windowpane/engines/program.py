@@ -115,7 +115,6 @@ class Program:
 
     @property
     def pane_columns(self) -> pa.Schema:
-        """What results say of their panes."""
         return pane_columns(self.spec.panes)
 
     @property
@@ -127,7 +126,6 @@ class Program:
         return pa.schema([*self.keys, *bounds, *rows]), pa.schema([*self.keys, *bounds, *self.main])
 
     def output_of(self, tag: OutputTag) -> int | None:
-        """Return the number of a side output, ``None`` if it is not declared."""
         for number, side in enumerate(self.side_outputs, start=MAIN + 1):
             if side.tag.name == tag.name:
                 return number

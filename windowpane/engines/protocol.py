@@ -75,11 +75,8 @@ class Engine(Protocol):
 
 @runtime_checkable
 class TakesCodes(Protocol):
-    """An engine that takes coded texts in some columns."""
-
     coded: Sequence[str]
 
 
 def coded_columns(engine: Engine) -> Sequence[str]:
-    """Return the columns in which the rows that an engine takes may have coded texts."""
     return engine.coded if isinstance(engine, TakesCodes) else ()

@@ -251,6 +251,5 @@ _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
 
 
 def engines_for(program: P) -> tuple[EngineSpec[P], ...]:
-    """Return the engines for programs of this kind."""
     engines = _BY_KIND[type(program)]
     return engines[-1:] if isinstance(program, Program) and program.key_delay is not None else engines

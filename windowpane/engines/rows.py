@@ -38,7 +38,6 @@ def _culprit(column: pa.ChunkedArray) -> object:
 
 
 def python_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Return a table as a list of dicts."""
     names = table.column_names
     return columns.python_rows(names, [python_values(name, table[name]) for name in names], table.num_rows)
 

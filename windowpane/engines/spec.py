@@ -81,7 +81,6 @@ class EngineSpec(Generic[P]):
         return self.make.name
 
     def reason_for(self, program: P) -> str:
-        """Return why the engine is chosen for a program that it can run."""
         return self.reason if isinstance(self.reason, str) else self.reason(program)
 
 

@@ -84,11 +84,6 @@ class BucketBatch(ABC, Generic[P]):
         growing: Growing = MappingProxyType({}),
         accepts: Callable[[Parts, Parts], bool] | None = None,
     ) -> None:
-        """Read the header.
-
-        Raises:
-            ChangedPlanError: another program wrote the state.
-        """
         self.program = program
         self.store = store
         self.header = BucketHeader.read(store, program.description, accepts, growing)
@@ -99,7 +94,6 @@ class BucketBatch(ABC, Generic[P]):
         self.counts: dict[str, int] = {}
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run the batch."""
         self.watermark, self.now = max(self.before, clock.watermark), max(self.now, clock.processing_time)
         self.work([table for table in tables if table.num_rows])
         return self.ended()
@@ -114,7 +108,6 @@ class BucketBatch(ABC, Generic[P]):
 
     @property
     def is_source(self) -> bool:
-        """Whether a source feeds the bucket."""
         return self.program.upstream is Upstream.SOURCE
 
     @property
@@ -140,7 +133,6 @@ class BucketBatch(ABC, Generic[P]):
             self.count("firings", results.num_rows)
 
     def count(self, name: str, number: int) -> None:
-        """Add to a counter."""
         self.counts[name] = self.counts.get(name, 0) + number
 
     def ended(self) -> BucketOutput:
@@ -157,7 +149,6 @@ class BucketBatch(ABC, Generic[P]):
         return sorted(self.outputs, key=itemgetter(0))
 
     def write_header(self, open_windows: int) -> None:
-        """Write the header."""
         replace(
             self.header,
             description=self.program.description,

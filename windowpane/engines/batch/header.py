@@ -84,7 +84,6 @@ class BucketHeader:
         return cls(**held | {"description": tuple(was.items()), "added": new})
 
     def write(self, store: BlobStore) -> None:
-        """Write the header."""
         body = {name: value for name, value in vars(self).items() if name != "added"}
         store.put(_KEY, frame(_KIND, json.dumps(body).encode()))
 

@@ -78,11 +78,9 @@ class TaskNumbers:
 
     @property
     def following(self) -> int:
-        """The number after all of these."""
         return self.first + len(self.tasks) * self.span
 
     def numbered(self, rows: pa.Table) -> pa.Table:
-        """Return rows with their arrival numbers."""
         numbers = self.of_tasks(rows[PARTITION].to_numpy()) + rows[POSITION].to_numpy()
         return rows.append_column(ARRIVAL, pa.array(numbers))
 

@@ -25,8 +25,6 @@ from windowpane.windowing.windows import Window
 
 
 class Rewritable(Protocol):
-    """Tables in state."""
-
     def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
         """Put what a function makes of each in its place."""
 
@@ -35,11 +33,6 @@ class ColumnarBatch(OrderedBatch[Program]):
     """Results and late rows of a batch; a subclass defines what rows and clocks do."""
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
-        """Read the header of the bucket.
-
-        Raises:
-            ChangedPlanError: another program wrote the state.
-        """
         super().__init__(program, store, program.growing)
         self.fold = fold
         self.results = Results(program, fold)
@@ -100,7 +93,6 @@ class ColumnarBatch(OrderedBatch[Program]):
         return self.lateness.is_over(window.max_timestamp, self.clock)
 
     def left(self, open_windows: int, state_bytes: int, is_idle: bool, next_processing_time: int | None, merges: int = 0) -> Left:
-        """Return what the batch leaves, after its results and late rows are emitted."""
         missed = self.missed
         outputs = [(MAIN, self.results.table()), (self.program.late_output, missed.table())]
         self.outputs += [(number, table) for number, table in outputs if number is not None and table is not None]

@@ -25,7 +25,6 @@ class NoRows(KernelAggregate):
     """The result of an aggregate that was given no rows, whatever there is. Partial: the number of rows, which nobody reads."""
 
     def __init__(self, prefix: str, result: Any, kind: pa.DataType) -> None:
-        """Give ``result``, of the type ``kind``."""
         super().__init__(prefix, ())
         self._result, self._kind = result, kind
 

@@ -36,7 +36,6 @@ class MissedWindows:
     """Counts and collects the rows that missed windows in one batch."""
 
     def __init__(self, program: Program) -> None:
-        """Count and collect for ``program``."""
         self.elements = self.dropped = self.finished = 0
         self._program = program
         self._tables: list[pa.Table] = []
@@ -94,7 +93,6 @@ class MissedWindows:
             )
 
     def table(self) -> pa.Table | None:
-        """Return the late rows; ``None`` if there are none, or they are not asked for."""
         return pa.concat_tables(self._tables) if self._tables else None
 
     def _take(self, rows: pa.Table, numbers: list[int], missed: list[Missed]) -> None:

@@ -52,7 +52,6 @@ class PaneNumbers:
         return cls(table[_ALL].to_numpy(), table[_OTHERS].to_numpy(), *flags)
 
     def beside(self, table: pa.Table) -> pa.Table:
-        """Return a table, one row a window, with the numbers as columns."""
         table = table.append_column(_ALL, pa.array(self.all)).append_column(_OTHERS, pa.array(self.others))
         for name, flags in ((_ON_TIME, self.was_on_time), (_LAST, self.is_last)):
             table = table if flags is None else table.append_column(name, pa.array(flags))
@@ -65,7 +64,6 @@ class PaneNumbers:
         return spread
 
     def at(self, places: Integers) -> PaneNumbers:
-        """Return those at some places."""
         flags = (None if each is None else each[places] for each in (self.was_on_time, self.is_last))
         return PaneNumbers(self.all[places], self.others[places], *flags)
 
@@ -78,7 +76,6 @@ class PaneNumbers:
         return np.zeros(len(self.all), bool) if self.is_last is None else self.is_last
 
     def followed_by(self, others: PaneNumbers) -> PaneNumbers:
-        """Return these numbers and others behind them."""
         counts = np.append(self.all, others.all), np.append(self.others, others.others)
         if self.was_on_time is None and others.was_on_time is None:
             return PaneNumbers(*counts)
@@ -86,7 +83,6 @@ class PaneNumbers:
         return PaneNumbers(*counts, *map(np.concatenate, flags))
 
     def replaced(self, places: Integers, by: PaneNumbers) -> PaneNumbers:
-        """Return these numbers with others at some places."""
         at = np.arange(len(self.all))
         at[places] = len(self.all) + np.arange(len(places))
         return self.followed_by(by).at(at)

@@ -25,7 +25,6 @@ class Results:
     """Takes the partials of what fires, finishes them, and gives them keys, window bounds and event time."""
 
     def __init__(self, program: Program, fold: GroupedFold) -> None:
-        """Collect for ``program``, whose aggregates ``fold`` finishes."""
         self.firings = 0
         self._program = program
         self._fold = fold
@@ -91,7 +90,6 @@ class Results:
         self.firings += firings
 
     def table(self) -> pa.Table | None:
-        """Return everything taken, in order; ``None`` if nothing fired."""
         return pa.concat_tables(self._tables) if self._tables else None
 
     def _take(

@@ -65,24 +65,19 @@ class CalendarSlices:
     has_gaps: ClassVar[bool] = False
 
     def starts(self, times: Integers) -> Integers:
-        """Return the slice of each element."""
         return self.windows.slice_starts(times)
 
     def covers(self, times: Integers, starts: Integers) -> Mask:
-        """Return that each element is in its slice."""
         return np.ones(len(times), np.bool_)
 
     def windows_of(self, start: int) -> tuple[TimeWindow, ...]:
-        """Return the windows that hold the slice beginning at ``start``, in the order of the assigner."""
         return self.windows.windows_at(start)
 
     def window_starts(self, ends: Integers) -> Integers:
-        """Return the starts of the windows that end at ``ends``."""
         distinct, places = np.unique(ends, return_inverse=True)
         return np.array([self.windows.window_start(end) for end in distinct.tolist()], np.int64)[places]
 
     def between(self, start: int, end: int) -> Iterable[int]:
-        """Return the starts of the slices from one bound of a window to another."""
         return self.windows.slices_between(start, end)
 
 
@@ -124,12 +119,10 @@ class SharedSlices:
 
     @property
     def reach(self) -> int:
-        """The length of the longest window."""
         return self.sizes[-1]
 
     @property
     def has_gaps(self) -> bool:
-        """Whether there are instants that no window holds."""
         return self.slide > self.reach
 
     def starts(self, times: Integers) -> Integers:
@@ -157,12 +150,10 @@ class SharedSlices:
             raise TimestampOverflowError(time, start, start + self.reach)
 
     def covers(self, times: Integers, starts: Integers) -> Mask:
-        """Return whether each element is in its slice, and not in the gap behind it."""
         return times - starts < self.length
 
     @lru_cache(maxsize=1 << 14)  # noqa: B019 (a frozen value, compared by value)
     def windows_of(self, start: int) -> tuple[TimeWindow, ...]:
-        """Return the windows that hold the slice beginning at ``start``, in the order of the assigner."""
         last = window_start(start, self.offset, self.slide)
         found = []
         for first in range(last, start - self.reach, -self.slide):
@@ -170,14 +161,12 @@ class SharedSlices:
         return tuple(found)
 
     def window_starts(self, ends: Integers) -> Integers:
-        """Return the starts of the windows that end at ``ends``: each window has an end of its own."""
         if len(self.sizes) == 1:
             return ends - self.reach
         starts: Integers = ends - 1 - (ends - 1 - self.offset) % self.slide
         return starts
 
     def between(self, start: int, end: int) -> Iterable[int]:
-        """Return the starts of the slices from one bound of a window to another."""
         return range(start, end, self.length)
 
 

@@ -37,7 +37,6 @@ class Called(TriggerProgram):
     keeps_empty = True
 
     def __init__(self, program: Program) -> None:
-        """Call the trigger of ``program``."""
         self._program = program
         self.standings = Standings(program.spec)
         self.folds_rows = fires_by_clocks_alone(program.spec)

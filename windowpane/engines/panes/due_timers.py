@@ -20,7 +20,6 @@ class DueTimers:
     """By segment that holds something when its first timers are due, of event time and of the clock."""
 
     def __init__(self, store: BlobStore) -> None:
-        """Read them."""
         self._store = store
         blob = store.get(_DUE)
         numbers = array("q", b"" if blob is None else unframe(_DUE_KIND, blob))
@@ -28,11 +27,9 @@ class DueTimers:
         self._changed = False
 
     def segments(self, clock: int, event_time: bool) -> list[int]:
-        """Return the segments of which something is due."""
         return sorted(at for at in self._times if self.is_due(at, clock, event_time))
 
     def is_due(self, segment: int, clock: int, event_time: bool) -> bool:
-        """Whether something of a segment is due."""
         return self._times.get(segment, (MAX, MAX))[not event_time] <= clock
 
     def note(self, segment: int, event_time: int, processing_time: int) -> None:
@@ -50,11 +47,9 @@ class DueTimers:
         return not (self._times.keys() ^ set(present)) - set(written)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._changed, self._times = True, {}
 
     def drop(self, segment: int) -> None:
-        """Forget a segment that holds nothing."""
         self._changed |= self._times.pop(segment, None) is not None
 
     @property

@@ -65,7 +65,6 @@ class Kind(Enum):
 
     @classmethod
     def of(cls, spec: WindowSpec) -> Kind:
-        """Return the kind of a trigger."""
         if spec.fires_each_batch:
             return cls.BATCHES
         if type(spec.firing_trigger) is CountTrigger:
@@ -74,12 +73,9 @@ class Kind(Enum):
 
 
 class PanesEngine:
-    """Runs what ``refusal`` does not refuse."""
-
     name = "panes"
 
     def __init__(self, program: Program) -> None:
-        """Run ``program``."""
         self.folding = PaneFolding(program)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
@@ -99,7 +95,6 @@ class PanesEngine:
 
 
 def combiner(program: Program) -> Combiner:
-    """Return what folds the rows of a program before the shuffle."""
     folding = PaneFolding(program)
     return folding_combiner(folding.program, folding.fold, folding.fold_rows)
 
@@ -108,7 +103,6 @@ class PaneFolding:
     """What panes are made of, and how rows fold into it."""
 
     def __init__(self, program: Program) -> None:
-        """Fold the rows of ``program``."""
         self.program, self.fold = purging(program)
         self.kind = Kind.of(self.program.spec)
 
@@ -143,7 +137,6 @@ def _counted(program: Program, fold: GroupedFold, every: int) -> Contents:
 
 
 def refusal(program: Program) -> str | None:
-    """Return why the panes engine cannot run a program, ``None`` if it can."""
     spec, kind = program.spec, Kind.of(program.spec)
     if type(spec.assigner) is not GlobalWindows and slices_of(spec.assigner) is None:
         return f"the windows of {type(spec.assigner).__name__} are neither global nor of fixed size"

@@ -32,7 +32,6 @@ class EvictedElements(Contents):
     """All elements that evictions have left, in arrival order within their pane."""
 
     def __init__(self, program: Program, fold: GroupedFold, survivors: Survivors) -> None:
-        """Evict by ``survivors`` at each firing."""
         super().__init__(program, fold)
         self._survivors, self._purges = survivors, program.spec.purges
         self._is_timed = TIME in (kept := kept_columns(program, fold))
@@ -97,7 +96,6 @@ class EvictedPieces(Contents):
     """
 
     def __init__(self, program: Program, fold: GroupedFold, every: int, most: int) -> None:
-        """Keep the last ``most`` elements at each firing, every ``every`` elements."""
         super().__init__(program, fold)
         self._most, self._purges = most, program.spec.purges
         self._length = gcd(every, most)
@@ -129,7 +127,6 @@ class EvictedPieces(Contents):
         return _Atoms(partials, panes[order], *(np.append(*column)[order] for column in columns))
 
     def _new_pieces(self, arrived: Arrived, bits: Integers, counts: Integers) -> _Atoms:
-        """Return the elements in pieces."""
         by_pane = arrived.by_pane
         begins = (by_pane.positions == 0) | ((counts[by_pane.groups] + by_pane.positions) % self._length == 0)
         pieces = np.empty(len(begins), np.int64)

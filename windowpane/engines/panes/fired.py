@@ -45,10 +45,7 @@ from windowpane.windowing.times import MAX
 
 
 class FiredPanes(ColumnarBatch):
-    """One batch of one bucket: state opened, run, written back."""
-
     def __init__(self, program: Program, store: BlobStore, triggers: TriggerProgram, contents: Contents) -> None:
-        """Open the state."""
         super().__init__(program, contents.fold, store)
         self._keys, self._triggers, self._contents = list(key_names(program)), triggers, contents
         self._windows = PaneWindows(self)
@@ -185,7 +182,6 @@ class FiredPanes(ColumnarBatch):
         self._state.write(Panes(before.keys, numbers, taken.kept, shown), before, touched.segments, touched.others)
 
     def _report_finished(self, elements: Elements, rows: pa.Table, at: Integers) -> None:
-        """Report the elements of panes whose trigger is finished."""
         at = np.sort(at)
         self.missed.finish(rows, elements.numbers[at], [self._windows.window(end) for end in elements.ends[at].tolist()])
 

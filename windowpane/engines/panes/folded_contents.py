@@ -39,11 +39,9 @@ class Held(NamedTuple):
     panes: Integers
 
     def of(self, panes: Mask) -> Held:
-        """Return the rows of some panes."""
         return self.where(panes[self.panes])
 
     def where(self, wanted: Mask) -> Held:
-        """Return some rows."""
         return self if self.rows is None or wanted.all() else Held(self.rows.filter(pa.array(wanted)), self.panes[wanted])
 
 
@@ -77,7 +75,6 @@ class Contents(ABC):
     has_one_row = False
 
     def __init__(self, program: Program, fold: GroupedFold) -> None:
-        """Fold with ``fold``."""
         self.program = program
         self.fold = fold
         self.partials = self.columns = list(fold.columns)

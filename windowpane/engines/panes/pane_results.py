@@ -62,10 +62,7 @@ class Shown:
 
 
 class PaneResults:
-    """Emits the firings of one program."""
-
     def __init__(self, results: Results, options: PaneOptions) -> None:
-        """Emit to ``results``, as ``options`` ask for."""
         self._results = results
         self._options = options
 
@@ -149,7 +146,6 @@ class _Sequence(NamedTuple):
 
     @classmethod
     def of(cls, panes: Integers) -> _Sequence:
-        """Return the firings of ``panes``."""
         count = len(panes)
         if np.bincount(panes).max() == 1:
             return cls(np.zeros(count, np.int64), np.arange(count), np.full(count, -1), np.arange(count))

@@ -52,7 +52,6 @@ class Panes(NamedTuple):
 
     @property
     def filled(self) -> Mask:
-        """Which hold something."""
         filled = np.zeros(len(self.numbers), bool)
         filled[self.contents.panes] = True
         return filled
@@ -68,7 +67,6 @@ class PaneState:
     """
 
     def __init__(self, program: Program, triggers: TriggerProgram, contents: Contents, store: BlobStore, filled: int) -> None:
-        """Open the state."""
         self._keys, self._contents, self._triggers = list(key_names(program)), contents, triggers
         options, is_global = program.spec.panes, isinstance(program.spec.assigner, GlobalWindows)
         self._shows_contents = program.spec.fires_each_batch and not program.spec.purges
@@ -138,7 +136,6 @@ class PaneState:
             self.due.drop(segment)
 
     def drop(self, segments: list[int]) -> None:
-        """Forget segments."""
         for segment in segments:
             self.rows.drop(segment)
 
@@ -153,7 +150,6 @@ class PaneState:
         self.rows.drop(segment)
 
     def _rows(self, panes: Panes, filled: Mask) -> pa.Table | None:
-        """Return the rows to keep, ``None`` for none."""
         contents, of = panes.contents, panes.contents.panes
         if self._triggers.keeps_empty:
             is_known = ~self._triggers.are_nothing(panes.numbers) | (panes.shown.numbers.all > 0)
@@ -195,6 +191,5 @@ class PaneState:
             self.due.bring_forward(segment, *(int(times[is_here].min()) for times in both))
 
     def flush(self) -> None:
-        """Write what changed."""
         self.rows.flush()
         self.due.flush()

@@ -208,7 +208,6 @@ class Standings:
     _clocks: tuple[int, int] = (MIN, MIN)
 
     def __post_init__(self) -> None:
-        """Number the standing of panes without rows."""
         self._trigger = self.spec.trigger
         self._finishing = self._trigger if isinstance(self._trigger, PaneTrigger) else None
         self._knows_only_end = knows_only_end(self._trigger)

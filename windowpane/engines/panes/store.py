@@ -43,23 +43,19 @@ class PaneStore:
     """
 
     def __init__(self, store: BlobStore, keys: Sequence[str], is_global: bool, name: str = "p") -> None:
-        """Read the index of the log ``name``."""
         self._log = SegmentLog(store, name)
         self.keys = list(keys)
         self.is_global = is_global
         self._depth = max(self._log.segments(), default=0) >> _SHARD_BITS if is_global else 0
 
     def segments(self) -> list[int]:
-        """Return the segments that hold something."""
         return self._log.segments()
 
     @property
     def byte_size(self) -> int:
-        """The size of all rows in bytes."""
         return self._log.byte_size
 
     def row_count(self, segment: int) -> int:
-        """Return the number of rows of a segment."""
         return self._log.row_count_of(segment)
 
     def shards(self, keys: pa.Table) -> Integers:
@@ -88,11 +84,9 @@ class PaneStore:
         self._log.rewrite(change)
 
     def drop(self, segment: int) -> None:
-        """Forget a segment."""
         self._log.drop(segment)
 
     def flush(self) -> None:
-        """Write the index."""
         self._log.flush()
 
     def _grow(self) -> None:
@@ -138,7 +132,6 @@ class BatchKeys:
 
     @classmethod
     def of(cls, rows: pa.Table, names: Sequence[str]) -> BatchKeys:
-        """Return the keys in the columns ``names``."""
         keys = rows.select(list(names))
         codes, firsts = dense_codes(keys.columns, rows.num_rows)
         return cls(keys.take(pa.array(firsts)), codes)

@@ -56,7 +56,6 @@ class Arrived:
 
     @cached_property
     def by_pane(self) -> Grouped:
-        """The elements by pane."""
         return grouped(self.panes)
 
 
@@ -104,7 +103,6 @@ class OncePerBatch(TriggerProgram):
     folds_rows = True
 
     def __init__(self, spec: WindowSpec) -> None:
-        """Drop the contents then if the trigger purges."""
         self._answer = FIRES | PURGES * spec.purges
         self.keeps_empty = spec.purges and spec.panes != NO_PANES
 
@@ -116,7 +114,6 @@ class Counting(TriggerProgram):
     """Fires at every so many elements, at least 1; the number of a pane is its count since."""
 
     def __init__(self, spec: WindowSpec, every: int) -> None:
-        """Fire at ``every`` elements; drop the contents then if the trigger purges."""
         self._every = every
         self._answer = FIRES | PURGES * spec.purges
         self.keeps_empty = spec.purges and spec.panes != NO_PANES

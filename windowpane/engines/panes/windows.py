@@ -42,7 +42,6 @@ class Elements:
     ends: Integers
 
     def columns(self, names: Sequence[str]) -> pa.Table:
-        """Return these columns, one row an element."""
         selected = self.rows.select(list(names))
         is_each_once = np.array_equal(self.numbers, np.arange(selected.num_rows))
         return selected if is_each_once else selected.take(pa.array(self.numbers))
@@ -52,7 +51,6 @@ class PaneWindows:
     """The windows of a program on one bucket: fixed-size ones by their slices, or the global one."""
 
     def __init__(self, batch: ColumnarBatch) -> None:
-        """Speak of the bucket of ``batch``."""
         self._batch = batch
         self._assigner = batch.program.spec.assigner
         self.is_global = isinstance(self._assigner, GlobalWindows)
@@ -60,13 +58,11 @@ class PaneWindows:
         self._slices = None if base is None else staggered(base, self._assigner, batch.store, None)
 
     def window(self, end: int) -> Window:
-        """Return the window that ends at ``end``."""
         if self._slices is None:
             return GLOBAL_WINDOW
         return TimeWindow(int(self._slices.window_starts(np.array([end]))[0]), end)
 
     def starts(self, ends: Integers) -> Integers:
-        """Return the starts of the windows of fixed size that end at ``ends``."""
         if self._slices is None:
             raise MistakeError("the global window has no start")
         return self._slices.window_starts(ends)

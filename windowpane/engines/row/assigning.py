@@ -53,12 +53,10 @@ class Assigned:
 
     @cached_property
     def live(self) -> list[list[int]]:
-        """For each kind its windows that are not over."""
         return [[number for number in members if not self.is_over[number]] for members in self.members]
 
     @cached_property
     def missed(self) -> list[list[Window]]:
-        """For each kind its windows that are over."""
         return [[self.windows[number] for number in members if self.is_over[number]] for members in self.members]
 
     def are_late(self) -> Mask:

@@ -118,7 +118,6 @@ class CellOperator(PlainWindowsOperator):
         return assigns_by_time(spec.assigner) and type(spec.firing_trigger) in _ALIKE and spec.panes == NO_PANES
 
     def take(self, elements: Elements) -> None:
-        """Take the elements of a batch."""
         assigned = self._assigned(elements)
         if assigned is None:
             self.take_one_by_one(elements, np.arange(len(elements.codes)))
@@ -141,7 +140,6 @@ class CellOperator(PlainWindowsOperator):
             self._refinements[cell.key.encoded, cell.window] = (cell.key.value, answer)
 
     def _firing_at_once(self, assigned: Assigned) -> set[int]:
-        """Return the windows that fire at each element."""
         if not self._fires_at_once:
             return set()
         ended = (window.max_timestamp <= self.timers.watermark for window in assigned.windows)

@@ -35,7 +35,6 @@ Entry = TimestampedValue | ElementRun | ColumnRun
 
 
 def values_of(entry: Entry) -> Sequence[Any]:
-    """Return the values of an entry."""
     return (entry.value,) if isinstance(entry, TimestampedValue) else entry.values
 
 
@@ -56,7 +55,6 @@ class RunContents(ListedContents):
     """All elements, in arrival order, in runs of those that were added together."""
 
     def extend(self, state_window: Window, run: ElementRun | ColumnRun) -> None:
-        """Append elements."""
         self._state.append(state_window, CONTENTS, run)
 
     def elements(self, state_window: Window) -> list[TimestampedValue]:
@@ -97,7 +95,6 @@ class FoldedBuffer:
     __slots__ = ("_add", "_contents", "_counters", "_create", "_held", "_window", "culprit")
 
     def __init__(self, contents: FoldedContents, counters: OperatorCounters, state_window: Window) -> None:
-        """Hold the contents under ``state_window``, and count in ``counters``."""
         self._contents, self._counters, self._window = contents, counters, state_window
         self._add, self._create = contents.function.add, contents.function.create_accumulator
         self._held: Any = contents.held(state_window)
@@ -114,7 +111,6 @@ class FoldedBuffer:
             self._counters.windows_closed += 1
 
     def add_all(self, values: list[Any], timestamps: Iterable[int]) -> None:
-        """Fold elements in."""
         held, add, counters, value = self._held, self._add, self._counters, None
         try:
             for value in values:
@@ -130,11 +126,9 @@ class FoldedBuffer:
         self._held = held
 
     def store(self) -> None:
-        """Write the accumulator."""
         self._contents.keep(self._window, self._held)
 
     def reload(self) -> None:
-        """Read the accumulator."""
         self._held = self._contents.held(self._window)
 
 
@@ -144,7 +138,6 @@ class RunBuffer:
     __slots__ = ("_contents", "_counters", "_is_empty", "_timestamps", "_values", "_window", "culprit")
 
     def __init__(self, contents: RunContents, counters: OperatorCounters, state_window: Window) -> None:
-        """Append to the contents under ``state_window``, and count in ``counters``."""
         self._contents, self._counters, self._window = contents, counters, state_window
         self._is_empty = contents.is_empty(state_window)
         self._values: list[Any] = []
@@ -152,12 +145,10 @@ class RunBuffer:
         self.culprit: Any = None
 
     def add(self, value: Any, timestamp: int) -> None:
-        """Append the element."""
         self._values.append(value)
         self._timestamps.append(timestamp)
 
     def add_all(self, values: list[Any], timestamps: Iterable[int]) -> None:
-        """Append elements."""
         self._values += values
         self._timestamps += timestamps
 
@@ -168,14 +159,12 @@ class RunBuffer:
         self._is_empty = False
 
     def store(self) -> None:
-        """Write what was appended."""
         if self._values:
             self._counters.windows_opened += self._is_empty
             self._contents.extend(self._window, ElementRun(self._values, self._timestamps))
             self._values, self._timestamps, self._is_empty = [], [], False
 
     def reload(self) -> None:
-        """Read whether the window is empty."""
         self._is_empty = self._contents.is_empty(self._window)
 
 

@@ -62,7 +62,6 @@ class Elements:
         return values
 
     def value(self, number: int) -> Any:
-        """Return one element, without making all."""
         return self.values[number] if "values" in self.__dict__ else python_rows(self.seen.slice(number, 1))[0]
 
     def by_key(self, numbers: Integers) -> Iterator[tuple[Key, list[int]]]:

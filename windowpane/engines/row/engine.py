@@ -47,17 +47,13 @@ def operator_class(spec: WindowSpec) -> type[GroupedOperator] | None:
 
 
 class RowEngine:
-    """Runs programs with functions, triggers and evictors of users."""
-
     name = "row"
 
     def __init__(self, program: Program, make_state: Callable[[SortedPages], KeyedState] = KeyedState) -> None:
-        """Run ``program``; ``make_state`` makes the keyed state of a batch."""
         self._program = program
         self._make_state = make_state
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _Batch(self._program, store, self._make_state).run(rows, clock)
 
 

@@ -31,7 +31,6 @@ class GroupedOperator(WindowOperator, ABC):
     """Takes the elements of a batch by key."""
 
     def __init__(self, spec: WindowSpec, state: KeyedState, timers: TimerService, collector: OutputCollector) -> None:
-        """Run ``spec`` as the operator does, and say to ``collector`` at which row it is."""
         super().__init__(spec, state, timers, collector)
         self._contents = contents_for(spec, state, self._process_context, RunContents, EvictingRunContents)
         self._at = collector
@@ -46,7 +45,6 @@ class GroupedOperator(WindowOperator, ABC):
         """Take the elements of a batch."""
 
     def take_one_by_one(self, elements: Elements, numbers: Integers) -> None:
-        """Take some elements as the operator does."""
         for number in numbers.tolist():
             key = elements.keys[elements.codes[number]]
             self._at.row_number = elements.first + number

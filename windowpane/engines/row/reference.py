@@ -47,12 +47,10 @@ class ReferenceEngine:
     name = "reference"
 
     def __init__(self, program: Program, make_state: Callable[[SortedPages], KeyedState] = KeyedState) -> None:
-        """Run ``program``; ``make_state`` makes the keyed state of a batch."""
         self._program = program
         self._make_state = make_state
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return WindowBatch(self._program, store, self._make_state).run(rows, clock)
 
 
@@ -64,7 +62,6 @@ class AddedColumns:
     """
 
     def __init__(self, added: frozenset[str], *rows: Sequence[str]) -> None:
-        """Take the columns that were added, and all columns of each kind of row, in their order; first those of the input."""
         self.columns = rows[0]
         self._rows = {frozenset(names) - added: names for names in rows}
 

@@ -55,7 +55,6 @@ class RunOperator(PlainWindowsOperator):
         return assigns_by_time(spec.assigner) and not waits and not isinstance(spec.trigger, PaneTrigger)
 
     def take(self, elements: Elements) -> None:
-        """Take the elements of a batch."""
         assigned = self._assigned(elements)
         numbers = np.arange(len(elements.codes))
         if assigned is None:

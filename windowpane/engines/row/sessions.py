@@ -58,12 +58,10 @@ class _Session:
 
     @property
     def window(self) -> Window:
-        """The session as a window."""
         window, state_window = TimeWindow(self.start, self.end), self.state_window
         return state_window if window == state_window else window
 
     def grow(self, start: int, end: int) -> None:
-        """Reach from ``start`` to ``end``, too."""
         self.start, self.end = min(self.start, start), max(self.end, end)
         self.has_grown, self.since = True, -1
 
@@ -85,7 +83,6 @@ class SessionOperator(GroupedOperator):
         return is_session and type(spec.firing_trigger) in STEADY and spec.panes == NO_PANES
 
     def take(self, elements: Elements) -> None:
-        """Take the elements of a batch."""
         gap: int = self._assigner.gap  # type: ignore[attr-defined]
         latest = int(elements.times.max()) if self._assigner.is_event_time else self.timers.processing_time
         if latest + gap + self.spec.allowed_lateness > MAX:

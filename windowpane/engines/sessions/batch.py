@@ -64,7 +64,6 @@ class SessionBatch(ColumnarBatch):
         store: BlobStore,
         evictions: Evictions | None = None,
     ) -> None:
-        """Open the pages; with ``evictions``, ``fold`` keeps elements."""
         super().__init__(program, fold, store)
         self._evictions = evictions
         if evictions is not None:
@@ -79,21 +78,17 @@ class SessionBatch(ColumnarBatch):
         self._merges = 0
 
     def on_watermark(self, before: int) -> None:
-        """Remember that the clock moved, and which watermark downstream has seen."""
         if self.is_event_time and self._moved is None:
             self._moved = before, before
 
     def on_processing_time(self, before: int) -> None:
-        """Remember that the clock moved."""
         if not self.is_event_time and self._moved is None:
             self._moved = before, self.watermark
 
     def take(self, messages: Sequence[Message]) -> None:
-        """Fire due sessions, take rows, fire again the sessions that late ones touched."""
         self._step(self._arriving(messages))
 
     def close(self) -> Left:
-        """Fire due sessions if no rows arrived, and write the index."""
         if self._moved is not None:
             self._step([])
         pages = self._pages
@@ -120,7 +115,6 @@ class SessionBatch(ColumnarBatch):
         self._emit(fired_under)
 
     def _arriving(self, messages: Sequence[Message]) -> list[Arrivals]:
-        """Return the rows and the pieces of a batch."""
         arrivals = []
         if whole := tables_of(messages, Positions, Rows):
             rows = with_encoded_keys(self.program, self.arrived(whole)).combine_chunks()
@@ -167,7 +161,6 @@ class SessionBatch(ColumnarBatch):
             self._pages.put(group.positions, together, group.is_run)
 
     def _grown(self, sessions: pa.Table | None, is_open: Mask, arrivals: list[Arrivals]) -> Grown:
-        """Return what rows make of the open sessions."""
         order = None
         if len(arrivals) == 1 and arrivals[0].has_order:
             order = partial(self._in_arrival_order, arrivals[0].table)
@@ -181,7 +174,6 @@ class SessionBatch(ColumnarBatch):
         return grown
 
     def _in_arrival_order(self, rows: pa.Table, numbers: Integers) -> Integers:
-        """Return numbers of rows in the order in which the reference takes them."""
         order = arrival_order(rows.take(pa.array(numbers)), self.program.order_by)
         in_order: Integers = numbers[order.to_numpy()]
         return in_order

@@ -68,7 +68,6 @@ class CalledSessions(ColumnarBatch):
     """Moves clocks and takes rows."""
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
-        """Open the state."""
         super().__init__(program, fold, store)
         self._keys, self._names = list(key_names(program)), list(fold.columns)
         self._standings = Standings(program.spec)
@@ -111,7 +110,6 @@ class CalledSessions(ColumnarBatch):
     # The rows.
 
     def take(self, messages: Sequence[Message]) -> None:
-        """Take rows in order of arrival."""
         tables = [message.table for message in messages]
         whole = keyed(self.program, self.arrived(tables, always_in_order=True))
         starts, ends = row_windows(self.program, whole, self.now)
@@ -210,7 +208,6 @@ class CalledSessions(ColumnarBatch):
         self._emit(walk, met, fired_under)
 
     def _atoms(self, walk: SessionWalk, met: _Met, rows: pa.Table | None, flat: Integers, lengths: Integers) -> pa.Table:
-        """Return the partials of all pieces, in their order."""
         held, pieces = met.held, np.array(walk.piece_of, np.int64)
         offsets = np.zeros(0, np.int64)
         if self.fold.is_ordered:
@@ -317,7 +314,6 @@ class CalledSessions(ColumnarBatch):
         store.write(kept, segments)
 
     def _are_others(self, entries: pa.Table, met: _Met) -> list[bool]:
-        """Return which entries are not of the sessions that a step worked on."""
         of = places_in(entries.select(self._keys), met.keys).tolist()
         return [(key, owner) not in self._owners for key, owner in zip(of, entries[_OWNER].to_pylist(), strict=True)]
 
@@ -337,7 +333,6 @@ class CalledSessions(ColumnarBatch):
             self._due.note(segment, *(int(times.min()) for times in firsts))
 
     def close(self) -> Left:
-        """Write the indexes."""
         self._panes.flush()
         self._due.flush()
         size = self._panes.byte_size

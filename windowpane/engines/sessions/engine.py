@@ -40,16 +40,12 @@ _WORTH_FOLDING = Size("rows of a piece of a session worth making", 3, (0, 1))
 
 
 class SessionsEngine:
-    """Runs what ``refusal`` does not refuse."""
-
     name = "sessions"
 
     def __init__(self, program: Program) -> None:
-        """Run ``program``."""
         self.folding, self._calls_trigger = SessionFolding(program), rule_refusal(program) is not None
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         folding = self.folding
         if self._calls_trigger:
             return CalledSessions(folding.program, folding.fold, store).run(rows, clock)
@@ -57,7 +53,6 @@ class SessionsEngine:
 
 
 def refusal(program: Program) -> str | None:
-    """Return why the sessions engine cannot run a program, ``None`` if it can."""
     spec, refused = program.spec, rule_refusal(program)
     if type(spec.assigner) not in (EventTimeSessionWindows, ProcessingTimeSessionWindows):
         return f"{type(spec.assigner).__name__} makes no sessions"
@@ -101,7 +96,6 @@ def combining_refusal(program: Program) -> str | None:
 
 
 def combiner(program: Program) -> Combiner:
-    """Return what folds the rows of a program before the shuffle."""
     folding = SessionFolding(program)
     return folding_combiner(program, folding.fold, folding.fold_rows)
 
@@ -110,7 +104,6 @@ class SessionFolding:
     """What sessions are made of: the aggregates, or with an evictor the elements, and the steps of both."""
 
     def __init__(self, program: Program) -> None:
-        """Make the sessions of ``program``."""
         self.program = program
         self.evictions = None if program.spec.evictor is None else Evictions(program)
         self.fold = present(fold_of(program) if self.evictions is None else self.evictions.kept_fold, "the planner checked")

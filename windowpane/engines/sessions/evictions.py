@@ -43,7 +43,6 @@ class Evictions:
     """Keeps elements in place of partials, and folds what an evictor leaves when they fire."""
 
     def __init__(self, program: Program) -> None:
-        """Run ``program``, which has an evictor."""
         fold, evictor = fold_of(program), program.spec.evictor
         if fold is None:
             raise MistakeError("the planner checked")

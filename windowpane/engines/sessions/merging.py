@@ -46,15 +46,12 @@ class Arrivals:
     has_order: bool = False
 
     def select(self, wanted: Mask) -> Arrivals:
-        """Return those that are wanted."""
         return self if wanted.all() else self.take(np.flatnonzero(wanted))
 
     def without(self, numbers: Integers) -> Arrivals:
-        """Return all but those with the ``numbers``."""
         return self.select(~np.isin(np.arange(len(self.ends)), numbers)) if len(numbers) else self
 
     def take(self, numbers: Integers) -> Arrivals:
-        """Return those with the ``numbers``."""
         taken = self.table.take(pa.array(numbers))
         return replace(self, table=taken, starts=self.starts[numbers], ends=self.ends[numbers])
 
@@ -127,7 +124,6 @@ class SessionMerging:
 
     @cached_property
     def _sizes(self) -> Integers:
-        """The number of elements of each interval."""
         sizes = np.ones(len(self.bounds[0]), np.int64)
         if self.sessions is not None:
             sizes[: self.open] = self.sessions[HELD].to_numpy()
@@ -142,7 +138,6 @@ class SessionMerging:
 
     @cached_property
     def _places(self) -> list[tuple[int, int]]:
-        """The first and last place of the intervals of each of the arrivals."""
         cuts = np.cumsum([self.open, *(len(part.ends) for part in self.arrivals)])
         return list(pairwise(cuts.tolist()))
 
@@ -170,7 +165,6 @@ class SessionMerging:
         return [np.flatnonzero(lost[low:high]) for low, high in self._places]
 
     def in_order(self, numbers: Integers, order: ArrivalOrder) -> Integers:
-        """Return the numbers of some that meet, sessions first, then arrivals in their order."""
         is_open = numbers < self.open
         return np.concatenate([numbers[is_open], order(numbers[~is_open] - self.open) + self.open])
 

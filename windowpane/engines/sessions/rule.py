@@ -28,7 +28,6 @@ class SessionRule:
 
     @classmethod
     def of(cls, spec: WindowSpec) -> Self:
-        """Return the rule of a spec."""
         return cls(spec.lateness, spec.purges, spec.fires_each_batch)
 
     @property

@@ -280,7 +280,6 @@ class SessionStep:
 
 
 def _without(count: int, numbers: Integers) -> Integers:
-    """Return the numbers below ``count`` but for some."""
     return np.delete(np.arange(count), numbers)
 
 

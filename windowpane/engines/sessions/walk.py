@@ -115,7 +115,6 @@ class Session:
 
     @property
     def window(self) -> TimeWindow:
-        """Its bounds."""
         return TimeWindow(self.start, self.end)
 
 

@@ -43,18 +43,15 @@ class SlicesEngine:
     name = "slices"
 
     def __init__(self, program: Program) -> None:
-        """Run ``program``."""
         self.program = program
         self.folding = SliceFolding(program)
         self.refines_each = program.spec.refines_each
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
         return _Batch(self, store).run(rows, clock)
 
 
 def refusal(program: Program) -> str | None:
-    """Return why the slices engine cannot run a program, ``None`` if it can."""
     spec = program.spec
     if slices_of(spec.assigner) is None:
         return f"{type(spec.assigner).__name__} has no shared slices"
@@ -76,8 +73,6 @@ def combining_refusal(program: Program) -> str | None:
 
 
 class _Batch(ColumnarBatch):
-    """One batch of one bucket: state opened, run, written back."""
-
     def __init__(self, engine: SlicesEngine, store: BlobStore) -> None:
         super().__init__(engine.program, engine.folding.fold, store)
         self._engine = engine
@@ -128,7 +123,6 @@ class _Batch(ColumnarBatch):
         return [start for start in self._slices.between(start, end) if start in self._log]
 
     def _slice(self, start: int) -> pa.Table:
-        """Return the partials of a slice, one row a key."""
         if start not in self._merged:
             chunks = self._log.read(start)
             merged = chunks[0] if len(chunks) == 1 else self.fold.merge(chunks, self._engine.folding.groups)
@@ -215,7 +209,6 @@ class _Batch(ColumnarBatch):
         return not self.is_late(window) and window.max_timestamp <= self.watermark
 
     def _refine_each(self, rows: pa.Table) -> None:
-        """Fire again the windows that rows are late for, once for each row."""
         each = EachRefinement(self.fold, self._engine.folding.groups, self._purges, self._refined_windows, self._held)
         fired = each.firings(rows, rows[SLICE].to_numpy())
         if fired is not None:

@@ -36,7 +36,6 @@ _GROUPS_ALONE = GroupedFold(())
 
 
 def combiner(program: Program) -> Combiner:
-    """Return what folds the rows of a program before the shuffle."""
     slices = SliceFolding(program)
     return folding_combiner(
         program,
@@ -49,10 +48,7 @@ def combiner(program: Program) -> Combiner:
 
 
 class SliceFolding:
-    """Folds rows by slice and key."""
-
     def __init__(self, program: Program) -> None:
-        """Fold the rows of ``program``, whose windows share slices."""
         self.program = program
         self.slices = present(slices_of(program.spec.assigner), "the planner checked")
         self.fold = present(fold_of(program), "the planner checked")

@@ -50,18 +50,15 @@ class FoldedContents:
     """One accumulator a window. A function that returns ``None`` for it leaves the window empty, as in Flink."""
 
     def __init__(self, state: KeyedState, function: AggregateFunction) -> None:
-        """Fold with ``function``."""
         self._state = state
         self.function = function
 
     def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
-        """Fold the element in."""
         held = self.held(state_window)
         self.keep(state_window, self.function.add(value, self.function.create_accumulator() if held is None else held))
         return held is None
 
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
-        """Emit the result of the accumulator, unless it is ``None``."""
         held = self.held(state_window)
         result = None if held is None else self.function.get_result(held)
         if result is None:
@@ -70,18 +67,15 @@ class FoldedContents:
         return True
 
     def of_nothing(self) -> Sequence[Any]:
-        """Return the result of an accumulator that nothing was added to."""
         return [self.function.get_result(self.function.create_accumulator())]
 
     def evict(self, state_window: Window, window: Window) -> None:
         """Do nothing: there is no evictor."""
 
     def is_empty(self, state_window: Window) -> bool:
-        """Return whether there is no accumulator."""
         return self.held(state_window) is None
 
     def clear(self, state_window: Window) -> bool:
-        """Drop the accumulator."""
         had = not self.is_empty(state_window)
         self._state.remove(state_window, CONTENTS)
         return had
@@ -96,7 +90,6 @@ class FoldedContents:
         return sum(accumulator is not None for accumulator in held) - (merged is not None)
 
     def held(self, state_window: Window) -> Any:
-        """Return the accumulator, ``None`` if there is none."""
         held = self._state.get(state_window, CONTENTS)
         return None if held is None else held[0]
 
@@ -112,25 +105,20 @@ class ListedContents:
     """All elements, in arrival order."""
 
     def __init__(self, state: KeyedState) -> None:
-        """Keep the lists in ``state``."""
         self._state = state
 
     def elements(self, state_window: Window) -> list[TimestampedValue]:
-        """Return the elements."""
         return self._state.get_list(state_window, CONTENTS)
 
     def values(self, state_window: Window) -> list[Any]:
-        """Return the values of the elements."""
         return [element.value for element in self.elements(state_window)]
 
     def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
-        """Append the element."""
         was_empty = self.is_empty(state_window)
         self._state.append(state_window, CONTENTS, TimestampedValue(value, timestamp))
         return was_empty
 
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
-        """Emit all elements."""
         values = self.values(state_window)
         if not values:
             return False
@@ -138,14 +126,12 @@ class ListedContents:
         return True
 
     def of_nothing(self) -> Sequence[Any]:
-        """Return no elements."""
         return []
 
     def evict(self, state_window: Window, window: Window) -> None:
         """Do nothing: there is no evictor."""
 
     def is_empty(self, state_window: Window) -> bool:
-        """Return whether there is no element."""
         return not self._state.has_list(state_window, CONTENTS)
 
     def clear(self, state_window: Window) -> bool:
@@ -156,7 +142,6 @@ class ListedContents:
         return had
 
     def merge(self, target: Window, sources: Sequence[Window]) -> int:
-        """Append the lists of the sources to that of the target."""
         lists = [self._state.get_list(window, CONTENTS) for window in (target, *sources)]
         present = [elements for elements in lists if elements]
         for window in sources:
@@ -174,18 +159,15 @@ class EvictingContents(ListedContents):
     """
 
     def __init__(self, state: KeyedState, evictor: Evictor, function: AggregateFunction | None, context: EvictorContext) -> None:
-        """Evict with ``evictor``, fold with ``function`` if there is one."""
         super().__init__(state)
         self._evictor = evictor
         self._function = function
         self._context = context
 
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
-        """Evict, emit what stays, evict again, keep the rest."""
         return self._go_over(state_window, window, lambda seen: emit(self._folded([element.value for element in seen])))
 
     def evict(self, state_window: Window, window: Window) -> None:
-        """Evict, evict again, keep the rest."""
         self._go_over(state_window, window, lambda seen: None)
 
     def _go_over(self, state_window: Window, window: Window, show: Callable[[Sequence[TimestampedValue]], None]) -> bool:

@@ -27,31 +27,26 @@ class NamedState:
     def __init__(
         self, state: KeyedState, window: Window | None, name: str, reduce: Callable[[Any, Any], Any] | None = None
     ) -> None:
-        """Speak of ``name`` in ``window`` of the key that is current now."""
         self._state = state
         self._address = state.address(window, name)
         self._reduce = reduce
 
     def get(self) -> Any:
-        """Return the value, ``None`` if there is none."""
         return self._state.get_at(self._address)
 
     def update(self, value: Any) -> None:
-        """Set the value; ``None`` removes it."""
         if value is None:
             self.clear()
         else:
             self._state.put_at(self._address, value)
 
     def add(self, value: Any) -> None:
-        """Combine ``value`` into the state."""
         held = self.get()
         if self._reduce is None:
             raise MistakeError("it is a reducing state")
         self.update(value if held is None else self._reduce(held, value))
 
     def clear(self) -> None:
-        """Remove the value."""
         if self.get() is not None:
             self._state.put_at(self._address, None)
 
@@ -60,7 +55,6 @@ class OperatorTriggerContext:
     """The trigger's view: clocks, timers, and state under the window itself (not its state window)."""
 
     def __init__(self, state: KeyedState, timers: TimerService, prefix: str = TRIGGER_PREFIX) -> None:
-        """Speak of the window set by ``at``."""
         self._state = state
         self._timers = timers
         self._prefix = prefix
@@ -70,7 +64,6 @@ class OperatorTriggerContext:
         self._firing: Firing | None = None
 
     def announce(self, firing: Firing) -> None:
-        """Note what a firing is, for the operator."""
         self._firing = firing
 
     def announced(self) -> Firing | None:
@@ -86,36 +79,28 @@ class OperatorTriggerContext:
 
     @property
     def current_watermark(self) -> int:
-        """The watermark."""
         return self._timers.watermark
 
     @property
     def current_processing_time(self) -> int:
-        """The processing time."""
         return self._timers.processing_time
 
     def register_event_time_timer(self, time: int) -> None:
-        """Set an event-time timer."""
         self._timers.register_event_time(time, self._state.current_key_bytes, self.window)
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Set a processing-time timer."""
         self._timers.register_processing_time(time, self._state.current_key_bytes, self.window)
 
     def delete_event_time_timer(self, time: int) -> None:
-        """Take an event-time timer back."""
         self._timers.delete_event_time(time, self._state.current_key_bytes, self.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        """Take a processing-time timer back."""
         self._timers.delete_processing_time(time, self._state.current_key_bytes, self.window)
 
     def value_state(self, name: str) -> ValueState:
-        """Return the trigger's value state of that name."""
         return NamedState(self._state, self.window, self._prefix + name)
 
     def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
-        """Return the trigger's reducing state of that name."""
         return NamedState(self._state, self.window, self._prefix + name, reduce)
 
     def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
@@ -149,7 +134,6 @@ class OperatorProcessContext:
     """The function's view: window, clocks, state, side outputs."""
 
     def __init__(self, state: KeyedState, timers: TimerService, merges: bool, side_output: SideOutput) -> None:
-        """Speak of the window set by ``at``."""
         self._state = state
         self._timers = timers
         self._merges = merges
@@ -157,37 +141,30 @@ class OperatorProcessContext:
         self._window: Window | None = None
 
     def at(self, window: Window) -> OperatorProcessContext:
-        """Return this context, now speaking of ``window``."""
         self._window = window
         return self
 
     @property
     def window(self) -> Window:
-        """The window."""
         if self._window is None:
             raise MistakeError("a window is at hand")
         return self._window
 
     @property
     def current_watermark(self) -> int:
-        """The watermark."""
         return self._timers.watermark
 
     @property
     def current_processing_time(self) -> int:
-        """The processing time."""
         return self._timers.processing_time
 
     def window_state(self, name: str) -> ValueState:
-        """Return the state of this key and window."""
         if self._merges:
             raise PerWindowStateError(self._state.current_key, self._window)
         return NamedState(self._state, self._window, WINDOW_PREFIX + name)
 
     def global_state(self, name: str) -> ValueState:
-        """Return the state of this key."""
         return NamedState(self._state, None, GLOBAL_PREFIX + name)
 
     def output(self, tag: OutputTag, value: Any) -> None:
-        """Emit ``value`` to a side output."""
         self._side_output(tag, self.window, value)

@@ -29,12 +29,10 @@ class EndlessTimerGuard:
     """
 
     def __init__(self, trigger: Trigger) -> None:
-        """Watch ``trigger``."""
         self._trigger = trigger
         self.restart(MIN)
 
     def restart(self, now: int) -> None:
-        """Begin with a new advance, to ``now``."""
         self._is_last = now == MAX
         self._firing: tuple[bytes, Window | None] | None = None
         self._latest = MIN

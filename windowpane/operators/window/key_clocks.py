@@ -25,7 +25,6 @@ class KeyTimerService(TimerService):
     """Clocks and timers of one operator instance whose keys have watermarks of their own: ``watermark`` is the current key's."""
 
     def __init__(self, state: KeyedState, event_time: KeyTimerQueue, processing_time: TimerQueue, delay: int) -> None:
-        """Keep the clocks in ``state``; each stays ``delay`` microseconds behind the latest event time of its key."""
         super().__init__(event_time, processing_time)
         self._of_keys = event_time
         self._state = state
@@ -33,7 +32,6 @@ class KeyTimerService(TimerService):
         self._latest: dict[bytes, tuple[Any, int]] = {}
 
     def enter_key(self) -> None:
-        """Use the clock of the state's current key."""
         clock = self._state.get(None, CLOCK)
         self.watermark = self.forwarded_watermark = MIN if clock is None else clock
         self._of_keys.enter_key(self._state.current_key_bytes)

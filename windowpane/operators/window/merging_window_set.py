@@ -48,11 +48,9 @@ class MergingWindowSet:
         self._persisted = dict(mapping)
 
     def state_window(self, window: Window) -> Window | None:
-        """Return the window under which ``window`` keeps its contents, ``None`` if it is not live."""
         return self._mapping.get(window)
 
     def retire(self, window: Window) -> None:
-        """Take a window out of the set."""
         self._mapping.pop(window, None)
 
     def add(self, window: Window, on_merge: Callable[[Merge], None]) -> Window:

@@ -92,7 +92,6 @@ class WindowOperator:
     """
 
     def __init__(self, spec: WindowSpec, state: KeyedState, timers: TimerService, collector: Collector) -> None:
-        """Run ``spec`` over ``state`` and ``timers``, which a recovery may have filled, and emit to ``collector``."""
         self.spec = spec
         self.counters = OperatorCounters()
         self.timers = timers
@@ -123,17 +122,14 @@ class WindowOperator:
 
     @property
     def current_processing_time(self) -> int:
-        """The processing time."""
         return self.timers.processing_time
 
     @property
     def current_watermark(self) -> int:
-        """The watermark."""
         return self.timers.watermark
 
     @property
     def current_key(self) -> Any:
-        """The key of the element or timer being handled."""
         return self._state.current_key
 
     def remember(self, name: str, make: Callable[[], int]) -> int:
@@ -286,12 +282,10 @@ class WindowOperator:
     # Clocks and timers.
 
     def advance_watermark(self, watermark: int) -> None:
-        """Advance the watermark to ``watermark`` microseconds and fire due timers."""
         self._clockwork.restart(watermark)
         self.timers.advance_watermark(watermark, lambda timer: self._on_timer(timer, event_time=True))
 
     def advance_processing_time(self, time: int) -> None:
-        """Move the clock to ``time`` microseconds and fire due timers."""
         self._clockwork.restart(time)
         self.timers.advance_processing_time(time, lambda timer: self._on_timer(timer, event_time=False))
 

@@ -39,12 +39,10 @@ class PaneOutput:
     """Numbers the panes of the windows of the current key, and turns their rows into changes."""
 
     def __init__(self, state: KeyedState, retracts: bool) -> None:
-        """Keep in ``state`` how many panes there were, and with ``retracts`` the last rows."""
         self._state = state
         self._retracts = retracts
 
     def rows(self, window: Window, values: Sequence[Any], firing: Firing, is_end_reached: bool) -> Iterator[PaneRow]:
-        """Yield what the next pane of a window emits."""
         pane = self._next(window, firing, is_end_reached)
         if not self._retracts:
             yield from (PaneRow(window, value, pane, None) for value in values)
@@ -78,7 +76,6 @@ class PaneOutput:
             self._state.put(target, _MERGED_AWAY, merged_away)
 
     def clear(self, window: Window) -> None:
-        """Forget a window."""
         for name in (_NUMBERS, _ROWS, _MERGED_AWAY):
             self._state.remove(window, name)
 

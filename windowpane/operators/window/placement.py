@@ -43,11 +43,9 @@ class PlainPlacement:
         """Nothing to read."""
 
     def place(self, window: Window) -> Window:
-        """Return the window itself."""
         return window
 
     def state_window(self, window: Window) -> Window | None:
-        """Return the window itself."""
         return window
 
     def retire(self, window: Window) -> None:
@@ -61,28 +59,22 @@ class MergingPlacement:
     """Windows that merge, one merging window set a key."""
 
     def __init__(self, assigner: MergingWindowAssigner, state: KeyedState, on_merge: Callable[[Merge], None]) -> None:
-        """Keep the sets in ``state`` and report each merge to ``on_merge``."""
         self._assigner = assigner
         self._state = state
         self._on_merge = on_merge
         self._windows = MergingWindowSet(assigner, {})
 
     def enter_key(self) -> None:
-        """Read the key's set."""
         self._windows = MergingWindowSet(self._assigner, self._state.get(None, MERGING_WINDOW_SET) or {})
 
     def place(self, window: Window) -> Window:
-        """Add the window to the set, merging those that it touches."""
         return self._windows.add(window, self._on_merge)
 
     def state_window(self, window: Window) -> Window | None:
-        """Return the state window of a live window."""
         return self._windows.state_window(window)
 
     def retire(self, window: Window) -> None:
-        """Take the window out of the set."""
         self._windows.retire(window)
 
     def leave_key(self) -> None:
-        """Write the set if it changed."""
         self._windows.persist(lambda mapping: self._state.put(None, MERGING_WINDOW_SET, mapping))

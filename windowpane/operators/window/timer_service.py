@@ -40,7 +40,6 @@ class TimerService:
         self.processing_time = MIN
 
     def restore_clocks(self, watermark: int, processing_time: int) -> None:
-        """Set both clocks without firing."""
         self.watermark = self.forwarded_watermark = watermark
         self.processing_time = processing_time
 
@@ -61,15 +60,12 @@ class TimerService:
         self.event_time.add(time, key_bytes, window)
 
     def register_processing_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
-        """Set a processing-time timer."""
         self.processing_time_queue.add(time, key_bytes, window)
 
     def delete_event_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
-        """Take an event-time timer back."""
         self.event_time.remove(time, key_bytes, window)
 
     def delete_processing_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
-        """Take a processing-time timer back."""
         self.processing_time_queue.remove(time, key_bytes, window)
 
     def advance_watermark(self, watermark: int, on_timer: OnTimer) -> None:

@@ -23,7 +23,6 @@ class UserCode:
     __slots__ = ("_part", "_state", "_window")
 
     def __init__(self, part: object, state: KeyedState) -> None:
-        """Name ``part`` in errors, with the current key of ``state``."""
         self._part = part
         self._state = state
         self._window: Window | None = None
