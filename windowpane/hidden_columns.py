@@ -36,7 +36,6 @@ ROWS: Final = hidden("rows")  # How many rows were folded into a row of partials
 SLICE: Final = hidden("slice")  # The start of a row's slice
 SEGMENT: Final = hidden("segment")  # The window or shard of keys whose segment log holds a row
 COUNT: Final = hidden("count")  # How many rows a key's window has counted
-FIRE_TIME: Final = hidden("fire_time")  # When a window of a key fires next
 START: Final = hidden("start")  # The start of a session, in microseconds
 END: Final = hidden("end")  # The end of a session or window, in microseconds
 FILLED: Final = hidden("filled")  # Whether a session holds something

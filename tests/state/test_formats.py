@@ -20,7 +20,6 @@ from windowpane.engines.join.held_counts import HeldCounts
 from windowpane.engines.over.page_form import PageForm, PageWriter
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.panes.due_timers import DueTimers
-from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.errors import UnknownStateFormatError, present
 from windowpane.hidden_columns import HASH, TIME
 from windowpane.spark.stages.layout import Layout
@@ -76,12 +75,6 @@ def sort_buffer(store: MemoryBlobStore) -> None:
     buffer.flush()
 
 
-def fire_times(store: MemoryBlobStore) -> None:
-    times = FireTimes(store, ["k"], 2)
-    times.start(10, TIMES.select(["k"]), np.array([5]), 9)
-    times.flush()
-
-
 def due_timers(store: MemoryBlobStore) -> None:
     timers = DueTimers(store)
     timers.note(0, 5, 5)
@@ -128,7 +121,6 @@ KINDS: dict[str, Callable[[MemoryBlobStore], object]] = {
     "row-pages-block": row_pages,
     "row-pages-page": page,
     "over-sort-buffer-width": sort_buffer,
-    "due-fire-times": fire_times,
     "due-timers": due_timers,
     "own-watermark": own_watermark,
     "next-watermark": lambda store: NextWatermark("operator", 0)._bound(store, "run", 5, None),

@@ -15,19 +15,20 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import replaced
-from windowpane.engines.panes.standings import Standings, fires_by_clocks_alone, row_reader
-from windowpane.engines.panes.trigger_program import Arrived, TriggerProgram
+from windowpane.engines.panes.standings import Standings, fires_by_clocks_alone, row_reader, waits_for_clocks
+from windowpane.engines.panes.store import STANDING
+from windowpane.engines.panes.trigger_program import NEW, Arrived, Opened, TriggerProgram
+from windowpane.engines.panes.windows import Elements
 from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import UserFunctionError, WindowpaneError
-from windowpane.hidden_columns import TIME, hidden
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.grouping.running_positions import run_ends
-from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows, number_codes
 from windowpane.windowing.times import MIN
+from windowpane.windowing.triggers import ContinuousEventTimeTrigger
+from windowpane.windowing.triggers.continuous import ContinuousTrigger
 from windowpane.windowing.windows import Window
-
-STANDING = hidden("standing")
-"""The state of a pane's trigger."""
 
 
 class Called(TriggerProgram):
@@ -39,8 +40,13 @@ class Called(TriggerProgram):
     def __init__(self, program: Program) -> None:
         self._program = program
         self.standings = Standings(program.spec)
-        self.folds_rows = fires_by_clocks_alone(program.spec)
-        self._looks_at_rows = row_reader(program.spec.trigger) is not None
+        spec = program.spec
+        self.appends = waits_for_clocks(spec)
+        self.folds_rows = fires_by_clocks_alone(spec)
+        waits_for_end = self.appends and not isinstance(spec.firing_trigger, ContinuousTrigger)
+        folds_all = waits_for_end and spec.evictor is None and not spec.refines_each
+        self.is_ordered = not self.folds_rows and not folds_all
+        self._looks_at_rows = not self.appends and row_reader(spec.trigger) is not None
 
     def numbers(self, rows: pa.Table) -> Integers:
         return self.standings.of(rows[STANDING])
@@ -53,14 +59,30 @@ class Called(TriggerProgram):
 
     def are_nothing(self, numbers: Integers) -> Mask:
         present, codes = np.unique(numbers, return_inverse=True)
-        are_nothing: Mask = np.array([self.standings.is_nothing(number) for number in present.tolist()], bool)[codes]
-        return are_nothing
+        are_nothing = [self.standings.is_nothing(number, self.appends) for number in present.tolist()]
+        return np.array(are_nothing, bool)[codes]
 
     def set_clocks(self, watermark: int, now: int) -> None:
         self.standings.set_clocks(watermark, now)
 
     def take(self, arrived: Arrived, numbers: Integers) -> tuple[Integers, Integers]:
         return self._row_by_row(arrived, numbers) if self._looks_at_rows else self._by_kind(arrived, numbers)
+
+    def opened(self, elements: Elements, window: Callable[[int], Window]) -> Opened:
+        ends, trigger = elements.ends, self._program.spec.firing_trigger
+        kinds = number_codes(ends)
+        times = np.full(len(ends), MIN)
+        if isinstance(trigger, ContinuousEventTimeTrigger):  # it counts from the time of a row, rounded as Java divides
+            times = elements.rows[TIME].to_numpy()[elements.numbers]
+            times = times - np.fmod(times, trigger.interval)
+            kinds = combined(kinds, dense_codes([pa.chunked_array([pa.array(times)])], len(ends)).codes)
+        at = first_rows(kinds)
+        answers = [
+            self.standings.after_row(NEW, window(end), time)
+            for end, time in zip(ends[at].tolist(), times[at].tolist(), strict=True)
+        ]
+        numbers, bits = (np.array(column, np.int64) for column in zip(*answers, strict=True))
+        return Opened(numbers[kinds], bits[kinds], at)
 
     def _by_kind(self, arrived: Arrived, standings: Integers) -> tuple[Integers, Integers]:
         groups, positions = arrived.by_pane.groups, arrived.by_pane.positions
@@ -104,7 +126,7 @@ def standings_with_added_columns(change: Callable[[Any], Any], rows: pa.Table) -
 
 def kinds_of(numbers: Integers, ends: Integers) -> Integers:
     """Return one code for panes that are alike: of the same number, in windows with the same end."""
-    return combined(numbers, dense_codes([pa.chunked_array([pa.array(ends)])], len(ends)).codes)
+    return combined(numbers, number_codes(ends))
 
 
 class _AskedRows:

@@ -3,12 +3,12 @@
 For built-in aggregates, accumulating, discarding or retracting, and for count and time evictors. A pane is what one window holds
 of one key. What fires it is one of the kinds of trigger program:
 
-- that of a batch (``EachBatch``) or of a count, which has a rule on arrays, and any trigger that is called: ``fired``;
-- that of a clock alone (``timed``), whose rows are appended unread until it fires.
+- that of a batch (``EachBatch``) or of a count, which has a rule on arrays;
+- that of a trigger that is called, once for panes that are alike; where clocks alone fire it, rows are appended to panes that
+  nobody reads until then.
 
-State, by name in the bucket's blob store: ``header``; a pane store ``p`` (see ``pane_state``), and ``d``, when timers are due; of
-clocks the logs of ``timed``; for staggered windows their ``stagger``. Who may mutate: this engine, once a batch. Recovery: read
-them back.
+State, by name in the bucket's blob store: ``header``; a pane store ``p`` (see ``pane_state``), and ``d``, when timers are due;
+for staggered windows their ``stagger``. Who may mutate: this engine, once a batch. Recovery: read them back.
 """
 
 from __future__ import annotations
@@ -31,16 +31,15 @@ from windowpane.engines.common.columnar import (
 )
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.emptying import purging
-from windowpane.engines.common.evicting import evictor_refusal, survivors_of
+from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
 from windowpane.engines.common.slicing import slices_of
 from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.nested_keys.coding import coded_keys
-from windowpane.engines.panes import timed
 from windowpane.engines.panes.called import Called
 from windowpane.engines.panes.evicted_contents import EvictedElements, EvictedPieces
 from windowpane.engines.panes.fired import FiredPanes
 from windowpane.engines.panes.folded_contents import Contents, FoldedContents, MergedContents
-from windowpane.engines.panes.standings import fires_by_clocks_alone, standings_refusal
+from windowpane.engines.panes.standings import fires_by_clocks_alone, standings_refusal, waits_for_clocks
 from windowpane.engines.panes.trigger_program import Counting, OncePerBatch
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -48,11 +47,9 @@ from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
-from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.evictors import CountEvictor
-from windowpane.windowing.panes import NO_PANES
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.triggers import CountTrigger
+from windowpane.windowing.triggers import CountTrigger, NeverTrigger
 
 
 class Kind(Enum):
@@ -69,7 +66,7 @@ class Kind(Enum):
             return cls.BATCHES
         if type(spec.firing_trigger) is CountTrigger:
             return cls.COUNTS
-        return cls.CLOCKS if timed.rule_of(spec) is not None and spec.panes == NO_PANES else cls.CALLED
+        return cls.CLOCKS if waits_for_clocks(spec) else cls.CALLED
 
 
 class PanesEngine:
@@ -84,14 +81,12 @@ class PanesEngine:
     def _batch(self, store: BlobStore) -> ColumnarBatch:
         program, fold, kind = self.folding.program, self.folding.fold, self.folding.kind
         spec = program.spec
-        if kind is Kind.CLOCKS:
-            return timed.TimedPanes(program, fold, store)
         if kind is Kind.BATCHES:
             return FiredPanes(program, store, OncePerBatch(spec), MergedContents(program, fold))
         if isinstance(spec.firing_trigger, CountTrigger) and kind is Kind.COUNTS:
             every = max(1, spec.firing_trigger.max_count)
             return FiredPanes(program, store, Counting(spec, every), _counted(program, fold, every))
-        return FiredPanes(program, store, Called(program), FoldedContents(program, fold))
+        return FiredPanes(program, store, Called(program), _contents(program, fold))
 
 
 def combiner(program: Program) -> Combiner:
@@ -129,26 +124,35 @@ class PaneFolding:
 
 def _counted(program: Program, fold: GroupedFold, every: int) -> Contents:
     evictor = program.spec.evictor
-    if evictor is None:
-        return FoldedContents(program, fold)
     if isinstance(evictor, CountEvictor) and not evictor.do_evict_after and gcd(every, evictor.max_count) > 1:
         return EvictedPieces(program, fold, every, evictor.max_count)
-    return EvictedElements(program, fold, survivors_of(evictor))
+    return _contents(program, fold)
+
+
+def _contents(program: Program, fold: GroupedFold) -> Contents:
+    evictor = program.spec.evictor
+    never_fires = isinstance(program.spec.firing_trigger, NeverTrigger)
+    return (
+        FoldedContents(program, fold) if evictor is None or never_fires else EvictedElements(program, fold, survivors_of(evictor))
+    )
 
 
 def refusal(program: Program) -> str | None:
     spec, kind = program.spec, Kind.of(program.spec)
-    if type(spec.assigner) is not GlobalWindows and slices_of(spec.assigner) is None:
+    if spec.assigner.has_ends and slices_of(spec.assigner) is None:
         return f"the windows of {type(spec.assigner).__name__} are neither global nor of fixed size"
-    if kind is Kind.CLOCKS:
-        return timed.refusal(program)
-    if kind is Kind.COUNTS and (refused := evictor_refusal(program)) is not None:
+    if kind is Kind.CLOCKS and isinstance(spec.firing_trigger, NeverTrigger):
+        return common_refusal(program)
+    if kind is Kind.CLOCKS and (refused := refinement_refusal(spec)) is not None:
+        return refused
+    if kind in (Kind.CLOCKS, Kind.COUNTS) and (refused := evictor_refusal(program)) is not None:
         return refused
     if kind is Kind.CALLED and (refused := standings_refusal(program)) is not None:
         return refused
-    if kind is not Kind.COUNTS and spec.evictor is not None:
+    if kind not in (Kind.CLOCKS, Kind.COUNTS) and spec.evictor is not None:
         return "an evictor needs every row"
-    if kind is not Kind.BATCHES and isinstance(program.arrow, ArrowWindowFunction):
+    fires_again = kind in (Kind.COUNTS, Kind.CALLED) or (kind is Kind.CLOCKS and spec.refines_each)
+    if fires_again and isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys would see several firings of a key at once"
     return common_refusal(program, shows_panes=spec.evictor is None)
 

@@ -19,12 +19,15 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.evicting import argument_columns, kept_columns, timed
 from windowpane.engines.panes.folded_contents import Contents, Held, Taken
 from windowpane.engines.panes.trigger_program import FIRES, Arrived
+from windowpane.engines.panes.windows import Elements
 from windowpane.engines.program import Program
+from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import ROWS, TIME
-from windowpane.kernels.eviction import NEVER, Firings, Survivors
+from windowpane.kernels.eviction import NEVER, Firings, LastSurvive, Survivors
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
-from windowpane.kernels.grouping.running_positions import grouped, run_starts
+from windowpane.kernels.grouping.running_positions import grouped, run_ends, run_starts
+from windowpane.kernels.keys.dense_codes import first_rows, number_codes
 from windowpane.kernels.sorting.packed_order import stable_order
 
 
@@ -36,10 +39,12 @@ class EvictedElements(Contents):
         self._survivors, self._purges = survivors, program.spec.purges
         self._is_timed = TIME in (kept := kept_columns(program, fold))
         self.columns = kept or [TIME]
+        is_last = isinstance(survivors, LastSurvive)
+        self.prunes = not program.spec.evicts_after and (is_last or program.spec.assigner.is_event_time)
 
     def take(self, held: Held, arrived: Arrived, bits: Integers, counts: Integers) -> Taken:
         before = len(held.panes)
-        new = timed(self.program, arrived.elements.columns(self.columns))
+        new = self.of(arrived.elements)
         all_bits = np.zeros(before + len(bits), np.int64)
         all_bits[before + arrived.by_pane.order] = bits
         sorted_ = grouped(np.append(held.panes, arrived.panes))
@@ -59,6 +64,42 @@ class EvictedElements(Contents):
         kept = Held(rows.filter(pa.array(stays)), panes[stays])
         at = sorted_.order[fired]
         return Taken(panes[fired], at - before, all_bits[at], partials, kept)
+
+    def fire(self, held: Held, panes: Integers, is_filled: Mask) -> tuple[pa.Table, Held]:
+        sees = np.zeros(int(max(panes.max(initial=-1), held.panes.max(initial=-1))) + 1, bool)
+        sees[panes] = True
+        rows, elements = present(held.rows, "panes were read"), np.flatnonzero(sees[held.panes])
+        by_pane = grouped(held.panes[elements])
+        elements = elements[by_pane.order]
+        lasts, rows = run_ends(by_pane.groups), rows.take(pa.array(elements))
+        firings = Firings(run_starts(by_pane.groups)[lasts], lasts)
+        times = rows[TIME].to_numpy() if self._is_timed else by_pane.positions
+        partials = again = self._survivors.fold(self.fold, rows, times, firings)
+        if self.program.spec.evicts_after:  # the first firing sees all, those behind it what it has left
+            partials = fold_groups(self.fold, rows, number_codes(by_pane.groups))
+        places, first = np.searchsorted(by_pane.groups[lasts], panes), first_rows(panes)[panes] == np.arange(len(panes))
+        seen = pa.concat_tables([partials, again.select(partials.column_names)]).take(pa.array(places + len(lasts) * ~first))
+        stays = ~sees[held.panes]
+        stays[elements] = self._survivors.kept(times, firings)
+        return seen, held.where(stays)
+
+    def of(self, elements: Elements) -> pa.Table:
+        return timed(self.program, elements.columns(self.columns))
+
+    def survivors(self, held: Held) -> Mask:
+        """Return what a firing may still see: what an evictor would take from fewer elements, it takes from more.
+
+        Not so where elements without a time may be first, which keep a time evictor from evicting; and the first firing sees
+        all elements where the evictor runs after it.
+        """
+        if held.rows is None or not self.prunes:
+            return super().survivors(held)
+        by_pane = grouped(held.panes)
+        lasts = run_ends(by_pane.groups)
+        times = held.rows[TIME].to_numpy()[by_pane.order] if self._is_timed else by_pane.positions
+        stays = np.empty(len(held.panes), bool)
+        stays[by_pane.order] = self._survivors.kept(times, Firings(run_starts(by_pane.groups)[lasts], lasts), fires=False)
+        return stays
 
     def _seen(self, rows: pa.Table, times: Integers, firings: Firings, previous: Integers) -> pa.Table:
         if self.program.spec.evicts_after:
@@ -116,6 +157,9 @@ class EvictedPieces(Contents):
         sizes = pa.array(ends[pieces.lasts] - (ends - atoms.rows)[pieces.firsts])
         kept = Held(merged.slice(len(fired)).append_column(ROWS, sizes), panes[pieces.lasts])
         return Taken(panes[fired], atoms.elements[fired], atoms.bits[fired], merged.slice(0, len(fired)), kept)
+
+    def fire(self, held: Held, panes: Integers, is_filled: Mask) -> tuple[pa.Table, Held]:
+        raise MistakeError("counts fire, no clocks")
 
     def _atoms(self, held: Held, new: _Atoms) -> _Atoms:
         if held.rows is None:

@@ -35,13 +35,15 @@ from windowpane.engines.panes.windows import Elements, PaneWindows
 from windowpane.engines.program import Program
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys
-from windowpane.errors import EndlessTimerError, present
-from windowpane.hidden_columns import SEGMENT, SLICE
-from windowpane.kernels.grouping.range_merge import Ranges, exploded
+from windowpane.errors import EndlessTimerError
+from windowpane.hidden_columns import SEGMENT, SLICE, TIME
+from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups
 from windowpane.kernels.grouping.running_positions import Grouped, run_ends, run_starts
-from windowpane.kernels.keys.dense_codes import first_rows
+from windowpane.kernels.keys.dense_codes import dense_codes, first_rows
 from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.times import MAX
+from windowpane.windowing.triggers import ContinuousProcessingTimeTrigger, NeverTrigger
 
 
 class FiredPanes(ColumnarBatch):
@@ -79,6 +81,8 @@ class FiredPanes(ColumnarBatch):
     def _advance(self, event_time: bool, fired_under: int) -> None:
         clock = self.watermark if event_time else self.now
         segments = self._state.due.segments(clock, event_time)
+        if self._triggers.appends and event_time and self.is_event_time:
+            segments = self._without_ended(segments, fired_under)
         if self._windows.is_global and segments:
             segments = self._state.rows.segments()
         rows = self._state.rows.read(segments) if segments else None
@@ -99,6 +103,17 @@ class FiredPanes(ColumnarBatch):
         self._check_ends(advances, panes.keys.take(pa.array(at)), ends[at])
         after = self._fired_by_clock(panes, ends, due, advances, kinds, fired_under)
         self._state.write(after, panes, segments, None, by_clock=True)
+
+    def _without_ended(self, segments: list[int], before: int) -> list[int]:
+        """Drop, unread, windows that are over and in which the watermark, which was ``before``, fires nothing any more."""
+        by_clock = isinstance(self.program.spec.firing_trigger, ContinuousProcessingTimeTrigger)
+        lasts = {end: self._windows.window(end).max_timestamp for end in segments}
+        ended = {
+            end: last for end, last in lasts.items() if self.lateness.cleanup_time(last) < MAX and (by_clock or last <= before)
+        }
+        over = {end for end, last in ended.items() if self.lateness.is_over(last, self.watermark)}
+        self._state.drop(sorted(over))
+        return [end for end in segments if end not in over]
 
     def _check_ends(self, advances: list[Advance], keys: pa.Table, ends: Integers) -> None:
         for place, advance in enumerate(advances):
@@ -122,21 +137,20 @@ class FiredPanes(ColumnarBatch):
         fires = (bits & FIRES > 0) & (filled | (bits & MAY_BE_EMPTY > 0))
         order = self._by_time(times, ends[of], of)
         at = order[fires[order]]
-        rows = np.zeros(len(panes.numbers), np.int64)
-        rows[panes.contents.panes] = np.arange(len(panes.contents.panes))
-        firings = Firings(
-            of[at],
-            present(panes.contents.rows, "panes were read").take(pa.array(rows[of[at]], mask=~filled[at])),
-            np.where(filled[at], OF_CONTENTS, OF_NOTHING),
-            bits[at] & IS_ON_TIME > 0,
-            bits[at] & IS_LAST > 0,
-        )
-        shown = self._emit(panes.keys, ends, firings, panes.shown, fired_under)
+        partials, left = self._contents.fire(panes.contents, of[at], filled[at])
+        kinds_shown = np.where(filled[at], OF_CONTENTS, OF_NOTHING)
+        firings = Firings(of[at], partials, kinds_shown, bits[at] & IS_ON_TIME > 0, bits[at] & IS_LAST > 0)
+        if isinstance(self.program.arrow, ArrowWindowFunction):  # it sees one firing of a key at a time
+            for here in np.split(np.arange(len(at)), np.flatnonzero(np.diff(times[at]) | np.diff(ends[of[at]])) + 1):
+                self._emit(panes.keys, ends, firings.at(here), panes.shown, fired_under)
+            shown = panes.shown
+        else:
+            shown = self._emit(panes.keys, ends, firings, panes.shown, fired_under)
         after, is_over, stays = panes.numbers.copy(), np.zeros(len(ends), bool), np.ones(len(ends), bool)
         after[due] = numbers[kinds]
         stays[of[bits & (PURGES | IS_CLEARED) > 0]] = False
         is_over[of[bits & IS_CLEARED > 0]] = True
-        return Panes(panes.keys, after, panes.contents.of(stays), _forgotten(shown, is_over))
+        return Panes(panes.keys, after, left.of(stays), _forgotten(shown, is_over))
 
     def _by_time(self, times: Integers, ends: Integers, panes: Integers) -> Integers:
         """Return steps in the order in which timers fire: by time and window, those of a pane in their present order."""
@@ -148,32 +162,71 @@ class FiredPanes(ColumnarBatch):
 
     def take(self, messages: Sequence[Message]) -> None:
         """Take rows in order of arrival; where their order does not matter, as partials by slice and key."""
-        folds, tables = self._triggers.folds_rows, [message.table for message in messages]
-        if all(isinstance(message, Partials) for message in messages):
-            whole, starts = self._windows.folded(pa.concat_tables(tables))
+        triggers, tables = self._triggers, [message.table for message in messages]
+        if are_partials := all(isinstance(message, Partials) for message in messages):
+            partials = pa.concat_tables(tables)
+            whole, starts = self._windows.folded(partials.sort_by(TIME) if TIME in partials.column_names else partials)
             rows = whole
         else:
-            whole, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order=not folds)))
+            whole, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, triggers.is_ordered)))
             rows = with_plain_keys(self.program, whole)
-            if folds:
+            if triggers.folds_rows:
                 rows = self.fold.fold(rows.append_column(SLICE, pa.array(starts)), [SLICE, *self._keys])
                 starts = rows[SLICE].to_numpy()
+        triggers.set_clocks(self.watermark, self.now)
+        if triggers.appends:
+            if rows.num_rows and not isinstance(self.program.spec.firing_trigger, NeverTrigger):  # nobody would see what it holds
+                self._append(rows, starts, are_partials)
+            return
         elements = self._windows.in_open_windows(rows, starts)
         if len(elements.numbers):
             self._take(elements, whole)
+
+    def _append(self, rows: pa.Table, starts: Integers, are_partials: bool) -> None:
+        """Append what only waits for clocks; take the rows that fire windows that have ended."""
+        reduced, slices = rows, starts
+        if self._contents.has_one_row and not are_partials:
+            reduced, slices = self._by_slice_and_key(rows, starts)
+        elements = self._windows.in_open_windows(reduced, slices)
+        if not len(elements.numbers):
+            return
+        opened = self._triggers.opened(elements, self._windows.window)
+        fires = opened.bits > 0
+        if not fires.any():
+            self._state.append(elements, opened)
+            return
+        waiting, late = elements.where(~fires), elements.where(fires)
+        if self.program.spec.refines_each and reduced is not rows:
+            each = self._windows.in_open_windows(rows, starts)
+            late = each.where(self._triggers.opened(each, self._windows.window).bits > 0)
+        self._take(late, rows)
+        if len(waiting.numbers):
+            self._state.append(waiting, self._triggers.opened(waiting, self._windows.window))
+
+    def _by_slice_and_key(self, rows: pa.Table, starts: Integers) -> tuple[pa.Table, Integers]:
+        """Return partials by slice and key, each with the time of its first row."""
+        slices = pa.chunked_array([pa.array(starts)])
+        codes, firsts = dense_codes([*(rows[name] for name in self._keys), slices], rows.num_rows)
+        partials, named = fold_groups(self.fold, rows, codes), rows.select([*self._keys, TIME]).take(pa.array(firsts))
+        for name in self.fold.columns:
+            named = named.append_column(name, partials[name])
+        return named.append_column(SLICE, pa.array(starts[firsts])), starts[firsts]
 
     def _take(self, elements: Elements, whole: pa.Table) -> None:
         """Take elements, whose rows are ``whole`` as they arrived."""
         touched = touched_panes(self._state.rows, elements)
         before = self._state.met(touched)
         arrived = Arrived(elements, touched.element_panes, self._ends(before), self._windows.window)
-        self._triggers.set_clocks(self.watermark, self.now)
         bits, numbers = self._triggers.take(arrived, before.numbers)
-        if self.program.spec.coalesces_refinements:
+        spec = self.program.spec
+        evicts_behind_each = spec.evicts_after and not spec.purges
+        if spec.coalesces_refinements and not evicts_behind_each:
             bits = _held_back(arrived.by_pane, bits)
         if (bits & IS_DROPPED).any():
             self._report_finished(elements, whole, arrived.by_pane.order[bits & IS_DROPPED > 0])
         taken = self._contents.take(before.contents, arrived, bits, before.numbers)
+        if spec.coalesces_refinements and evicts_behind_each:
+            taken = taken.at(run_ends(taken.panes))
         panes, partials, is_last = taken.panes, taken.partials, taken.bits & IS_LAST > 0
         if (order := self._order_of_firing(arrived, taken)) is not None:
             panes, partials, is_last = panes[order], partials.take(pa.array(order)), is_last[order]
@@ -215,7 +268,8 @@ class FiredPanes(ColumnarBatch):
         segments, following = self._state.rows.segments(), self._state.due.next_processing_time
         if not self._triggers.has_timers and not self.is_event_time and not self._windows.is_global:
             following = min((end - 1 for end in segments), default=None)
-        return self.left(self._state.filled, self._state.rows.byte_size, not segments, following)
+        is_counted = not self._triggers.appends  # a pane that rows are appended to may have held some before
+        return self.left(self._state.filled if is_counted else len(segments), self._state.rows.byte_size, not segments, following)
 
 
 def _held_back(by_pane: Grouped, bits: Integers) -> Integers:

@@ -23,6 +23,7 @@ from windowpane.engines.common.evicting import argument_columns
 from windowpane.engines.panes.trigger_program import FIRES, IS_DROPPED, PURGES, Arrived
 from windowpane.engines.panes.windows import Elements
 from windowpane.engines.program import Program
+from windowpane.errors import present
 from windowpane.hidden_columns import SLICE, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
@@ -62,6 +63,11 @@ class Taken(NamedTuple):
     partials: pa.Table
     kept: Held
 
+    def at(self, firings: Integers) -> Taken:
+        """Return some firings, and what all leave."""
+        partials = self.partials.take(pa.array(firings))
+        return Taken(self.panes[firings], self.elements[firings], self.bits[firings], partials, self.kept)
+
 
 class Contents(ABC):
     """The contents of panes.
@@ -69,10 +75,11 @@ class Contents(ABC):
     Attributes:
         columns: the columns of a row.
         partials: the columns of partials.
+        prunes: whether it is known of rows before a firing that none sees them.
         has_one_row: whether a pane that holds something has exactly one row.
     """
 
-    has_one_row = False
+    has_one_row = prunes = False
 
     def __init__(self, program: Program, fold: GroupedFold) -> None:
         self.program = program
@@ -89,6 +96,28 @@ class Contents(ABC):
             bits: what happens at each element, by pane and in order.
             counts: the number that the trigger program has of each pane.
         """
+
+    @abstractmethod
+    def fire(self, held: Held, panes: Integers, is_filled: Mask) -> tuple[pa.Table, Held]:
+        """Return what firings see that clocks cause, and what they leave; ``panes`` are neighbours in time.
+
+        Args:
+            held: the contents before.
+            panes: the pane of each firing.
+            is_filled: whether it sees contents; what stands for those that see none is never read.
+        """
+
+    def merged(self, held: Held) -> Held:
+        """Return contents that batches have appended as one batch would have written them."""
+        return held
+
+    def of(self, elements: Elements) -> pa.Table:
+        """Return what is appended of elements."""
+        return elements.columns(self.columns)
+
+    def survivors(self, held: Held) -> Mask:
+        """Return what of contents a firing to come may see."""
+        return np.ones(len(held.panes), bool)
 
 
 class FoldedContents(Contents):
@@ -122,6 +151,18 @@ class FoldedContents(Contents):
         kept = Held(merged.take(pa.array(places)), panes[ends])
         at = np.append(np.full(before, -1), order[lasts])[in_order]
         return Taken(panes[fired], at[fired], bits[fired], merged.slice(0, len(fired)), kept)
+
+    def fire(self, held: Held, panes: Integers, is_filled: Mask) -> tuple[pa.Table, Held]:
+        rows = np.zeros(int(panes.max(initial=-1)) + 1, np.int64)
+        known = held.panes < len(rows)
+        rows[held.panes[known]] = np.flatnonzero(known)
+        return present(held.rows, "panes were read").take(pa.array(rows[panes], mask=~is_filled)), held
+
+    def merged(self, held: Held) -> Held:
+        if held.rows is None or len(held.panes) < 2:
+            return held
+        merged = self.fold.merge([held.rows.append_column(_PANE, pa.array(held.panes))], [_PANE])
+        return Held(merged.select(self.columns), merged[_PANE].to_numpy())
 
     def _pieces(self, elements: Elements, order: Integers, panes: Integers, bits: Integers) -> tuple[pa.Table, Integers]:
         """Return the partials of pieces, and the last element of each; elements that are partials are pieces themselves."""

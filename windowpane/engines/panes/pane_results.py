@@ -43,6 +43,11 @@ class Firings:
     is_on_time: Mask
     is_last: Mask
 
+    def at(self, places: Integers) -> Firings:
+        """Return some of them."""
+        partials = self.partials.take(pa.array(places))
+        return Firings(self.panes[places], partials, self.kinds[places], self.is_on_time[places], self.is_last[places])
+
 
 @dataclass(frozen=True)
 class Shown:

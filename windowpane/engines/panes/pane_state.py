@@ -19,13 +19,13 @@ from windowpane.engines.panes.due_timers import DueTimers
 from windowpane.engines.panes.folded_contents import Contents, Held
 from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, Shown
 from windowpane.engines.panes.store import PaneStore, TouchedPanes
-from windowpane.engines.panes.trigger_program import TriggerProgram
+from windowpane.engines.panes.trigger_program import Opened, TriggerProgram
+from windowpane.engines.panes.windows import Elements
 from windowpane.engines.program import Program
 from windowpane.errors import present
 from windowpane.hidden_columns import FILLED, SEGMENT, hidden
 from windowpane.kernels.keys.dense_codes import dense_codes, distinct
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.times import MAX
 
 SHOWN = hidden("shown")
@@ -68,17 +68,23 @@ class PaneState:
 
     def __init__(self, program: Program, triggers: TriggerProgram, contents: Contents, store: BlobStore, filled: int) -> None:
         self._keys, self._contents, self._triggers = list(key_names(program)), contents, triggers
-        options, is_global = program.spec.panes, isinstance(program.spec.assigner, GlobalWindows)
+        options, self._has_ends = program.spec.panes, program.spec.assigner.has_ends
+        self._is_sharded = not self._has_ends and not triggers.appends
         self._shows_contents = program.spec.fires_each_batch and not program.spec.purges
-        self._is_global, self._retracts = is_global, options.retracts
+        self._retracts = options.retracts
         self._keeps_shown = options.retracts and not self._shows_contents
         self._keeps_numbers = options.shows_info or self._keeps_shown
-        self.rows = PaneStore(store, self._keys, is_global)
+        self.rows = PaneStore(store, self._keys, self._is_sharded)
         self.due = DueTimers(store)
         self.filled = filled
 
     def read(self, rows: pa.Table) -> Panes:
-        """Return the panes of rows that ``write`` gave, one a row."""
+        """Return the panes of rows that were written: one row a pane, or more where some are appended."""
+        if self._triggers.appends:
+            segments = rows[SEGMENT].to_numpy()
+            names = self._keys if (segments == segments[0]).all() else [*self._keys, SEGMENT]
+            codes, firsts = dense_codes([rows[name] for name in names], rows.num_rows)
+            return self._panes(rows.select([*self._keys, SEGMENT]).take(pa.array(firsts)), rows, codes)
         return self._panes(rows.select([*self._keys, SEGMENT]), rows, np.arange(rows.num_rows))
 
     def met(self, touched: TouchedPanes) -> Panes:
@@ -94,10 +100,11 @@ class PaneState:
         count = keys.num_rows
         places, numbers = np.full(count, -1), np.zeros(count, np.int64)
         places[of] = np.arange(len(of))
-        numbers[of] = self._triggers.numbers(rows)
+        numbers[of[::-1]] = self._triggers.numbers(rows)[::-1]  # the first row of a pane counts
         contents = Held(rows.select(self._contents.columns), of)
         if self._triggers.keeps_empty:
             contents = contents.where(rows[FILLED].to_numpy())
+        contents = self._contents.merged(contents) if self._triggers.appends else contents
         kinds, last = np.full(count, NONE), None
         if self._keeps_shown:
             names = self._contents.columns
@@ -110,6 +117,27 @@ class PaneState:
         if self._keeps_numbers:
             panes = panes.replaced(of, PaneNumbers.kept(rows))
         return Panes(keys, numbers, contents, Shown(panes, kinds, last, places))
+
+    def append(self, elements: Elements, opened: Opened) -> None:
+        """Add elements to panes that are not read."""
+        rows, contents = elements.columns(self._keys), self._contents.of(elements)
+        numbers, ends = opened.numbers, elements.ends
+        kinds, last_instants = opened.kinds, ends[opened.kinds] - self._has_ends
+        both = (self._triggers.first_times(numbers[kinds], last_instants, event_time).tolist() for event_time in (True, False))
+        for end, *times in zip(ends[kinds].tolist(), *both, strict=True):
+            self.due.bring_forward(end, *times)
+        if self._contents.prunes:
+            codes, firsts = dense_codes([*rows.columns, pa.chunked_array([pa.array(ends)])], len(ends))
+            stays = self._contents.survivors(Held(contents, codes))
+            if not stays.all():  # the first row of a pane counts for its trigger, whether it stays or not
+                numbers, ends, wanted = numbers[firsts][codes][stays], ends[stays], pa.array(stays)
+                rows, contents = rows.filter(wanted), contents.filter(wanted)
+        rows = self._triggers.beside(rows, numbers).append_column(FILLED, pa.array(np.ones(len(ends), bool)))
+        rows = _with_columns(rows, contents).append_column(SEGMENT, pa.array(ends))
+        for segment in self.rows.append(rows) if self._contents.prunes else self.rows.append(rows)[:0]:
+            panes = self.read(present(self.rows.read([segment]), "rows were added"))
+            panes = panes._replace(contents=panes.contents.where(self._contents.survivors(panes.contents)))
+            self.rows.write(present(self._rows(panes, panes.filled), "there are rows"), [segment])
 
     def write(self, panes: Panes, before: Panes, segments: list[int], others: pa.Table | None, by_clock: bool = False) -> None:
         """Put panes in place of the contents of segments; panes of which nothing has to be kept are removed.
@@ -132,12 +160,13 @@ class PaneState:
             parts = [each for each in (rows, others) if each is not None]
             self.rows.write(pa.concat_tables([each.select(parts[0].column_names) for each in parts]), segments)
         left = self.rows.segments()
-        for segment in [_ALL_SHARDS] * (not left) if self._is_global else {*segments} - {*left}:
+        for segment in [_ALL_SHARDS] * (not left) if self._is_sharded else {*segments} - {*left}:
             self.due.drop(segment)
 
     def drop(self, segments: list[int]) -> None:
         for segment in segments:
             self.rows.drop(segment)
+            self.due.drop(segment)
 
     def drop_ended(self, segment: int) -> None:
         """Forget the panes of a window that is over."""
@@ -163,8 +192,7 @@ class PaneState:
             is_filled = places < len(contents.panes)
             rows = rows.append_column(FILLED, pa.array(is_filled))
             held = held if is_filled.all() else held.take(pa.array(places, mask=~is_filled))
-        for name in held.column_names:
-            rows = rows if name in rows.column_names else rows.append_column(name, held[name])
+        rows = _with_columns(rows, held)
         shown = panes.shown
         rows = shown.numbers.at(of).beside(rows) if self._keeps_numbers else rows
         if self._keeps_shown:
@@ -180,11 +208,11 @@ class PaneState:
 
         What rows alone have changed may wait for less than before: their segments are read for nothing once, and noted then.
         """
-        for segment in segments if by_clock and not self._is_global else [_ALL_SHARDS] * by_clock:
+        for segment in segments if by_clock and not self._is_sharded else [_ALL_SHARDS] * by_clock:
             self.due.drop(segment)
-        ends = np.full(len(panes.numbers), MAX) if self._is_global else panes.keys[SEGMENT].to_numpy()
-        of = np.full(len(ends), _ALL_SHARDS) if self._is_global else ends
-        last_instants = ends if self._is_global else ends - 1
+        ends = panes.keys[SEGMENT].to_numpy() if self._has_ends else np.full(len(panes.numbers), MAX)
+        of = np.full(len(ends), _ALL_SHARDS) if self._is_sharded else ends
+        last_instants = ends - self._has_ends
         both = [self._triggers.first_times(panes.numbers, last_instants, event_time) for event_time in (True, False)]
         for segment in distinct(of):
             is_here = of == segment
@@ -193,3 +221,9 @@ class PaneState:
     def flush(self) -> None:
         self.rows.flush()
         self.due.flush()
+
+
+def _with_columns(rows: pa.Table, held: pa.Table) -> pa.Table:
+    for name in held.column_names:
+        rows = rows if name in rows.column_names else rows.append_column(name, held[name])
+    return rows

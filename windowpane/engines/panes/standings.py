@@ -36,8 +36,7 @@ from windowpane.engines.panes.trigger_program import (
 from windowpane.engines.program import Program
 from windowpane.errors import MistakeError
 from windowpane.operators.window.endless_timers import MAX_FIRINGS_WITHOUT_END
-from windowpane.windowing.assigners import GlobalWindows
-from windowpane.windowing.panes import Firing
+from windowpane.windowing.panes import NO_PANES, Firing
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX, MIN, wrap_int64
 from windowpane.windowing.triggers import (
@@ -226,16 +225,16 @@ class Standings:
 
     def of(self, column: pa.ChunkedArray) -> Integers:
         """Return the numbers of standings that ``column`` gave."""
-        encoded = column.combine_chunks().dictionary_encode()
+        encoded = column.combine_chunks()
         known = [self.number(Standing(*pickle.loads(each))) for each in encoded.dictionary.to_pylist()]
         numbers: Integers = np.array(known, np.int64)[encoded.indices.to_numpy()]
         return numbers
 
-    def column(self, numbers: Integers) -> pa.Array:
-        """Return standings as bytes, a column of a table."""
+    def column(self, numbers: Integers) -> pa.DictionaryArray:
+        """Return standings as bytes, each once, and a number a row."""
         present, codes = np.unique(numbers, return_inverse=True)
         encoded = [pickle.dumps(tuple(self._all[number]), protocol=5) for number in present.tolist()]
-        return pa.array(encoded, pa.binary()).take(pa.array(codes))
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(encoded, pa.binary()))
 
     def first_times(self, numbers: Integers, ends: Integers, event_time: bool) -> Integers:
         """Return when the first timer of each is due, given the last instants of the windows; ``MAX`` for those without one.
@@ -250,9 +249,10 @@ class Standings:
         has_none = np.array([not times for times in timers], bool)[codes]
         return np.where(has_none, MAX, firsts + ends if event_time else firsts)
 
-    def is_nothing(self, number: int) -> bool:
-        """Whether a standing holds neither state nor timers."""
-        return self._all[number] == Standing()
+    def is_nothing(self, number: int, waits_for_clocks: bool = False) -> bool:
+        """Whether a standing of an empty pane has neither state nor timers, but for one that the next row would set again."""
+        standing = self._all[number]
+        return not standing.values if waits_for_clocks else standing == Standing()
 
     def set_clocks(self, watermark: int, now: int) -> None:
         """Set the clocks; kept answers hold for one reading of them."""
@@ -367,7 +367,7 @@ def standings_refusal(program: Program) -> str | None:
     spec, reader = program.spec, row_reader(program.spec.trigger)
     if reader is not None and type(reader) not in (ContinuousEventTimeTrigger, DeltaTrigger):
         return f"{type(reader).__name__} is no trigger of windowpane's"
-    if isinstance(spec.assigner, GlobalWindows) and _waits_for_end(spec.trigger):
+    if not spec.assigner.has_ends and _waits_for_end(spec.trigger):
         return f"{type(spec.firing_trigger).__name__} on global windows is refused when a row comes"
     if program.arrow is not None and isinstance(spec.trigger, PaneTrigger):
         return "a function on Arrow tables has no result of no rows"
@@ -387,6 +387,22 @@ def knows_only_end(trigger: Trigger) -> bool:
     if type(trigger) is PaneTrigger:
         return all(map(knows_only_end, all_flink_triggers(trigger.root)))
     return type(trigger) in (CountTrigger, EventTimeTrigger)
+
+
+def waits_for_clocks(spec: WindowSpec) -> bool:
+    """Whether a row before the end of its window only makes it wait for a clock, whatever the rows before it were.
+
+    The first row of a pane decides what it waits for, so that rows can be appended to panes that nobody reads. A row behind the
+    end may fire its window.
+    """
+    inner = spec.firing_trigger
+    if spec.merges or spec.panes != NO_PANES:
+        return False
+    if not spec.assigner.has_ends:
+        return type(inner) in (EndOfStreamTrigger, NeverTrigger)
+    if type(inner) is ContinuousEventTimeTrigger:
+        return spec.assigner.is_event_time
+    return spec.fires_at_window_end or type(inner) in (ContinuousProcessingTimeTrigger, NeverTrigger)
 
 
 def fires_by_clocks_alone(spec: WindowSpec) -> bool:

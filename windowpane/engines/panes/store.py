@@ -19,8 +19,9 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 from windowpane.engines.panes.windows import Elements
 from windowpane.errors import present
-from windowpane.hidden_columns import SEGMENT
-from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows
+from windowpane.hidden_columns import SEGMENT, hidden
+from windowpane.kernels.aggregates.tables import replaced
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows, number_codes
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
@@ -29,6 +30,9 @@ from windowpane.state.segment_log import SegmentLog
 SHARD_ROWS = Size("rows of a shard of panes", 8192, (3, 10))
 
 _SHARD_BITS = 32
+
+STANDING = hidden("standing")
+"""The state of a pane's trigger."""
 
 
 class PaneStore:
@@ -43,7 +47,7 @@ class PaneStore:
     """
 
     def __init__(self, store: BlobStore, keys: Sequence[str], is_global: bool, name: str = "p") -> None:
-        self._log = SegmentLog(store, name)
+        self._log = SegmentLog(store, name, coded=(STANDING,))
         self.keys = list(keys)
         self.is_global = is_global
         self._depth = max(self._log.segments(), default=0) >> _SHARD_BITS if is_global else 0
@@ -68,7 +72,7 @@ class PaneStore:
         """Return the rows of segments, with the column ``SEGMENT``; ``None`` if there are none."""
         self._log.prefetch(segments)
         parts = [_named(table, segment) for segment in segments for table in self._log.read(segment)]
-        return pa.concat_tables(parts) if parts else None
+        return pa.concat_tables([part.select(parts[0].column_names) for part in parts]) if parts else None
 
     def write(self, rows: pa.Table, segments: Sequence[int]) -> None:
         """Put ``rows``, with their ``SEGMENT``, in place of what the segments held."""
@@ -78,6 +82,13 @@ class PaneStore:
             self._log.append(segment, part)
         if self.is_global:
             self._grow()
+
+    def append(self, rows: pa.Table) -> list[int]:
+        """Add rows to their ``SEGMENT``; return the segments that have so many pieces by now that they should be written anew."""
+        parts = split(rows, SEGMENT)
+        for segment, part in parts:
+            self._log.append(segment, part)
+        return [segment for segment, _ in parts if self._log.wants_compaction(segment)]
 
     def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
         """Put what a function makes of the rows that some batch wrote of a segment in their place."""
@@ -166,7 +177,7 @@ def touched_panes(store: PaneStore, elements: Elements) -> TouchedPanes:
 
 def _paired(keys: Integers, segments: Integers) -> Integers:
     """Return one code for each pair, in the order in which pairs appear."""
-    return combined(keys, dense_codes([pa.chunked_array([pa.array(segments)])], len(segments)).codes)
+    return combined(keys, number_codes(segments))
 
 
 def split(rows: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
@@ -185,4 +196,8 @@ def split(rows: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
 
 
 def _named(table: pa.Table, segment: int) -> pa.Table:
+    if STANDING in table.column_names:  # small chunks have no codes, others have narrow ones
+        coded = table[STANDING].combine_chunks()
+        coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
+        table = replaced(table, STANDING, pa.DictionaryArray.from_arrays(coded.indices.cast(pa.int32()), coded.dictionary))
     return table.append_column(SEGMENT, pa.array(np.full(table.num_rows, segment)))

@@ -16,12 +16,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.panes.windows import Elements
+from windowpane.errors import MistakeError
 from windowpane.hidden_columns import COUNT
 from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_ends
 from windowpane.windowing.panes import NO_PANES
@@ -59,15 +61,34 @@ class Arrived:
         return grouped(self.panes)
 
 
+class Opened(NamedTuple):
+    """What elements make of panes without rows.
+
+    Args:
+        numbers: the number of the pane after each.
+        bits: what happens.
+        kinds: the first element of each kind, whose panes are alike.
+    """
+
+    numbers: Integers
+    bits: Integers
+    kinds: Integers
+
+
 class TriggerProgram(ABC):
     """One kind of trigger program.
 
     Attributes:
+        appends: whether ``opened`` says what happens whatever a pane holds, so that rows are appended to panes that nobody reads;
+            of what it says of the rows of a pane, the first counts.
+        is_ordered: whether the order of rows matters.
         folds_rows: whether all rows of a pane in a batch do what one of them does, so that they may come as one.
         has_timers: whether clocks call it, by the index of what is due; else windows end without it.
         keeps_empty: whether there may be something to keep of a pane that holds nothing.
     """
 
+    appends = False
+    is_ordered = True
     folds_rows = False
     has_timers = False
     keeps_empty = False
@@ -78,6 +99,10 @@ class TriggerProgram(ABC):
     @abstractmethod
     def take(self, arrived: Arrived, numbers: Integers) -> tuple[Integers, Integers]:
         """Return what happens at each element, by pane and in order, and the number of each pane afterwards."""
+
+    def opened(self, elements: Elements, window: Callable[[int], Window]) -> Opened:
+        """Return what elements make of panes without rows, where the program appends."""
+        raise MistakeError("the program reads panes")
 
     def numbers(self, rows: pa.Table) -> Integers:
         """Return the number of the pane of each row that ``beside`` has written."""
@@ -101,6 +126,7 @@ class OncePerBatch(TriggerProgram):
     """Fires the panes that a batch has rows of, when all of them are in (``EachBatch``), so that their contents merge at once."""
 
     folds_rows = True
+    is_ordered = False
 
     def __init__(self, spec: WindowSpec) -> None:
         self._answer = FIRES | PURGES * spec.purges

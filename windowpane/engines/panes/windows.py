@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.slicing import Slices, slices_of
@@ -20,7 +20,6 @@ from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.range_merge import Ranges, exploded
 from windowpane.kernels.keys.dense_codes import dense_codes
-from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
 
@@ -41,6 +40,9 @@ class Elements:
     numbers: Integers
     ends: Integers
 
+    def where(self, wanted: Mask) -> Elements:
+        return self if wanted.all() else Elements(self.rows, self.numbers[wanted], self.ends[wanted])
+
     def columns(self, names: Sequence[str]) -> pa.Table:
         selected = self.rows.select(list(names))
         is_each_once = np.array_equal(self.numbers, np.arange(selected.num_rows))
@@ -53,7 +55,7 @@ class PaneWindows:
     def __init__(self, batch: ColumnarBatch) -> None:
         self._batch = batch
         self._assigner = batch.program.spec.assigner
-        self.is_global = isinstance(self._assigner, GlobalWindows)
+        self.is_global = not self._assigner.has_ends
         base = slices_of(self._assigner)
         self._slices = None if base is None else staggered(base, self._assigner, batch.store, None)
 

@@ -38,6 +38,16 @@ def dense_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> DenseCodes:
     return DenseCodes(codes, first_rows(codes))
 
 
+def number_codes(numbers: Integers) -> Integers:
+    """Return the codes of numbers.
+
+    Example:
+        >>> number_codes(np.array([7, 5, 7])).tolist()
+        [0, 1, 0]
+    """
+    return _encoded(pa.chunked_array([pa.array(numbers)]))
+
+
 def struct_leaves(column: pa.ChunkedArray) -> list[pa.ChunkedArray] | None:
     """Return the columns that structs are made of, and where each struct is null; ``None`` where one holds lists or maps.
 
