@@ -205,8 +205,7 @@ class FiredPanes(ColumnarBatch):
 
     def _by_slice_and_key(self, rows: pa.Table, starts: Integers) -> tuple[pa.Table, Integers]:
         """Return partials by slice and key, each with the time of its first row."""
-        slices = pa.chunked_array([pa.array(starts)])
-        codes, firsts = dense_codes([*(rows[name] for name in self._keys), slices], rows.num_rows)
+        codes, firsts = dense_codes([rows[name] for name in self._keys], rows.num_rows, starts)
         partials, named = fold_groups(self.fold, rows, codes), rows.select([*self._keys, TIME]).take(pa.array(firsts))
         for name in self.fold.columns:
             named = named.append_column(name, partials[name])

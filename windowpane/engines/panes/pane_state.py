@@ -81,9 +81,7 @@ class PaneState:
     def read(self, rows: pa.Table) -> Panes:
         """Return the panes of rows that were written: one row a pane, or more where some are appended."""
         if self._triggers.appends:
-            segments = rows[SEGMENT].to_numpy()
-            names = self._keys if (segments == segments[0]).all() else [*self._keys, SEGMENT]
-            codes, firsts = dense_codes([rows[name] for name in names], rows.num_rows)
+            codes, firsts = dense_codes([rows[name] for name in self._keys], rows.num_rows, rows[SEGMENT].to_numpy())
             return self._panes(rows.select([*self._keys, SEGMENT]).take(pa.array(firsts)), rows, codes)
         return self._panes(rows.select([*self._keys, SEGMENT]), rows, np.arange(rows.num_rows))
 
@@ -127,14 +125,15 @@ class PaneState:
         for end, *times in zip(ends[kinds].tolist(), *both, strict=True):
             self.due.bring_forward(end, *times)
         if self._contents.prunes:
-            codes, firsts = dense_codes([*rows.columns, pa.chunked_array([pa.array(ends)])], len(ends))
+            codes, firsts = dense_codes(rows.columns, len(ends), ends)
             stays = self._contents.survivors(Held(contents, codes))
             if not stays.all():  # the first row of a pane counts for its trigger, whether it stays or not
                 numbers, ends, wanted = numbers[firsts][codes][stays], ends[stays], pa.array(stays)
                 rows, contents = rows.filter(wanted), contents.filter(wanted)
         rows = self._triggers.beside(rows, numbers).append_column(FILLED, pa.array(np.ones(len(ends), bool)))
         rows = _with_columns(rows, contents).append_column(SEGMENT, pa.array(ends))
-        for segment in self.rows.append(rows) if self._contents.prunes else self.rows.append(rows)[:0]:
+        crowded = self.rows.append(rows)
+        for segment in crowded if self._contents.prunes else ():
             panes = self.read(present(self.rows.read([segment]), "rows were added"))
             panes = panes._replace(contents=panes.contents.where(self._contents.survivors(panes.contents)))
             self.rows.write(present(self._rows(panes, panes.filled), "there are rows"), [segment])

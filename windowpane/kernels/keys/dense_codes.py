@@ -24,8 +24,8 @@ class DenseCodes(NamedTuple):
     firsts: Integers
 
 
-def dense_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> DenseCodes:
-    """Return the codes of the keys that ``columns`` make up; without columns all ``rows`` rows have one key.
+def dense_codes(columns: Sequence[pa.ChunkedArray], rows: int, numbers: Integers | None = None) -> DenseCodes:
+    """Return the codes of the keys that ``columns``, and ``numbers``, make up; without columns all ``rows`` rows have one key.
 
     Example:
         >>> dense_codes([pa.chunked_array([["b", None, "b"]])], 3).codes.tolist()
@@ -35,6 +35,8 @@ def dense_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> DenseCodes:
     for number, column in enumerate(columns):
         encoded = _encoded(column)
         codes = encoded if number == 0 else combined(codes, encoded)
+    if numbers is not None and rows and (numbers != numbers[0]).any():
+        codes = combined(codes, number_codes(numbers))
     return DenseCodes(codes, first_rows(codes))
 
 
@@ -45,6 +47,8 @@ def number_codes(numbers: Integers) -> Integers:
         >>> number_codes(np.array([7, 5, 7])).tolist()
         [0, 1, 0]
     """
+    if not (numbers[1:] != numbers[:1]).any():
+        return np.zeros(len(numbers), np.int64)
     return _encoded(pa.chunked_array([pa.array(numbers)]))
 
 
