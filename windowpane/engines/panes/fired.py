@@ -41,7 +41,7 @@ from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_group
 from windowpane.kernels.grouping.running_positions import Grouped, run_ends, run_starts
 from windowpane.kernels.keys.dense_codes import dense_codes, first_rows
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import ContinuousProcessingTimeTrigger, NeverTrigger
 

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import replaced
 from windowpane.engines.panes.windows import Elements
 from windowpane.errors import present
 from windowpane.hidden_columns import SEGMENT, hidden
-from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows, number_codes
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
