@@ -269,3 +269,18 @@ class WorkerPythonError(WindowpaneError):
             f"os.environ['PYSPARK_PYTHON'] = sys.executable (here {here!r}), or activate the virtual environment."
         )
         self.executable = executable
+
+
+class PatternError(InvalidSpecError):
+    """The text of a pattern is none, or a part of it cannot be run.
+
+    Attributes:
+        text: the pattern.
+        column: where, from 1 on.
+    """
+
+    def __init__(self, text: str, column: int, reason: str) -> None:
+        """Say where and why."""
+        super().__init__(f"pattern, column {column}: {reason}.\n  {text}\n  {' ' * (column - 1)}^")
+        self.text, self.column = text, column
+        self.reason = reason

@@ -308,3 +308,38 @@ class EndlessTimerError(WindowpaneError):
             "reaches the end of a bounded stream, and a trigger must not register the timer it was called for, nor an earlier "
             "one: use time windows, or a count or end-of-stream trigger."
         )
+
+
+class SkipTargetError(WindowpaneError):
+    """AFTER MATCH names a row to go on at that there is not, or that is the first row of the match: it would go on for ever.
+
+    Attributes:
+        key: the partition.
+        variable: whose row it was to be.
+    """
+
+    def __init__(self, key: Any, variable: str, has_row: bool) -> None:
+        """Name the partition and the variable."""
+        reason = "that is the first row of the match, from which it would go on for ever" if has_row else "the match has no such row"
+        super().__init__(
+            f"partition {key!r}: after a match the search goes on at a row of {variable!r}, and {reason}. Choose another "
+            "after_match, or on_error='next row', which goes on at the next row and counts bad_skips."
+        )
+        self.key, self.variable = key, variable
+
+
+class PatternLimitError(WindowpaneError):
+    """The search for one match took too many steps.
+
+    Attributes:
+        key: the partition.
+        steps: how many were allowed.
+    """
+
+    def __init__(self, key: Any, steps: int) -> None:
+        """Name the partition and the bound."""
+        super().__init__(
+            f"partition {key!r}: the search for a match that begins at one row took more than {steps:,} steps. Nested loops over "
+            "rows that all variables take, as in '(a+)+', try every way to share the rows out: write 'a+', or raise max_steps."
+        )
+        self.key, self.steps = key, steps

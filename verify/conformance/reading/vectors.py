@@ -54,6 +54,9 @@ def _bodies(content: Json) -> Iterator[Json]:
     elif "with_late" in content:
         for query in content["queries"]:
             yield {**query, "id": query["name"], "kind": "join", "join": query["kind"], "input": content["steps"]}
+    elif content.get("kind") == "pattern":
+        for query in content["queries"]:
+            yield {**query, "id": f"{content['id']}-{query['name']}", "kind": "pattern", "input": content["steps"]}
     else:
         yield from content["cases"]
 

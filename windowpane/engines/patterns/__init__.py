@@ -1,0 +1,1 @@
+"""Row pattern matching on a bucket."""

@@ -1,0 +1,222 @@
+"""A batch of row patterns: rows wait for the watermark, join the waiting rows of their keys, and the search goes on there.
+
+State, by name in the bucket's blob store: ``header``; the sort buffer ``b`` for rows above the watermark; pages ``p`` by a hash of
+the key for known rows. A page holds the rows of its keys in order: those that a later attempt looks back at, and from the first
+waiting attempt on all, each with::
+
+    WAITS     whether it is at or behind the first row of the waiting attempt
+    COVERED   whether a match has it, where rows of no match are shown
+    MATCHES   how many matches its key has had
+    OPENS     whether it is the first row that its key ever had
+
+A page is due when the bound of an attempt passes in it, so a batch reads the pages of its keys and those. Who may mutate: this
+engine, once a batch. Recovery: read back; the watermark is in the header.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import flat, padded
+from windowpane.engines.batch.driver import Left, OrderedBatch
+from windowpane.engines.common.arrival import ordered
+from windowpane.engines.nested_keys.writing import hashable_keys
+from windowpane.engines.over.sort_buffer import SortBuffer
+from windowpane.engines.patterns.program import TIMEOUTS, PatternCounters, PatternProgram
+from windowpane.engines.rows import refuse_missing_times
+from windowpane.hidden_columns import FIRING_WATERMARK, HASH, TIME, hidden
+from windowpane.kernels.keys.key_codes import key_codes, key_hashes
+from windowpane.kernels.sorting.column_order import ASCENDING, SortKey, sort_keys, sorted_by
+from windowpane.operators.patterns.search import Cursor
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
+from windowpane.windowing.times import MAX
+
+WAITS, COVERED, MATCHES, OPENS = map(hidden, ("waits", "covered", "matches", "opens"))
+
+
+@dataclass
+class Decided:
+    """What a batch decides, in the order of its results."""
+
+    rows: list[int] = field(default_factory=list)  # a row of the key of each result, or the row that it is shown with
+    measures: list[tuple[Any, ...]] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)  # event times in microseconds
+
+    def add(self, row: int, measures: tuple[Any, ...], time: int) -> None:
+        self.rows.append(row)
+        self.measures.append(measures)
+        self.times.append(time)
+
+
+class Partition(NamedTuple):
+    """The rows of a key among those of a step: from ``first`` up to ``end``, and where the search stands, counted from ``first``."""
+
+    first: int
+    end: int
+    cursor: Cursor
+
+
+class PatternBatch(OrderedBatch[PatternProgram]):
+    counters = PatternCounters
+
+    def __init__(self, program: PatternProgram, store: BlobStore) -> None:
+        super().__init__(program, store, program.growing)
+        self._buffer = SortBuffer(store, "b", program.event_time, (), pa.schema([*program.columns, pa.field(TIME, pa.int64())]))
+        self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
+        self._lookback = max(program.spec.lookback, 1 if program.remembers_keys else 0)
+
+    @abstractmethod
+    def search(self, rows: pa.Table, partitions: Sequence[Partition], known: int) -> None:
+        """Search the rows of partitions, move their cursors, and call ``decide``."""
+
+    def work(self, tables: list[pa.Table]) -> None:
+        program, rows = self.program, ordered(tables)
+        if rows is None:
+            return
+        refuse_missing_times(rows, program.keys, "a pattern goes")
+        limit = program.known(self.late_under)
+        late = program.late_schema if program.has_late_output else None
+        punctual = self.punctual(rows, rows[TIME].to_numpy() <= limit, late)
+        if punctual is not None:
+            self._buffer.add(punctual.select([*program.columns.names, TIME]))
+
+    def on_watermark(self, before: int) -> None:
+        known = self.program.known(self.watermark)
+        if self.watermark == before:
+            return
+        rows = self._released(known)
+        hashes = np.zeros(0, np.uint64) if rows is None else stored_hashes(rows)
+
+        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
+            if held is not None:
+                held = padded(held, self.program.columns, self._names)
+            new = None if rows is None or not len(numbers) else rows.take(pa.array(numbers))
+            return self._searched(held, new, known)
+
+        self._pages.each(hashes, known, STEP_ROWS.value, step)
+
+    def close(self) -> Left:
+        self._buffer.flush()
+        return Left(self._buffer.rows + self._pages.live, self._buffer.byte_size + self._pages.byte_size)
+
+    @property
+    def _names(self) -> list[str]:
+        return [HASH, *self.program.columns.names, TIME, WAITS, COVERED, MATCHES, OPENS]
+
+    def _released(self, known: int) -> pa.Table | None:
+        """Return the rows that the watermark makes known, in order, with the hashes of their keys."""
+        parts = self._buffer.release(known)
+        if not parts:
+            return None
+        rows = pa.concat_tables(parts, promote_options="permissive")
+        keys: list[SortKey] = [(rows[TIME], ASCENDING)]
+        for column in self.program.order_by:
+            keys += sort_keys(rows[column.name], column)
+        rows = rows.take(sorted_by(keys)).combine_chunks()
+        hashes = key_hashes(hashable_keys(rows, self.program.keys), rows.num_rows)
+        return rows.add_column(0, HASH, pa.array(hashes))
+
+    def _searched(self, held: pa.Table | None, new: pa.Table | None, known: int) -> pa.Table | None:
+        if held is None and new is None:
+            return None
+        if new is not None:
+            new = self._waiting(new)
+        rows = pa.concat_tables([each.select(self._names) for each in (held, new) if each is not None]).combine_chunks()
+        codes = key_codes(hashable_keys(rows, self.program.keys), rows.num_rows)
+        order = np.argsort(codes, kind="stable")
+        rows, codes = rows.take(pa.array(order)), codes[order]
+        is_new = order >= (0 if held is None else held.num_rows)
+        bounds = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), rows.num_rows]
+        partitions = self._partitions(rows, bounds, is_new, known)
+        self.search(rows, [each for each in partitions if each is not None], known)
+        return self._left(rows, bounds, partitions)
+
+    def _waiting(self, new: pa.Table) -> pa.Table:
+        count = new.num_rows
+        columns = {WAITS: np.ones(count, np.bool_), COVERED: np.zeros(count, np.bool_)}
+        for name, values in columns.items():
+            new = new.append_column(name, pa.array(values))
+        return new.append_column(MATCHES, pa.array(np.zeros(count, np.int64))).append_column(
+            OPENS, pa.array(np.zeros(count, np.bool_))
+        )
+
+    def _partitions(self, rows: pa.Table, bounds: Sequence[int], is_new: Mask, known: int) -> list[Partition | None]:
+        """Return the partitions that something may be decided in; ``None`` for those that stay as they are."""
+        times, within = rows[TIME].to_numpy(), self.program.spec.within
+        waits, covered, opens = (flat(rows[name]).to_numpy(zero_copy_only=False) for name in (WAITS, COVERED, OPENS))
+        matches = rows[MATCHES].to_numpy()
+        found: list[Partition | None] = []
+        for first, end in pairwise(bounds):
+            waiting = int(np.argmax(waits[first:end])) if waits[first:end].any() else end - first
+            is_due = waiting < end - first and (known == MAX or (within is not None and times[first + waiting] + within - 1 <= known))
+            if not (is_new[end - 1] or is_due):
+                found.append(None)
+                continue
+            had_rows = not is_new[first]
+            covers = np.flatnonzero(covered[first:end])
+            cursor = Cursor(
+                start=waiting,
+                matches=int(matches[first]) if had_rows else 0,
+                covered=int(covers[-1]) + 1 if len(covers) else 0,
+                is_first=bool(opens[first]) or not had_rows,
+            )
+            found.append(Partition(first, end, cursor))
+        return found
+
+    def _left(self, rows: pa.Table, bounds: Sequence[int], partitions: Sequence[Partition | None]) -> pa.Table:
+        """Return the rows that later attempts may look at, with where the search stands in each key."""
+        stays, waits, covered, opens = (np.zeros(rows.num_rows, np.bool_) for _ in range(4))
+        matches = rows[MATCHES].to_numpy().copy()
+        before = [flat(rows[name]).to_numpy(zero_copy_only=False) for name in (WAITS, COVERED, OPENS)]
+        for (first, end), partition in zip(pairwise(bounds), partitions, strict=True):
+            if partition is None:
+                stays[first:end] = True
+                for now, was in zip((waits, covered, opens), before, strict=True):
+                    now[first:end] = was[first:end]
+                continue
+            cursor = partition.cursor
+            kept = max(cursor.start - self._lookback, 0)
+            stays[first + kept : end] = True
+            waits[first + cursor.start : end] = True
+            covered[first : first + cursor.covered] = True
+            opens[first] = cursor.is_first
+            matches[first:end] = cursor.matches
+            self.count("bad_skips", cursor.skipped)
+            self.count("overflow", cursor.overflow)
+        for name, values in zip((WAITS, COVERED, MATCHES, OPENS), (waits, covered, matches, opens), strict=True):
+            rows = rows.set_column(rows.column_names.index(name), name, pa.array(values))
+        return rows.filter(pa.array(stays))
+
+    def decide(self, rows: pa.Table, decided: Decided, timeouts: Decided) -> None:
+        """Emit results, in the order that they were decided in."""
+        program = self.program
+        if decided.rows:
+            shown = rows.select(program.passed if program.shows_rows else program.keys).take(pa.array(decided.rows, pa.int64()))
+            under = np.full(len(decided.rows), program.fired_under(self.before))
+            self.emit(self._with_measures(shown, decided, [pa.array(decided.times, pa.int64()), pa.array(under)], program.main_schema))
+        if timeouts.rows:
+            shown = rows.select(program.keys).take(pa.array(timeouts.rows, pa.int64()))
+            self.outputs.append((TIMEOUTS, self._with_measures(shown, timeouts, [], program.timeout_schema)))
+            self.count("timeouts", len(timeouts.rows))
+
+    def _with_measures(self, shown: pa.Table, decided: Decided, more: list[pa.Array], schema: pa.Schema) -> pa.Table:
+        fields = self.program.measures
+        measures = [pa.array([values[number] for values in decided.measures], kind.type) for number, kind in enumerate(fields)]
+        columns = [*(flat(column) for column in shown.columns), *measures, *more]
+        return pa.Table.from_arrays([column.cast(kind.type) for column, kind in zip(columns, schema, strict=True)], schema=schema)
+
+    def _summary(self, page: pa.Table) -> PageSummary:
+        within, waits = self.program.spec.within, flat(page[WAITS]).to_numpy(zero_copy_only=False)
+        if within is None or not waits.any():
+            return PageSummary(MAX, page.num_rows)
+        return PageSummary(min(int(page[TIME].to_numpy()[waits].min()) + within - 1, MAX), page.num_rows)
+

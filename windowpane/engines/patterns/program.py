@@ -1,0 +1,105 @@
+"""The program of a row pattern: everything an engine needs to run it on a bucket, as one picklable value.
+
+Input tables carry the columns of ``PatternProgram.columns`` and the system columns TIME, PARTITION and POSITION. The main output
+has the keys or, where rows of matches are shown, the columns ``passed``; then the measures, TIME and FIRING_WATERMARK. Timeouts
+have the keys and measures, late rows the columns ``passed``.
+
+Rows up to the watermark, less the allowed lateness, are known, in order of their times, then of ``order_by``, then of arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windowpane.arrays.columns import columns_by_text
+from windowpane.engines.program import LATE, Upstream
+from windowpane.engines.protocol import Counters
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.windowing.lateness import horizon
+from windowpane.windowing.over.spec import OrderColumn
+from windowpane.windowing.patterns.spec import PatternSpec
+from windowpane.windowing.patterns.tree import First, Last, every_part, longest
+from windowpane.windowing.patterns.values import MatchNumber
+
+TIMEOUTS = LATE + 1
+"""Number of the output of timeouts."""
+
+
+@dataclass(frozen=True)
+class PatternCounters(Counters):
+    """What a bucket of patterns did in one batch."""
+
+    timeouts: int = 0
+    overflow: int = 0
+    bad_skips: int = 0
+
+
+@dataclass(frozen=True)
+class PatternProgram:
+    """One row pattern, resolved against the types of its input."""
+
+    spec: PatternSpec
+    keys: tuple[str, ...]  # names of the key columns
+    columns: pa.Schema  # names and types of the columns of rows
+    measures: pa.Schema  # names and types of the measures
+    passed: tuple[str, ...]  # names of the columns that late rows, and rows of matches, are emitted with
+    event_time: str  # name of the event-time column
+    order_by: tuple[OrderColumn, ...] = ()  # columns that order rows of one time
+    allowed_lateness: int = 0  # microseconds by which rows are waited for behind the watermark
+    has_late_output: bool = False  # whether late rows are emitted as output ``LATE``
+    upstream: Upstream = Upstream.SOURCE  # where rows come from
+    engine: str = "pattern reference"
+    engine_reason: str = ""
+    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
+
+    @property
+    def growing(self) -> Mapping[str, Mapping[str, str]]:
+        return {"columns": columns_by_text(self.columns)}
+
+    @property
+    def shows_rows(self) -> bool:
+        """Whether rows of matches are emitted, and not one row a match."""
+        return self.spec.rows != "one"
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        shown = self.late_schema if self.shows_rows else self.key_schema
+        return pa.schema([*shown, *self.measures, pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())])
+
+    @property
+    def timeout_schema(self) -> pa.Schema:
+        return pa.schema([*self.key_schema, *self.measures])
+
+    @property
+    def key_schema(self) -> pa.Schema:
+        return pa.schema([self.columns.field(name) for name in self.keys])
+
+    @property
+    def late_schema(self) -> pa.Schema:
+        return pa.schema([self.columns.field(name) for name in self.passed])
+
+    @property
+    def remembers_keys(self) -> bool:
+        """Whether what was in a key before counts for ever: that there were rows, or how many matches."""
+        asks_first = any(isinstance(part, First) for part in every_part(self.spec.pattern))
+        return asks_first or any(isinstance(measure.value, MatchNumber) for measure in self.spec.measures)
+
+    @property
+    def passed_on(self) -> int | None:
+        """Microseconds by which results may stay behind the watermark; ``None`` where nothing bounds it."""
+        if self.spec.within is not None:
+            return self.spec.within
+        ends = any(isinstance(part, Last) for part in every_part(self.spec.pattern))
+        return 0 if longest(self.spec.pattern) == 1 and not ends else None
+
+    def known(self, watermark: int) -> int:
+        """Return the time up to which rows are known, and at or below which they are late."""
+        return horizon(watermark, self.allowed_lateness)
+
+    def fired_under(self, before: int) -> int:
+        """Return the watermark under which a later operator compares rows that are emitted behind the watermark ``before``."""
+        behind = self.passed_on
+        return horizon(self.known(before), behind or 0)

@@ -1,0 +1,43 @@
+"""The reference engine of row patterns: the matcher that backtracks, row by row, for every program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from windowpane.engines.patterns.batch import Decided, Partition, PatternBatch
+from windowpane.engines.patterns.program import PatternProgram
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_keys, python_values
+from windowpane.hidden_columns import TIME
+from windowpane.operators.patterns.search import Search
+from windowpane.state.blob_store import BlobStore
+
+
+class PatternReferenceEngine:
+    name = "pattern reference"
+
+    def __init__(self, program: PatternProgram) -> None:
+        self._program = program
+        self._search = Search(program.spec)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        return _Batch(self._program, store, self._search).run(rows, clock)
+
+
+class _Batch(PatternBatch):
+    def __init__(self, program: PatternProgram, store: BlobStore, search: Search) -> None:
+        super().__init__(program, store)
+        self._search = search
+
+    def search(self, rows: pa.Table, partitions: Sequence[Partition], known: int) -> None:
+        matches, timeouts = Decided(), Decided()
+        for first, end, cursor in partitions:
+            own = rows.slice(first, end - first)
+            columns = {name: python_values(name, own[name]) for name in self.program.columns.names}
+            key = python_keys(own.slice(0, 1), self.program.keys)[0]
+            for row, values, time, is_timeout in self._search.advance(key, columns, own[TIME].to_pylist(), cursor, known):
+                decided = timeouts if is_timeout else matches
+                decided.add(first + (row or 0), values, time)
+        self.decide(rows, matches, timeouts)

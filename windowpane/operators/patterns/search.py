@@ -1,0 +1,186 @@
+"""The search through a partition: attempt after attempt, each decided once, in the order of the rows.
+
+Rows up to the watermark are known. An attempt that asks for a later one waits, and the attempts behind it with it, so what came
+out stays: results of a watermark are a beginning of those of a later one. With a bound, no row at or behind the first row's time
+plus the bound belongs to the attempt, so a watermark that has come so far decides it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from windowpane.errors import SkipTargetError
+from windowpane.operators.patterns.matcher import Attempt, UnknownRow, compile_pattern
+from windowpane.operators.patterns.values import Label, Values
+from windowpane.windowing.patterns.spec import PatternSpec
+from windowpane.windowing.times import MAX
+
+
+class Found(NamedTuple):
+    """One row of results.
+
+    Attributes:
+        row: the row of the partition that it is shown with; ``None`` for one row a match.
+        values: the measures.
+        time: its event time in microseconds.
+        is_timeout: whether it is an attempt that failed for want of a row.
+    """
+
+    row: int | None
+    values: tuple[Any, ...]
+    time: int
+    is_timeout: bool = False
+
+
+@dataclass
+class Cursor:
+    """Where the search stands in a partition; rows are counted from the first one that is kept.
+
+    Attributes:
+        start: the row that the next attempt begins at.
+        matches: how many matches there were.
+        covered: the rows before this one are in no further unmatched row.
+        is_first: whether no row was before the first one.
+        skipped: how many matches had no row to go on at.
+        overflow: how many attempts were given up, since they waited with too many rows.
+    """
+
+    start: int = 0
+    matches: int = 0
+    covered: int = 0
+    is_first: bool = True
+    skipped: int = 0
+    overflow: int = 0
+
+
+class Search:
+    """The search of a pattern, for any partition."""
+
+    def __init__(self, spec: PatternSpec) -> None:
+        self._spec = spec
+        self._steps = compile_pattern(spec.pattern)
+
+    def advance(
+        self, key: Any, columns: dict[str, Sequence[Any]], times: Sequence[int], cursor: Cursor, watermark: int
+    ) -> Iterator[Found]:
+        """Yield the results that a watermark decides, and move the cursor.
+
+        Args:
+            key: the partition, for messages.
+            columns: the values of its rows in order, by column.
+            times: their event times in microseconds, none of them above the watermark.
+            cursor: where the search stands.
+            watermark: in microseconds.
+
+        Raises:
+            SkipTargetError: a match has no row to go on at.
+            PatternLimitError: the search for one match takes too many steps.
+        """
+        spec = self._spec
+        while cursor.start < len(times):
+            bound = self.bound(times[cursor.start])
+            known = len(times) if bound is None else _below(times, bound + 1, cursor.start)
+            attempt = Attempt(
+                self._steps,
+                spec.conditions,
+                spec.subsets,
+                columns,
+                cursor.start,
+                known,
+                is_ended=watermark == MAX or (bound is not None and watermark >= bound),
+                is_first=cursor.is_first,
+                number=cursor.matches + 1,
+                key=key,
+                most_steps=spec.most_steps,
+            )
+            labels: Sequence[Label] | None = None
+            try:
+                labels = attempt.run()
+                found = list(self._results(attempt, labels, cursor, times, bound))
+            except UnknownRow:
+                if known - cursor.start <= spec.most_rows:
+                    return
+                cursor.overflow += 1
+                found = list(self._timed_out(attempt, times[-1]))
+            yield from found
+            self._move(cursor, labels, key)
+
+    def bound(self, time: int) -> int | None:
+        """Return the last microsecond of an attempt that begins at a time, ``None`` where there is none."""
+        return None if self._spec.within is None else min(time + self._spec.within - 1, MAX)
+
+    def _move(self, cursor: Cursor, labels: Sequence[Label] | None, key: Any) -> None:
+        if labels is None:
+            cursor.start += 1
+            return
+        cursor.matches += 1
+        if not labels:
+            cursor.start += 1
+            return
+        cursor.covered = max(cursor.covered, labels[-1].row + 1)
+        after = self._spec.after_match
+        if after.to == "past last row":
+            cursor.start = labels[-1].row + 1
+            return
+        if after.variable is not None:
+            names = self._spec.stands_for(after.variable)
+            rows = [label.row for label in labels if label.variable in names]
+            target = None if not rows else rows[0] if after.to == "to first" else rows[-1]
+            if target is not None and target != cursor.start:
+                cursor.start = target
+                return
+            if self._spec.on_error == "raise":
+                raise SkipTargetError(key, after.variable, has_row=target is not None)
+            cursor.skipped += 1
+        cursor.start += 1
+
+    def _results(
+        self, attempt: Attempt, labels: Sequence[Label] | None, cursor: Cursor, times: Sequence[int], bound: int | None
+    ) -> Iterator[Found]:
+        spec, start = self._spec, attempt.start
+        if labels is None:
+            if spec.rows == "all unmatched" and start >= cursor.covered:
+                yield Found(start, (None,) * len(spec.measures), times[start])
+            if bound is not None:
+                yield from self._timed_out(attempt, bound)
+            return
+        time = self._time(labels, times, start, bound)
+        measured = self._measured(attempt, time)
+        if spec.rows == "one":
+            yield Found(None, measured(labels, labels), time)
+        elif not labels:
+            if spec.rows != "all omit empty":
+                yield Found(start, measured((), ()), time)
+        else:
+            for count, label in enumerate(labels, start=1):
+                if label.is_shown:
+                    yield Found(label.row, measured(labels[:count], labels), time)
+
+    def _timed_out(self, attempt: Attempt, time: int) -> Iterator[Found]:
+        if self._spec.has_timeouts and attempt.partial is not None:
+            yield Found(None, self._measured(attempt, time)(attempt.partial, attempt.partial), time, is_timeout=True)
+
+    def _time(self, labels: Sequence[Label], times: Sequence[int], start: int, bound: int | None) -> int:
+        """Return the event time of a match: of its last row, but of one that waits for what does not come, the bound."""
+        if self._waits_for_bound and bound is not None:
+            return bound
+        return times[labels[-1].row if labels else start]
+
+    @property
+    def _waits_for_bound(self) -> bool:
+        return any(step.kind == "absent" for step in self._steps)
+
+    def _measured(self, attempt: Attempt, time: int) -> Callable[[Sequence[Label], Sequence[Label]], tuple[Any, ...]]:
+        """Return what computes the measures of the rows so far, and of all rows of the match."""
+        values = Values(attempt, self._spec.subsets, attempt.start, attempt.number, time)
+        return lambda running, final: tuple(
+            values.of(measure.value, final if measure.is_final else running) for measure in self._spec.measures
+        )
+
+
+def _below(times: Sequence[int], end: int, start: int) -> int:
+    """Return how many times are below ``end``; they ascend, and those before ``start`` are."""
+    return bisect_left(times, end, start)

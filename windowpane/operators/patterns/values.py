@@ -1,0 +1,149 @@
+"""The value of an expression for a match, or for the rows that a path to a match has taken so far.
+
+Logic is that of SQL: what is compared or computed with NULL is NULL, ``&`` and ``|`` know three values, a division by zero is NULL.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from windowpane.errors import ConditionError
+from windowpane.windowing.expressions import Constant, Expression, Operation
+from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Moved, Picked
+
+
+class Label(NamedTuple):
+    """A row of a path, and the variable that took it; ``None`` where the row was passed over."""
+
+    row: int
+    variable: str | None
+    is_shown: bool
+
+
+class Rows(Protocol):
+    """The rows of a partition, as far as they are known."""
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """The values of the rows, by column."""
+
+    def has(self, row: int) -> bool:
+        """Return whether there is such a row; raises where that is not known yet."""
+
+
+class Values:
+    """The values of expressions over the rows of an attempt.
+
+    Args:
+        rows: the rows.
+        subsets: the variables that a name stands for, where it stands for several.
+        start: the row that the attempt begins at.
+        number: that of the match to be.
+        time: its event time, in microseconds.
+    """
+
+    def __init__(self, rows: Rows, subsets: Mapping[str, frozenset[str]], start: int, number: int, time: int | None = None) -> None:
+        self._rows, self._subsets = rows, subsets
+        self._start, self._number, self._time = start, number, time
+
+    def of(self, expression: Expression, labels: Sequence[Label]) -> Any:
+        """Return a value over the rows of a path, in order: of a condition, the row that it is asked for is the last one."""
+        match expression:
+            case Constant(value):
+                return value
+            case Picked(_, _, column, _):
+                return self._at(self._row(expression, labels), column)
+            case Moved(of, moved):
+                row = self._row(of, labels)
+                return None if row is None else self._at(self._beside(row + moved), of.column)
+            case Aggregated():
+                return self._aggregate(expression, labels)
+            case Classifier(variable):
+                return next((label.variable for label in reversed(labels) if self._is_of(label, variable)), None)
+            case MatchNumber():
+                return self._number
+            case MatchTime():
+                return self._time
+            case Operation(name, parts):
+                return self._operation(expression, name, [self.of(part, labels) for part in parts])
+        raise ConditionError(expression, "it is no value of a match")
+
+    def _is_of(self, label: Label, variable: str | None) -> bool:
+        if variable is None or label.variable is None:
+            return label.variable is not None
+        return label.variable in self._subsets[variable] if variable in self._subsets else label.variable == variable
+
+    def _row(self, picked: Picked, labels: Sequence[Label]) -> int | None:
+        left = picked.offset
+        for label in labels if picked.end == "first" else reversed(labels):
+            if self._is_of(label, picked.variable):
+                if not left:
+                    return label.row
+                left -= 1
+        return None
+
+    def _beside(self, row: int) -> int | None:
+        return None if row < 0 or (row >= self._start and not self._rows.has(row)) else row
+
+    def _at(self, row: int | None, column: str) -> Any:
+        return None if row is None else self._rows.columns[column][row]
+
+    def _aggregate(self, call: Aggregated, labels: Sequence[Label]) -> Any:
+        aggregate, columns = call.aggregate, [self._rows.columns[name] for name in call.columns]
+        accumulator = aggregate.create_accumulator()
+        for label in labels:
+            if self._is_of(label, call.variable):
+                accumulator = aggregate.add(accumulator, *(column[label.row] for column in columns))
+        return aggregate.get_result(accumulator)
+
+    @staticmethod
+    def _operation(expression: Expression, name: str, values: list[Any]) -> Any:
+        try:
+            return _LOGIC[name](*values) if name in _LOGIC else None if None in values else _OPERATORS[name](*values)
+        except TypeError as error:
+            raise ConditionError(expression, str(error)) from error
+
+
+def _and(left: bool | None, right: bool | None) -> bool | None:
+    return False if left is False or right is False else None if left is None or right is None else True
+
+
+def _or(left: bool | None, right: bool | None) -> bool | None:
+    return True if left is True or right is True else None if left is None or right is None else False
+
+
+def _differs(left: Any, right: Any) -> bool:
+    return (left is None) != (right is None) or (left is not None and bool(left != right))
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    if right == 0:
+        return None
+    rest = abs(left) % abs(right)
+    return -rest if left < 0 else rest
+
+
+_LOGIC: Mapping[str, Callable[..., Any]] = {
+    "&": _and,
+    "|": _or,
+    "~": lambda value: None if value is None else not value,
+    "is null": lambda value: value is None,
+    "is not null": lambda value: value is not None,
+    "is distinct from": _differs,
+}
+_OPERATORS: Mapping[str, Callable[..., Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": lambda left, right: None if right == 0 else left / right,
+    "%": _remainder,
+    "neg": operator.neg,
+}

@@ -1,0 +1,99 @@
+"""The spec of a row pattern: everything of ``MATCH_RECOGNIZE`` but the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from windowpane.errors import InvalidSpecError
+from windowpane.windowing.expressions import Expression
+from windowpane.windowing.patterns.tree import Pattern, looked_for, variables
+from windowpane.windowing.patterns.values import lookback
+
+RowsShown = Literal["one", "all", "all omit empty", "all unmatched"]
+"""What comes out of a match: one row; each of its rows; so, but for empty matches; and rows that are in no match, too."""
+
+SkipTo = Literal["past last row", "to next row", "to first", "to last"]
+OnError = Literal["raise", "next row"]
+
+MAX_ROWS = 100_000
+MAX_STEPS = 10_000_000
+
+
+@dataclass(frozen=True)
+class AfterMatch:
+    """Where the search goes on after a match: behind its last row, at its second one, or at a row of a variable."""
+
+    to: SkipTo = "past last row"
+    variable: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check it.
+
+        Raises:
+            InvalidSpecError: another word, or a variable where there is none to be, or none where there is one.
+        """
+        if self.to not in get_args(SkipTo) or (self.variable is not None) != (self.to in ("to first", "to last")):
+            raise InvalidSpecError(
+                f"after_match({self.to!r}{'' if self.variable is None else f', {self.variable!r}'}): it is 'past last row', "
+                "'to next row', ('to first', 'a') or ('to last', 'a')."
+            )
+
+    def __str__(self) -> str:
+        return self.to if self.variable is None else f"{self.to} {self.variable}"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A value of each result: its name, what it is, and whether rows of ``all`` show it as of the whole match."""
+
+    name: str
+    value: Expression
+    is_final: bool = False
+
+
+@dataclass(frozen=True)
+class PatternSpec:
+    """A row pattern.
+
+    Args:
+        pattern: the pattern.
+        conditions: by variable; one without a condition takes every row.
+        subsets: names that stand for several variables.
+        measures: the values of a result.
+        rows: what comes out of a match.
+        after_match: where the search goes on.
+        on_error: what happens where there is no such row: an error, or on at the next row.
+        within: microseconds that a match may last, the first to the last row less than that; ``None`` for any time.
+        has_timeouts: whether attempts that fail for want of a row within the bound come out.
+        most_rows: a waiting attempt of more rows is given up.
+        most_steps: the search for one match takes no more.
+    """
+
+    pattern: Pattern
+    conditions: Mapping[str, Expression] = field(default_factory=dict)
+    subsets: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    measures: tuple[Measure, ...] = ()
+    rows: RowsShown = "one"
+    after_match: AfterMatch = AfterMatch()
+    on_error: OnError = "raise"
+    within: int | None = None
+    has_timeouts: bool = False
+    most_rows: int = MAX_ROWS
+    most_steps: int = MAX_STEPS
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables, those that only say what must not come last."""
+        return tuple(dict.fromkeys((*variables(self.pattern), *looked_for(self.pattern))))
+
+    @property
+    def lookback(self) -> int:
+        """How many rows before the first one of a match are looked at."""
+        asked = [*self.conditions.values(), *(measure.value for measure in self.measures)]
+        return max(map(lookback, asked), default=0)
+
+    def stands_for(self, name: str) -> frozenset[str]:
+        """Return the variables that a name stands for."""
+        return self.subsets.get(name, frozenset({name}))

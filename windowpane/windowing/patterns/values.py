@@ -1,0 +1,86 @@
+"""What conditions and measures ask of a match: leaves of expressions, beside constants and operators.
+
+A *variable* of ``None`` stands for every row of the match; passed-over rows are none of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from windowpane.windowing.aggregates.protocol import BoundAggregate
+from windowpane.windowing.expressions import Expression
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Picked(Expression):
+    """A column of the first or last row of a variable, or of one ``offset`` such rows further in."""
+
+    end: Literal["first", "last"]
+    variable: str | None
+    column: str
+    offset: int = 0
+
+    def __repr__(self) -> str:
+        name = self.column if self.variable is None else f"{self.variable}.{self.column}"
+        return f"{self.end}({name!r}{f', {self.offset}' if self.offset else ''})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Moved(Expression):
+    """A column of the row ``rows`` behind the one that ``of`` finds, below zero before it, in the partition and out of the match."""
+
+    of: Picked
+    rows: int
+
+    def __repr__(self) -> str:
+        return f"{'lag' if self.rows <= 0 else 'lead'}({self.of!r}, {abs(self.rows)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Aggregated(Expression):
+    """An aggregate of columns over the rows of a variable; without a column it counts rows."""
+
+    variable: str | None
+    columns: tuple[str, ...]
+    aggregate: BoundAggregate
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Classifier(Expression):
+    """The variable that took the last row of a variable."""
+
+    variable: str | None = None
+
+    def __repr__(self) -> str:
+        return f"classifier({'' if self.variable is None else repr(self.variable)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class MatchNumber(Expression):
+    """The number of the match in its partition, from 1 on."""
+
+    def __repr__(self) -> str:
+        return "match_number()"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class MatchTime(Expression):
+    """The event time of the match, in microseconds: that of its last row, or the one at which its absence is certain."""
+
+    def __repr__(self) -> str:
+        return "match_time()"
+
+
+Value = Picked | Moved | Aggregated | Classifier | MatchNumber | MatchTime
+"""A leaf that is computed of a match."""
+
+
+def lookback(expression: Expression) -> int:
+    """Return how many rows before the first row of a match an expression looks at."""
+    own = max(-expression.rows, 0) if isinstance(expression, Moved) else 0
+    return max([own, *(lookback(part) for part in expression.operands)])
