@@ -29,6 +29,7 @@ from windowpane.guidance import unknown_name
 from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, WindowJoin
 from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
 from windowpane.malformed import MalformedRow
+from windowpane.matching import Matching, MatchResult
 from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.result import Progress, progress, warm_up
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
@@ -61,6 +62,7 @@ from windowpane.windowing.functions import (
     WindowFunctionSpec,
 )
 from windowpane.windowing.outputs import OutputTag
+from windowpane.windowing.patterns.values import classifier, match_number, match_time
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.triggers import *  # noqa: F403
@@ -114,6 +116,8 @@ __all__ = [
     "KeyedStream",
     "KeyedStreams",
     "MalformedRow",
+    "MatchResult",
+    "Matching",
     "OutputTag",
     "OverResult",
     "OverSelection",
@@ -140,6 +144,7 @@ __all__ = [
     "__version__",
     "apply",
     "as_of",
+    "classifier",
     "col",
     "cume_dist",
     "dense_rank",
@@ -150,6 +155,8 @@ __all__ = [
     "lead",
     "left",
     "map_in_arrow",
+    "match_number",
+    "match_time",
     "nth_value",
     "ntile",
     "over",

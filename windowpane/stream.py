@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
+from windowpane.matching import Matching
 from windowpane.planning.deduplication import DeduplicationPlan
+from windowpane.planning.patterns import PatternRequest
 from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.result import Runnable
@@ -107,6 +109,10 @@ class Stream(Guided):
         """Put all rows into one window space, handled by one task (Flink's non-keyed windows)."""
         return WindowedStream(self.source, (), several(order_by), _assigner("window_all", assigner))
 
+    def match_all(self, pattern: str, **define: Any) -> Matching:
+        """Search all rows for a row pattern, handled by one task, see ``KeyedStream.match``."""
+        return Matching(self.source, (), PatternRequest(pattern, define))
+
     def count_window_all(self, size: int, slide: int | None = None, order_by: Any = ()) -> WindowedStream:
         """Count windows over all rows, see ``KeyedStream.count_window``."""
         return _count_windowed(self.source, (), several(order_by), size, slide)
@@ -137,6 +143,35 @@ class KeyedStream(Guided):
     def count_window(self, size: int, slide: int | None = None) -> WindowedStream:
         """Fire at every ``size`` rows of a key and start anew; with ``slide``, every ``slide`` rows over the last ``size``."""
         return _count_windowed(self.source, self.keys, self.order_by, size, slide)
+
+    def match(self, pattern: str, **define: Any) -> Matching:
+        """Search the rows of each key, in the order of event time, for a row pattern: SQL's ``MATCH_RECOGNIZE`` in Python.
+
+        A pattern is variables in a row, each of which takes one row: ``a b``; ``a*``, ``a+``, ``a?``, ``a{2,5}``, with a second
+        ``?`` as few as possible; ``a | b``, ``(a b)+``, ``PERMUTE(a, b)``; ``^`` and ``$`` for the first and last row of the key;
+        ``{- a -}`` for rows that ``all_rows`` leaves out. And followed by, ``a -> b``: rows between that are no b are passed over;
+        ``a -> !x -> b``: and none of them is an x; ``a -> !x`` at the end: no x comes within the bound.
+
+        A row is final when the watermark has passed it, and a match comes out when no row to come can change it. Nothing is taken
+        back. Rows behind the watermark, less ``allowed_lateness``, are late.
+
+        Args:
+            pattern: its text.
+            define: by variable its condition, an expression: ``wp.col("price")`` is of the row itself, ``wp.lag("price")`` of the
+                row before, ``wp.first("a.price")`` and ``wp.last("a.price")`` of the rows that ``a`` took so far, as are aggregates.
+                A variable without a condition takes every row. A condition that is NULL is not true.
+
+        Returns:
+            The pattern, to bound by ``within`` and end with ``select`` or ``all_rows``.
+
+        Source: SQL:2016, row pattern recognition; Flink CEP's followedBy and notFollowedBy.
+
+        Example:
+            >>> placed, paid = wp.col("kind") == "order", wp.col("kind") == "payment"
+            >>> unpaid = orders.match("placed -> !paid", placed=placed, paid=paid).within("30 minutes")
+            >>> unpaid.select(placed_at=wp.first("placed.at"))
+        """
+        return Matching(self.source, self.keys, PatternRequest(pattern, define, order_by=self.order_by))
 
     def deduplicate(
         self, within: Duration, keep: Literal["first", "last"] = "first", by: Literal["event_time", "clock"] = "event_time"

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
+from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.over import picks
@@ -130,8 +131,19 @@ _define("any_value", First, FramedFirst, RunningFirst)
 _define("last", Last, FramedLast, RunningLast)
 
 
-def first(column: Any, ignore_nulls: bool = False) -> Aggregate:
+def _position(name: str, column: Any, offset: int, ignore_nulls: bool) -> Aggregate:
+    if isinstance(offset, bool):
+        raise InvalidSpecError(f"{name}({column!r}, {offset}): the second argument is an offset; write ignore_nulls={offset}.")
+    if not isinstance(offset, int) or offset < 0:
+        raise InvalidSpecError(f"{name}({column!r}, {offset!r}): the offset is a whole number of rows, from 0 on.")
+    return Aggregate.of(name, column, ignore_nulls=bool(ignore_nulls), **({"offset": offset} if offset else {}))
+
+
+def first(column: Any, offset: int = 0, *, ignore_nulls: bool = False) -> Aggregate:
     """Take the value of the row that arrived first, NULL or not, or the first that is not NULL.
+
+    In a row pattern: of the first row of the match, or of a variable, ``first("up.price")``; with an ``offset``, of a row further in.
+
 
     Result: the type of the column. Source: Spark SQL ``first``; here the order is that of arrival, or the
     ``order_by`` of the stream.
@@ -140,11 +152,14 @@ def first(column: Any, ignore_nulls: bool = False) -> Aggregate:
         >>> first("carrier", ignore_nulls=True)
         first('carrier', ignore_nulls=True)
     """
-    return Aggregate.of("first", column, ignore_nulls=bool(ignore_nulls))
+    return _position("first", column, offset, ignore_nulls)
 
 
-def last(column: Any, ignore_nulls: bool = False) -> Aggregate:
+def last(column: Any, offset: int = 0, *, ignore_nulls: bool = False) -> Aggregate:
     """Take the value of the row that arrived last, NULL or not, or the last that is not NULL.
+
+    In a row pattern: of the last row of the match, or of a variable, ``last("up.price")``; with an ``offset``, of a row further in.
+
 
     Result: the type of the column. Source: Spark SQL ``last``; here the order is that of arrival, or the
     ``order_by`` of the stream. Rolling features take rows by event time and then arrival, OVER windows in the order of the frame.
@@ -153,7 +168,7 @@ def last(column: Any, ignore_nulls: bool = False) -> Aggregate:
         >>> last("carrier")
         last('carrier', ignore_nulls=False)
     """
-    return Aggregate.of("last", column, ignore_nulls=bool(ignore_nulls))
+    return _position("last", column, offset, ignore_nulls)
 
 
 def any_value(column: Any, ignore_nulls: bool = False) -> Aggregate:

@@ -24,6 +24,8 @@ from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.panes import engine as panes
 from windowpane.engines.panes.engine import PanesEngine
+from windowpane.engines.patterns.program import PatternProgram
+from windowpane.engines.patterns.reference import PatternReferenceEngine
 from windowpane.engines.program import Program
 from windowpane.engines.rolling import engine as rolling
 from windowpane.engines.rolling import point_in_time
@@ -236,7 +238,16 @@ JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
 )
 """The engines of joins, one for each way of matching."""
 
-AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram | JoinProgram
+PATTERN_ENGINES: Final[tuple[EngineSpec[PatternProgram], ...]] = (
+    EngineSpec(
+        PatternReferenceEngine,
+        reason="the matcher that backtracks runs every pattern",
+        state="a sort buffer, and hash pages: by key the rows from the waiting attempt on",
+    ),
+)
+"""The engines of row patterns."""
+
+AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram | JoinProgram | PatternProgram
 """A program of some kind."""
 P = TypeVar("P", bound=AnyProgram)
 
@@ -247,6 +258,7 @@ _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
     PointInTimeProgram: POINT_IN_TIME_ENGINES,
     DeduplicationProgram: DEDUPLICATION_ENGINES,
     JoinProgram: JOIN_ENGINES,
+    PatternProgram: PATTERN_ENGINES,
 }
 
 

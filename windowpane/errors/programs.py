@@ -142,12 +142,33 @@ class EdgeError(InvalidSpecError):
 
 
 class UnboundedStateError(InvalidSpecError):
-    """An aggregate over a long rolling window that keeps every value."""
+    """An aggregate over a long rolling window that keeps every value, or a pattern that waits with every row to come."""
 
     def __init__(self, name: str, aggregate: object, length: str) -> None:
         super().__init__(
             f"{name}={aggregate!r} over {length} keeps every value of that time for every key. Use an approximate one, such as "
             "approx_count_distinct or approx_quantile, a window of up to a day, or allow it by .unbounded_state()."
+        )
+
+    @classmethod
+    def of_pattern(cls, pattern: object, part: object) -> UnboundedStateError:
+        """Return the error of a part of a pattern that takes or passes over any number of rows, without a bound of time."""
+        error = cls.__new__(cls)
+        InvalidSpecError.__init__(
+            error,
+            f"pattern '{pattern}': '{part}' takes any row, so an attempt waits with all that come, for ever. Bound it by "
+            ".within('1 hour'), or give the variable a condition.",
+        )
+        return error
+
+
+class UnboundedPatternWarning(UserWarning):
+    """A pattern without a bound of time holds as many rows of a key as its loops take."""
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(
+            f"pattern '{pattern}' has a loop and no bound: a key holds its rows for as long as they match. .within('1 hour') "
+            "bounds the state."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sysconfig
 import traceback
 from pathlib import Path
+from typing import Any
 
 from windowpane.arrays.instants import format_instant
 from windowpane.errors.base import WindowpaneError
@@ -320,7 +321,9 @@ class SkipTargetError(WindowpaneError):
 
     def __init__(self, key: Any, variable: str, has_row: bool) -> None:
         """Name the partition and the variable."""
-        reason = "that is the first row of the match, from which it would go on for ever" if has_row else "the match has no such row"
+        reason = (
+            "that is the first row of the match, from which it would go on for ever" if has_row else "the match has no such row"
+        )
         super().__init__(
             f"partition {key!r}: after a match the search goes on at a row of {variable!r}, and {reason}. Choose another "
             "after_match, or on_error='next row', which goes on at the next row and counts bad_skips."

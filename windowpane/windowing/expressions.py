@@ -113,6 +113,14 @@ class Expression(Guided):
         """Give it a name, where ``select`` takes it without one."""
         return Named(self, name)
 
+    def final(self) -> Final:
+        """Return the value of the whole match, for each row of it that ``all_rows`` shows: SQL's FINAL."""
+        return Final(self)
+
+    def running(self) -> Final:
+        """Return the value of the rows of a match up to the one that is shown: SQL's RUNNING, as without it."""
+        return Final(self, is_final=False)
+
     def asc(self) -> Sort:
         """Order ascending, NULLs first (Spark's default)."""
         return Sort(self)
@@ -197,6 +205,21 @@ class Applied(Expression):
     def __repr__(self) -> str:
         name = getattr(self.function, "__name__", None) or repr(self.function)
         return f"{name}({', '.join(repr(part) for part in self.parts)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Final(Expression):
+    """A value of a row pattern, of the whole match or of its rows up to the one that is shown."""
+
+    part: Expression
+    is_final: bool = True
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return (self.part,)
+
+    def __repr__(self) -> str:
+        return f"{self.part!r}.{'final' if self.is_final else 'running'}()"
 
 
 @dataclass(frozen=True)

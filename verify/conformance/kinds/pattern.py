@@ -17,18 +17,32 @@ from windowpane.engines.patterns.reference import PatternReferenceEngine
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import SkipTargetError
-from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.expressions import Operation
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, Moved, Picked
-from windowpane.windowing.times import MAX, MIN
+from windowpane.windowing.times import MIN
 
 MakeEngine = Callable[[PatternProgram], Engine]
 """Makes the engine of a program."""
 
 _FIELDS = {
-    *("id", "kind", "name", "class", "input", "steps", "partition_by", "order_by", "pattern", "define", "subset", "measures", "rows"),
+    *(
+        "id",
+        "kind",
+        "name",
+        "class",
+        "input",
+        "steps",
+        "partition_by",
+        "order_by",
+        "pattern",
+        "define",
+        "subset",
+        "measures",
+        "rows",
+    ),
     *("skip", "within", "timeouts", "deterministic", "checked_by", "flink_differs", "flink_refuses"),
 }
 _COLUMNS = pa.schema([("id", pa.int64()), ("k", pa.string()), ("ts", pa.int64()), ("t", pa.string()), ("v", pa.int64())])
@@ -98,7 +112,7 @@ def _type(value: Any) -> pa.DataType:
 def _results(program: PatternProgram, tables: Any) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {name: [] for name in _NAMES.values()}
     for number, table in tables:
-        for row in table.drop_columns([name for name in (TIME, FIRING_WATERMARK) if name in table.column_names]).to_pylist():
+        for row in table.to_pylist():
             values = list(row.values())
             is_whole = not program.keys and number != LATE and not (number == MAIN and program.shows_rows)
             found[_NAMES[number]].append([None, *values] if is_whole else values)
@@ -106,7 +120,7 @@ def _results(program: PatternProgram, tables: Any) -> dict[str, list[Any]]:
 
 
 def _table(rows: list[Any], position: int) -> pa.Table:
-    values = dict(zip(_COLUMNS.names, zip(*rows, strict=True), strict=True)) if rows else {name: () for name in _COLUMNS.names}
+    values = dict(zip(_COLUMNS.names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(_COLUMNS.names, ())
     columns = {column.name: pa.array(values[column.name], column.type) for column in _COLUMNS}
     return pa.table(
         {

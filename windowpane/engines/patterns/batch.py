@@ -1,8 +1,8 @@
 """A batch of row patterns: rows wait for the watermark, join the waiting rows of their keys, and the search goes on there.
 
-State, by name in the bucket's blob store: ``header``; the sort buffer ``b`` for rows above the watermark; pages ``p`` by a hash of
-the key for known rows. A page holds the rows of its keys in order: those that a later attempt looks back at, and from the first
-waiting attempt on all, each with::
+State, by name in the bucket's blob store: ``header``; the sort buffer ``b`` for rows above the watermark; for known rows, pages
+``p`` by a hash of the key. A page holds the rows of its keys in order: those that a later attempt looks back at, and all from the
+first waiting attempt on, each with::
 
     WAITS     whether it is at or behind the first row of the waiting attempt
     COVERED   whether a match has it, where rows of no match are shown
@@ -32,7 +32,7 @@ from windowpane.engines.nested_keys.writing import hashable_keys
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.patterns.program import TIMEOUTS, PatternCounters, PatternProgram
 from windowpane.engines.rows import refuse_missing_times
-from windowpane.hidden_columns import FIRING_WATERMARK, HASH, TIME, hidden
+from windowpane.hidden_columns import HASH, TIME, hidden
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
 from windowpane.kernels.sorting.column_order import ASCENDING, SortKey, sort_keys, sorted_by
 from windowpane.operators.patterns.search import Cursor
@@ -49,16 +49,14 @@ class Decided:
 
     rows: list[int] = field(default_factory=list)  # a row of the key of each result, or the row that it is shown with
     measures: list[tuple[Any, ...]] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)  # event times in microseconds
 
-    def add(self, row: int, measures: tuple[Any, ...], time: int) -> None:
+    def add(self, row: int, measures: tuple[Any, ...]) -> None:
         self.rows.append(row)
         self.measures.append(measures)
-        self.times.append(time)
 
 
 class Partition(NamedTuple):
-    """The rows of a key among those of a step: from ``first`` up to ``end``, and where the search stands, counted from ``first``."""
+    """The rows of a key among those of a step, from ``first`` up to ``end``; its cursor counts from ``first``."""
 
     first: int
     end: int
@@ -157,7 +155,9 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         found: list[Partition | None] = []
         for first, end in pairwise(bounds):
             waiting = int(np.argmax(waits[first:end])) if waits[first:end].any() else end - first
-            is_due = waiting < end - first and (known == MAX or (within is not None and times[first + waiting] + within - 1 <= known))
+            is_due = waiting < end - first and (
+                known == MAX or (within is not None and times[first + waiting] + within - 1 <= known)
+            )
             if not (is_new[end - 1] or is_due):
                 found.append(None)
                 continue
@@ -201,17 +201,16 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         program = self.program
         if decided.rows:
             shown = rows.select(program.passed if program.shows_rows else program.keys).take(pa.array(decided.rows, pa.int64()))
-            under = np.full(len(decided.rows), program.fired_under(self.before))
-            self.emit(self._with_measures(shown, decided, [pa.array(decided.times, pa.int64()), pa.array(under)], program.main_schema))
+            self.emit(self._with_measures(shown, decided, program.main_schema))
         if timeouts.rows:
             shown = rows.select(program.keys).take(pa.array(timeouts.rows, pa.int64()))
-            self.outputs.append((TIMEOUTS, self._with_measures(shown, timeouts, [], program.timeout_schema)))
+            self.outputs.append((TIMEOUTS, self._with_measures(shown, timeouts, program.timeout_schema)))
             self.count("timeouts", len(timeouts.rows))
 
-    def _with_measures(self, shown: pa.Table, decided: Decided, more: list[pa.Array], schema: pa.Schema) -> pa.Table:
+    def _with_measures(self, shown: pa.Table, decided: Decided, schema: pa.Schema) -> pa.Table:
         fields = self.program.measures
         measures = [pa.array([values[number] for values in decided.measures], kind.type) for number, kind in enumerate(fields)]
-        columns = [*(flat(column) for column in shown.columns), *measures, *more]
+        columns = [*(flat(column) for column in shown.columns), *measures]
         return pa.Table.from_arrays([column.cast(kind.type) for column, kind in zip(columns, schema, strict=True)], schema=schema)
 
     def _summary(self, page: pa.Table) -> PageSummary:
@@ -219,4 +218,3 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         if within is None or not waits.any():
             return PageSummary(MAX, page.num_rows)
         return PageSummary(min(int(page[TIME].to_numpy()[waits].min()) + within - 1, MAX), page.num_rows)
-

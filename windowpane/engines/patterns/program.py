@@ -1,7 +1,7 @@
 """The program of a row pattern: everything an engine needs to run it on a bucket, as one picklable value.
 
 Input tables carry the columns of ``PatternProgram.columns`` and the system columns TIME, PARTITION and POSITION. The main output
-has the keys or, where rows of matches are shown, the columns ``passed``; then the measures, TIME and FIRING_WATERMARK. Timeouts
+has the keys or, where rows of matches are shown, the columns ``passed``; then the measures. Timeouts
 have the keys and measures, late rows the columns ``passed``.
 
 Rows up to the watermark, less the allowed lateness, are known, in order of their times, then of ``order_by``, then of arrival.
@@ -10,14 +10,14 @@ Rows up to the watermark, less the allowed lateness, are known, in order of thei
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Final
 
 import pyarrow as pa
 
 from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.program import LATE, Upstream
 from windowpane.engines.protocol import Counters
-from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.patterns.spec import PatternSpec
@@ -35,6 +35,10 @@ class PatternCounters(Counters):
     timeouts: int = 0
     overflow: int = 0
     bad_skips: int = 0
+
+
+PATTERN_COUNTERS: Final = tuple(each.name for each in fields(PatternCounters))
+"""The counters of a row pattern in a query's progress."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class PatternProgram:
     @property
     def main_schema(self) -> pa.Schema:
         shown = self.late_schema if self.shows_rows else self.key_schema
-        return pa.schema([*shown, *self.measures, pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())])
+        return pa.schema([*shown, *self.measures])
 
     @property
     def timeout_schema(self) -> pa.Schema:
@@ -98,8 +102,3 @@ class PatternProgram:
     def known(self, watermark: int) -> int:
         """Return the time up to which rows are known, and at or below which they are late."""
         return horizon(watermark, self.allowed_lateness)
-
-    def fired_under(self, before: int) -> int:
-        """Return the watermark under which a later operator compares rows that are emitted behind the watermark ``before``."""
-        behind = self.passed_on
-        return horizon(self.known(before), behind or 0)

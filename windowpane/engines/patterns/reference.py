@@ -37,7 +37,7 @@ class _Batch(PatternBatch):
             own = rows.slice(first, end - first)
             columns = {name: python_values(name, own[name]) for name in self.program.columns.names}
             key = python_keys(own.slice(0, 1), self.program.keys)[0]
-            for row, values, time, is_timeout in self._search.advance(key, columns, own[TIME].to_pylist(), cursor, known):
+            for row, values, is_timeout in self._search.advance(key, columns, own[TIME].to_pylist(), cursor, known):
                 decided = timeouts if is_timeout else matches
-                decided.add(first + (row or 0), values, time)
+                decided.add(first + (row or 0), values)
         self.decide(rows, matches, timeouts)

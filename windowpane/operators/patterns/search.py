@@ -25,13 +25,11 @@ class Found(NamedTuple):
     Attributes:
         row: the row of the partition that it is shown with; ``None`` for one row a match.
         values: the measures.
-        time: its event time in microseconds.
         is_timeout: whether it is an attempt that failed for want of a row.
     """
 
     row: int | None
     values: tuple[Any, ...]
-    time: int
     is_timeout: bool = False
 
 
@@ -143,25 +141,25 @@ class Search:
         spec, start = self._spec, attempt.start
         if labels is None:
             if spec.rows == "all unmatched" and start >= cursor.covered:
-                yield Found(start, (None,) * len(spec.measures), times[start])
+                yield Found(start, (None,) * len(spec.measures))
             if bound is not None:
                 yield from self._timed_out(attempt, bound)
             return
         time = self._time(labels, times, start, bound)
         measured = self._measured(attempt, time)
         if spec.rows == "one":
-            yield Found(None, measured(labels, labels), time)
+            yield Found(None, measured(labels, labels))
         elif not labels:
             if spec.rows != "all omit empty":
-                yield Found(start, measured((), ()), time)
+                yield Found(start, measured((), ()))
         else:
             for count, label in enumerate(labels, start=1):
                 if label.is_shown:
-                    yield Found(label.row, measured(labels[:count], labels), time)
+                    yield Found(label.row, measured(labels[:count], labels))
 
     def _timed_out(self, attempt: Attempt, time: int) -> Iterator[Found]:
         if self._spec.has_timeouts and attempt.partial is not None:
-            yield Found(None, self._measured(attempt, time)(attempt.partial, attempt.partial), time, is_timeout=True)
+            yield Found(None, self._measured(attempt, time)(attempt.partial, attempt.partial), is_timeout=True)
 
     def _time(self, labels: Sequence[Label], times: Sequence[int], start: int, bound: int | None) -> int:
         """Return the event time of a match: of its last row, but of one that waits for what does not come, the bound."""

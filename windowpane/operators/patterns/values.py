@@ -44,7 +44,9 @@ class Values:
         time: its event time, in microseconds.
     """
 
-    def __init__(self, rows: Rows, subsets: Mapping[str, frozenset[str]], start: int, number: int, time: int | None = None) -> None:
+    def __init__(
+        self, rows: Rows, subsets: Mapping[str, frozenset[str]], start: int, number: int, time: int | None = None
+    ) -> None:
         self._rows, self._subsets = rows, subsets
         self._start, self._number, self._time = start, number, time
 

@@ -72,6 +72,10 @@ class Aggregate(Windowable):
         Raises:
             AggregateTypeError: the aggregate has no meaning for these types; names both.
         """
+        if dict(self.parameters).get("offset"):
+            raise InvalidSpecError(
+                f"{self!r}: an offset counts rows of a match, in wp.stream(...).match(...); here use nth_value."
+            )
         types = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in argument_types]
         if len(types) != len(self.arguments):
             got = f"{len(types)} argument types"

@@ -33,7 +33,8 @@ from windowpane.windowing.patterns.tree import (
 )
 
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<name>[^\W\d]\w*|"(?:[^"]|"")+")|(?P<number>\d+)|(?P<mark>->|\{-|-\}|[()|*+?{},^$!])|(?P<other>\S))""", re.UNICODE
+    r"""\s*(?:(?P<name>[^\W\d]\w*|"(?:[^"]|"")+")|(?P<number>\d+)|(?P<mark>->|\{-|-\}|[()|*+?{},^$!])|(?P<other>\S))""",
+    re.UNICODE,
 )
 _BOUNDS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
@@ -112,7 +113,7 @@ class _Parser:
             names, is_empty = first_variables(following)
             if is_empty:
                 raise self._refusal(f"what follows '->' has to take a row, and '{following}' can do without one", column)
-            parts += [Passing((*absent, *sorted(names))), following]
+            parts += [Passing((*absent, *sorted(names)), tuple(absent)), following]
             absent, is_after_arrow = [], False
         if is_after_arrow:
             parts.append(Absence(tuple(absent)))

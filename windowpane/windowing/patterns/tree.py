@@ -123,9 +123,11 @@ class Passing(Pattern):
     """
 
     until: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    """Those of them that the next part does not begin with."""
 
     def __str__(self) -> str:
-        return f"-> until {', '.join(self.until)}"
+        return "".join(f"-> !{name} " for name in self.without) + "->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class Absence(Pattern):
     of: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "".join(f"-> !{name}" for name in self.of)
+        return " ".join(f"-> !{name}" for name in self.of)
 
 
 def every_part(pattern: Pattern) -> Iterator[Pattern]:
@@ -152,7 +154,11 @@ def variables(pattern: Pattern) -> tuple[str, ...]:
 
 def looked_for(pattern: Pattern) -> tuple[str, ...]:
     """Return the variables whose conditions are asked where they take no row."""
-    names = (part.until if isinstance(part, Passing) else part.of for part in every_part(pattern) if isinstance(part, Passing | Absence))
+    names = (
+        part.until if isinstance(part, Passing) else part.of
+        for part in every_part(pattern)
+        if isinstance(part, Passing | Absence)
+    )
     return tuple(dict.fromkeys(name for several in names for name in several))
 
 
@@ -202,7 +208,11 @@ def longest(pattern: Pattern) -> int | None:
 
 
 def _within(pattern: Pattern) -> str:
-    return _grouped(pattern) if isinstance(pattern, Alternation) or (isinstance(pattern, Sequence) and pattern.parts) else str(pattern)
+    return (
+        _grouped(pattern)
+        if isinstance(pattern, Alternation) or (isinstance(pattern, Sequence) and pattern.parts)
+        else str(pattern)
+    )
 
 
 def _grouped(pattern: Pattern) -> str:

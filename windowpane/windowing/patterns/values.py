@@ -84,3 +84,40 @@ def lookback(expression: Expression) -> int:
     """Return how many rows before the first row of a match an expression looks at."""
     own = max(-expression.rows, 0) if isinstance(expression, Moved) else 0
     return max([own, *(lookback(part) for part in expression.operands)])
+
+
+def classifier(variable: str | None = None) -> Classifier:
+    """Return the variable that took a row: the last row of the match, or of those of ``variable``.
+
+    Result: text. Source: SQL:2016, ``CLASSIFIER()``.
+
+    Example:
+        >>> classifier()
+        classifier()
+    """
+    return Classifier(variable)
+
+
+def match_number() -> MatchNumber:
+    """Return the number of the match in its partition, from 1 on.
+
+    Result: a 64-bit integer. Source: SQL:2016, ``MATCH_NUMBER()``.
+
+    Example:
+        >>> match_number()
+        match_number()
+    """
+    return MatchNumber()
+
+
+def match_time() -> MatchTime:
+    """Return the event time of the match: that of its last row; of an absence or a timeout the end of its bound.
+
+    Result: the type of the event-time column. Windows and OVER windows behind a pattern count by this column.
+    Source: Flink SQL, ``MATCH_ROWTIME()``.
+
+    Example:
+        >>> match_time()
+        match_time()
+    """
+    return MatchTime()

@@ -1,0 +1,111 @@
+"""Plans of row patterns: the arguments of ``match``, as a frozen value that checks and explains itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from windowpane.errors import InvalidSpecError
+from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.windowing.expressions import Expression
+from windowpane.windowing.outputs import OutputTag
+from windowpane.windowing.over.spec import OrderColumn
+from windowpane.windowing.patterns.spec import MAX_ROWS, MAX_STEPS, AfterMatch, OnError, PatternSpec, RowsShown
+from windowpane.windowing.patterns.tree import Exclusion, every_part
+from windowpane.windowing.times import format_micros
+
+
+@dataclass(frozen=True)
+class PatternRequest:
+    """A pattern as the fluent API writes it: names are not yet looked up.
+
+    Args:
+        text: the pattern.
+        define: the condition of each variable, an expression or a PySpark Column.
+        subsets: names that stand for several variables.
+        measures: the values of a result, by name.
+        columns: the columns of rows of matches that come out, ``"*"`` among them for all.
+        order_by: what orders rows of one time.
+    """
+
+    text: str
+    define: Mapping[str, Any]
+    subsets: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    measures: tuple[tuple[str, Expression], ...] = ()
+    columns: tuple[str, ...] = ()
+    order_by: tuple[Any, ...] = ()
+    rows: RowsShown = "one"
+    within: int | None = None
+    after_match: AfterMatch = AfterMatch()
+    on_error: OnError = "raise"
+    timeouts: OutputTag | None = None
+    most_rows: int = MAX_ROWS
+    most_steps: int = MAX_STEPS
+    settings: Settings = DEFAULTS
+
+
+@dataclass(frozen=True)
+class PatternPlan:
+    """The arguments of ``match``.
+
+    Args:
+        spec: the pattern, its conditions and measures.
+        conditions: the conditions as they were written.
+        keys: names of the key columns.
+        event_time: name of the event-time column.
+        order_by: columns that order rows of one time.
+        timeouts: where attempts go that fail for want of a row.
+        settings: lateness, where late rows go, the requested engine.
+
+    Raises:
+        InvalidSpecError: settings that do not go together.
+    """
+
+    spec: PatternSpec
+    conditions: Mapping[str, str]
+    keys: tuple[str, ...]
+    event_time: str
+    order_by: tuple[OrderColumn, ...] = ()
+    timeouts: OutputTag | None = None
+    settings: Settings = DEFAULTS
+
+    def __post_init__(self) -> None:
+        spec, late = self.spec, self.settings.late_tag
+        if self.timeouts is not None and spec.within is None:
+            raise InvalidSpecError(
+                f"timeouts({self.timeouts.name!r}) needs a bound after which no row is waited for: .within('30 minutes')."
+            )
+        if self.timeouts is not None and self.timeouts.name in ("main", None if late is None else late.name):
+            raise InvalidSpecError(
+                f"side outputs need names that differ from each other and from 'main': {self.timeouts.name!r}."
+            )
+        if spec.rows == "all unmatched" and any(isinstance(part, Exclusion) for part in every_part(spec.pattern)):
+            raise InvalidSpecError(
+                "unmatched=True shows every row, and {- -} in the pattern takes rows out: leave one of them out (SQL:2016)."
+            )
+
+    @property
+    def retracts(self) -> bool:
+        return False
+
+    @property
+    def uses_processing_time(self) -> bool:
+        return False
+
+    def explain(self, engine: str, reason: str, buckets: str) -> str:
+        spec = self.spec
+        lines = [
+            "Row pattern",
+            f"  key             {', '.join(self.keys) or 'none, all rows are one partition'}",
+            f"  pattern         {spec.pattern}",
+            *(f"    {name:<13} {condition}" for name, condition in self.conditions.items()),
+            f"  within          {'any time' if spec.within is None else format_micros(spec.within)}",
+            f"  after a match   {spec.after_match}",
+            f"  rows            {spec.rows if spec.rows != 'one' else 'one a match'}",
+            f"  order           {', '.join(map(str, (self.event_time, *self.order_by, 'arrival')))}",
+            f"  timeouts        {'not asked for' if self.timeouts is None else f'side output {self.timeouts.name}'}",
+            f"  late rows       {self.settings.late_text}",
+            f"  lateness        {format_micros(self.settings.allowed_lateness)}",
+        ]
+        return "\n".join([*lines, f"  buckets         {buckets}", f"  engine          {engine}: {reason}"])

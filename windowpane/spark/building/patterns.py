@@ -1,0 +1,364 @@
+"""Build a row pattern: a request of the fluent API and a source -> one operator on a DataFrame, and its outputs.
+
+A condition is computed by Spark as far as it is of the current row alone. What it asks of rows before or of the match so far is
+computed by the operator, as the leaves of measures are; expressions over these are Spark's again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from windowpane.engines.patterns.program import PATTERN_COUNTERS, TIMEOUTS, PatternProgram
+from windowpane.engines.program import LATE, MAIN
+from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, TIME
+from windowpane.planning.pattern_programs import check_bounds, compile_pattern_program, explain
+from windowpane.planning.patterns import PatternPlan, PatternRequest
+from windowpane.spark.building.expressions import column_of, is_column
+from windowpane.spark.building.operator_input import SourceRows, encoder_of
+from windowpane.spark.building.outputs import Output
+from windowpane.spark.building.over_output import OverOutput
+from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.building.windows import order_columns
+from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.stages.project import Projection
+from windowpane.spark.stages.types import arrow_schema, spark_schema
+from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.calls import WindowCall
+from windowpane.windowing.expressions import Applied, Constant, Expression, Final, Name, Operation, names_in
+from windowpane.windowing.outputs import CHANGE_TYPE
+from windowpane.windowing.patterns.spec import Measure, PatternSpec
+from windowpane.windowing.patterns.text import parse_pattern
+from windowpane.windowing.patterns.tree import looked_for, variables
+from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Moved, Picked
+
+
+def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest) -> BuiltProgram:
+    """Return a row pattern on the DataFrame of a source."""
+    event_time = _checked(source)
+    names = _Names(source, keys, request, event_time)
+    spec = names.spec
+    if source.is_streaming:
+        check_bounds(spec)
+    conditions = {name: str(condition) if is_column(condition) else repr(condition) for name, condition in request.define.items()}
+    keyed_by = tuple(names.key_fields.names)
+    plan = PatternPlan(spec, conditions, keyed_by, event_time, names.order, request.timeouts, request.settings)
+    program = compile_pattern_program(plan, names.arrow, names.keys, names.measure_types, names.passed, source.kind)
+    kept = {*names.arrow.names, TIME, PARTITION, POSITION}
+    encoder = encoder_of(source, names.keys, names.projection.columns, kept, heartbeat=source.heartbeat)
+    reads = SourceRows(source, names.projected, names.projection, encoder)
+    return BuiltProgram(
+        (source,),
+        plan,
+        operators=(Operator(program, reads),),
+        outputs=_outputs(source, plan, program, names),
+        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+        counters=PATTERN_COUNTERS,
+    )
+
+
+def _checked(source: Source) -> str:
+    if source.upstream is not None:
+        raise InvalidSpecError(
+            "match takes rows of a DataFrame. For the results of a window, continue with them: "
+            "wp.stream(result.df, event_time='window_end').key_by(...).match(...)."
+        )
+    if CHANGE_TYPE in source.rows.columns:
+        raise InvalidSpecError(
+            f"match: the input is a changelog (it has {CHANGE_TYPE!r}), and takes rows back. A pattern is over rows that stay: "
+            "match before what made it, or drop that column if all rows are inserts."
+        )
+    if source.event_time is None:
+        raise InvalidSpecError(
+            "match needs event time, which orders the rows, and none is named: wp.stream(df, event_time='at', watermark='5 minutes')."
+        )
+    if source.watermark is not None and source.watermark.of_each_key:
+        raise InvalidSpecError(
+            f"watermark={source.watermark!r}: row patterns have one watermark for all keys. Leave per_key out, or use "
+            ".per_source('column') for sources of which one is behind."
+        )
+    if source.is_streaming and not source.has_watermark:
+        raise InvalidSpecError(
+            "a pattern on a stream needs a watermark, else no row's place in the order is ever final: "
+            f"wp.stream(df, event_time={source.event_time!r}, watermark='10 minutes')."
+        )
+    return source.event_time
+
+
+class _Names:
+    """What a request comes to over one DataFrame: the columns that Spark computes before the operator, and the spec over them."""
+
+    def __init__(self, source: Source, keys: tuple[Any, ...], request: PatternRequest, event_time: str) -> None:
+        self._rows, self._request, self._event_time = source.rows, request, event_time
+        self._pattern = parse_pattern(request.text)
+        self._variables = {*variables(self._pattern), *looked_for(self._pattern)}
+        self.projection = Projection(self._rows)
+        self.keys, self.key_fields = self.projection.add_keys(keys)
+        self.projection.add(event_time, "event_time", "")
+        self.order = order_columns(self.projection, request.order_by)
+        self.input = tuple(name for name in self._rows.columns if name != source.heartbeat)
+        self._check()
+        self.columns = self._chosen()
+        late = request.settings.late_tag is not None
+        self.passed = tuple(self.projection.add(name, "input", "") for name in (self.input if late else self.columns))
+        conditions = {name: self._condition(name, condition) for name, condition in request.define.items()}
+        self._measures: dict[str, tuple[str, Expression, bool]] = {}
+        selected = [(name, self._measured(expression, False)) for name, expression in request.measures]
+        self.selected = [*self._shown(), *selected]
+        self._refuse_twice()
+        self._finish(source)
+        self.spec = PatternSpec(
+            self._pattern,
+            {name: self._bound(condition) for name, condition in conditions.items()},
+            request.subsets,
+            tuple(Measure(name, self._bound(value), final) for name, value, final in self._measures.values()),
+            request.rows,
+            request.after_match,
+            request.on_error,
+            request.within,
+            request.timeouts is not None,
+            request.most_rows,
+            request.most_steps,
+        )
+        self.measure_types = pa.schema([(measure.name, self._type(measure.value)) for measure in self.spec.measures])
+
+    def _check(self) -> None:
+        request = self._request
+        for name in request.define:
+            if name not in self._variables:
+                raise InvalidSpecError(
+                    f"{name}=...: {name!r} is not in the pattern {request.text!r}, whose variables are {_listed(self._variables)}."
+                )
+        for name, of in request.subsets.items():
+            unknown = of - self._variables
+            if name in self._variables or unknown or not of:
+                reason = (
+                    f"{name!r} is a variable" if name in self._variables else f"{_listed(unknown)} is no variable of the pattern"
+                )
+                raise InvalidSpecError(f"subset({name}={sorted(of)}): {reason}, whose variables are {_listed(self._variables)}.")
+        target = request.after_match.variable
+        if target is not None and target not in self._variables | request.subsets.keys():
+            raise InvalidSpecError(
+                f"after_match(({request.after_match.to!r}, {target!r})): there is no variable {target!r}; there are "
+                f"{_listed(self._variables | request.subsets.keys())}."
+            )
+
+    def _chosen(self) -> tuple[str, ...]:
+        found: list[str] = []
+        for column in self._request.columns:
+            if not isinstance(column, str):
+                raise InvalidSpecError(f"all_rows was given {column!r}: columns are chosen by name, '*' for all.")
+            found += self.input if column == "*" else [self.projection.add(column, "all_rows", "")]
+        return tuple(dict.fromkeys(found))
+
+    def _shown(self) -> list[tuple[str, Expression]]:
+        if self._request.rows == "one":
+            return [(name, Name(key)) for name, key in zip(self.key_fields.names, self.keys, strict=True)]
+        return [(name, Name(name)) for name in self.columns]
+
+    def _refuse_twice(self) -> None:
+        names = [name for name, _ in self.selected]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InvalidSpecError(f"the result has two columns of the name {_listed(twice)}; give measures names of their own.")
+
+    def _finish(self, source: Source) -> None:
+        columns = tuple(self.projection.columns)
+        own = source.own_watermark
+        for system in (source.heartbeat, None if own is None else own.source):
+            if system is not None:
+                self.projection.add(system, "input", "")
+        self.projected = self.projection.select()
+        schema = T.StructType([self.projected.schema[name] for name in columns])
+        self.arrow: pa.Schema = arrow_schema(schema, "row pattern")
+
+    # Expressions.
+
+    def _condition(self, variable: str, condition: Any) -> Expression:
+        if is_column(condition):
+            return self._computed(condition, variable)
+        if not isinstance(condition, Expression):
+            raise InvalidSpecError(
+                f"{variable}={condition!r}: expected a condition, such as wp.col('price') > wp.lag('price'), or a PySpark Column."
+            )
+        return self._value(condition, variable)
+
+    def _computed(self, column: Any, role: str) -> Picked:
+        name = self.projection.add(column, role, f"computed_{len(self.projection.columns)}")
+        return Picked("last", None, name)
+
+    def _value(self, expression: Expression, role: str) -> Expression:
+        """Return an expression of a condition over values of the match; what is of the current row alone is one column."""
+        if self._is_of_row(expression):
+            return self._picked(expression) if isinstance(expression, Name) else self._computed(column_of(expression), role)
+        if isinstance(expression, Constant):
+            return self._computed(expression.value, role) if is_column(expression.value) else expression
+        if isinstance(expression, Operation):
+            return Operation(expression.operator, tuple(self._value(part, role) for part in expression.parts))
+        if isinstance(expression, Applied | Final):
+            raise InvalidSpecError(
+                f"{role}={expression!r}: in a condition, functions are of the current row alone. Compute it as a column before: "
+                "wp.stream(df.withColumn('x', ...))."
+            )
+        return self._leaf(expression, role)
+
+    def _is_of_row(self, expression: Expression) -> bool:
+        """Whether an expression is of columns of the current row alone."""
+        if isinstance(expression, Name):
+            return self._split(expression.name)[0] is None
+        if isinstance(expression, Constant):
+            return is_column(expression.value)
+        parts = expression.operands
+        if not isinstance(expression, Operation | Applied) or not any(names_in(part) for part in parts):
+            return False
+        return all(isinstance(part, Constant) or self._is_of_row(part) for part in parts)
+
+    def _measured(self, expression: Expression, is_final: bool) -> Expression:
+        """Return an expression of measures over columns of the operator's output."""
+        if isinstance(expression, Final):
+            return self._measured(expression.part, expression.is_final)
+        if isinstance(expression, Constant):
+            return expression
+        if isinstance(expression, Operation):
+            return Operation(expression.operator, tuple(self._measured(part, is_final) for part in expression.parts))
+        if isinstance(expression, Applied):
+            return Applied(expression.function, tuple(self._measured(part, is_final) for part in expression.parts))
+        leaf = self._leaf(expression, "a measure")
+        key = f"{leaf!r} {is_final}"
+        if key not in self._measures:
+            self._measures[key] = (f"{PREFIX}measure_{len(self._measures)}", leaf, is_final)
+        return Name(self._measures[key][0])
+
+    def _leaf(self, expression: Expression, role: str) -> Expression:
+        if isinstance(expression, Name):
+            return self._picked(expression)
+        if isinstance(expression, WindowCall):
+            return self._moved(expression, role)
+        if isinstance(expression, Aggregate):
+            return self._aggregate(expression)
+        if isinstance(expression, Classifier):
+            if expression.variable is not None:
+                self._known(expression.variable)
+            return expression
+        if isinstance(expression, MatchNumber | MatchTime) and role == "a measure":
+            return expression
+        raise InvalidSpecError(f"{role}: {expression!r} has no meaning in a row pattern.")
+
+    def _picked(self, name: Name, end: Any = "last", offset: int = 0) -> Picked:
+        variable, column = self._split(name.name)
+        return Picked(end, variable, self.projection.add(column, name.name, ""), offset)
+
+    def _split(self, name: str) -> tuple[str | None, str]:
+        variable, dot, column = name.partition(".")
+        if dot and variable in self._variables | self._request.subsets.keys():
+            return variable, column
+        if dot and name not in self._rows.columns:
+            raise UnknownColumnError(
+                name, "row pattern", [*self._rows.columns, *(f"{each}.…" for each in sorted(self._variables))]
+            )
+        return None, name
+
+    def _known(self, variable: str) -> None:
+        if variable not in self._variables | self._request.subsets.keys():
+            raise InvalidSpecError(f"there is no variable {variable!r}; there are {_listed(self._variables)}.")
+
+    def _moved(self, call: WindowCall, role: str) -> Moved:
+        plain = WindowCall(call.function, call.arguments, offset=call.offset)
+        if call.function not in ("lag", "lead") or repr(plain) != repr(call):
+            raise InvalidSpecError(
+                f"{role}: {call!r}: a row pattern knows wp.lag and wp.lead of a column, without default, frame and window of their "
+                "own; the rows of the match are asked for by wp.first, wp.last and aggregates."
+            )
+        (argument,) = call.arguments
+        of = self._leaf(argument, role) if isinstance(argument, Name | Aggregate) else self._computed(column_of(argument), role)
+        if not isinstance(of, Picked):
+            raise InvalidSpecError(f"{role}: {call!r}: wp.lag and wp.lead are of a column, or of wp.first and wp.last of one.")
+        offset = call.offset or 0
+        return Moved(of, -offset if call.function == "lag" else offset)
+
+    def _aggregate(self, aggregate: Aggregate) -> Expression:
+        split = [(None, each) if is_column(each) else self._split(each) for each in aggregate.arguments]
+        named = {variable for variable, _ in split}
+        if len(named) > 1:
+            raise InvalidSpecError(f"{aggregate!r}: its arguments are of different variables; it is over the rows of one.")
+        parameters = dict(aggregate.parameters)
+        if aggregate.name in ("first", "last") and not parameters.get("ignore_nulls"):
+            ((variable, column),) = split
+            return Picked(aggregate.name, variable, self._column(column, repr(aggregate)), int(parameters.get("offset", 0)))
+        columns = tuple(self._column(column, repr(aggregate)) for _, column in split)
+        return _Unbound(next(iter(named), None), columns, aggregate)
+
+    def _column(self, column: Any, role: str) -> str:
+        return self._computed(column, role).column if is_column(column) else self.projection.add(column, role, "")
+
+    # Types, once all columns are known.
+
+    def _bound(self, expression: Expression) -> Expression:
+        if isinstance(expression, _Unbound):
+            types = [self.arrow.field(name).type for name in expression.columns]
+            return Aggregated(
+                expression.variable, expression.columns, expression.aggregate.bind(types), repr(expression.aggregate)
+            )
+        if isinstance(expression, Operation):
+            return Operation(expression.operator, tuple(map(self._bound, expression.parts)))
+        return expression
+
+    def _type(self, value: Expression) -> pa.DataType:
+        if isinstance(value, Picked):
+            return self.arrow.field(value.column).type
+        if isinstance(value, Moved):
+            return self.arrow.field(value.of.column).type
+        if isinstance(value, Aggregated):
+            return value.aggregate.result_type
+        if isinstance(value, MatchTime):
+            return self.arrow.field(self._event_time).type
+        return pa.string() if isinstance(value, Classifier) else pa.int64()
+
+
+class _Unbound(Expression):
+    """An aggregate whose columns have no types yet."""
+
+    __slots__ = ("aggregate", "columns", "variable")
+
+    def __init__(self, variable: str | None, columns: tuple[str, ...], aggregate: Aggregate) -> None:
+        self.variable, self.columns, self.aggregate = variable, columns, aggregate
+
+    def __repr__(self) -> str:
+        return f"{self.aggregate!r} of {self.variable}"
+
+
+def _outputs(source: Source, plan: PatternPlan, program: PatternProgram, names: _Names) -> dict[str, Output]:
+    rows, behind = names.projected.schema, program.passed_on
+    own = source.own_watermark
+    delay = source.delay + plan.settings.allowed_lateness + (behind or 0)
+    passes = behind is not None and source.has_watermark
+    times = [measure.name for measure in plan.spec.measures if isinstance(measure.value, MatchTime)]
+    event_time = next(iter(times), None) if plan.spec.rows == "one" else plan.event_time
+    main = OverOutput(
+        "main",
+        MAIN,
+        program.main_schema,
+        spark_schema(program.main_schema, rows),
+        selected=tuple(names.selected),
+        event_time=event_time if passes else None,
+        metadata={PASSED_ON: ROW_TIME, DELAY: delay} if own is None else {OWN_WATERMARK: repr(own)},
+    )
+    found: dict[str, Output] = {"main": main}
+    late = plan.settings.late_tag
+    if late is not None:
+        found[late.name] = Output(late.name, LATE, program.late_schema, spark_schema(program.late_schema, rows))
+    if plan.timeouts is not None:
+        shown = [(name, Name(key)) for name, key in zip(names.key_fields.names, names.keys, strict=True)]
+        measures = names.selected[-len(names._request.measures) :]
+        schema = program.timeout_schema
+        found[plan.timeouts.name] = OverOutput(
+            plan.timeouts.name, TIMEOUTS, schema, spark_schema(schema, rows), selected=(*shown, *measures)
+        )
+    return found
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(repr, sorted(names)))
