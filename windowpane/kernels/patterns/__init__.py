@@ -1,0 +1,1 @@
+"""Row patterns as regular expressions over one byte a row: Python's ``re`` tries them in SQL's order of preference."""

@@ -1,0 +1,144 @@
+"""A row pattern as a regular expression over bytes, and the text that it is searched in.
+
+A row is one byte, which says the conditions that hold for it: a bit each. The rows of a partition lie together, behind a byte that
+no row is: ``OPENING`` where the first of them is the first row that the partition ever had, else ``GOING_ON``. ``UNKNOWN`` follows
+where further rows may come.
+
+Invariant: Python's ``re`` backtracks in SQL's order of preference, and behind ``UNKNOWN`` everything matches the empty text. So the
+match that ends there is the first way that asks for a row which nobody knows yet: exactly then an attempt is undecided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from windowpane.windowing.patterns import tree
+from windowpane.windowing.patterns.tree import Pattern, every_part, first_variables
+
+OPENING, GOING_ON, UNKNOWN = 10, 13, 85
+"""Bytes between partitions, and behind the known rows of one; rows are bytes from 128 on."""
+
+MOST_CONDITIONS = 7
+
+_ROW = 128
+_AFTER = b"(?<=U)"
+_END = rb"(?=[\n\r])|\Z"
+
+
+@dataclass(frozen=True)
+class PatternText:
+    """A pattern as a regular expression.
+
+    Args:
+        pattern: the pattern, of which ``refusal`` says nothing.
+        bits: the variables with a condition, by number.
+    """
+
+    pattern: Pattern
+    bits: Mapping[str, int]
+
+    @cached_property
+    def regex(self) -> re.Pattern[bytes]:
+        return re.compile(b"".join(b"(" + self._written(part) + b")" for part in self.parts), re.DOTALL)
+
+    @cached_property
+    def parts(self) -> tuple[Pattern, ...]:
+        """The parts that follow one another; each is a group of the expression."""
+        return tuple(_in_a_row(self.pattern))
+
+    @cached_property
+    def variables(self) -> tuple[str | None, ...] | None:
+        """The variable that takes the rows of each part, ``None`` where they are passed over; or nothing, if one has several."""
+        found: list[str | None] = []
+        for part in self.parts:
+            if isinstance(part, tree.Repetition):
+                part = part.part
+            if isinstance(part, tree.Variable):
+                found.append(part.name)
+            elif isinstance(part, tree.Passing | tree.Absence | tree.First | tree.Last):
+                found.append(None)
+            else:
+                return None
+        return tuple(found)
+
+    @cached_property
+    def takes_no_row(self) -> tuple[bool, ...]:
+        """Of each part, whether it only looks at rows."""
+        return tuple(isinstance(part, tree.Absence | tree.First | tree.Last) for part in self.parts)
+
+    @cached_property
+    def openings(self) -> bytes:
+        """The rows that a match can begin with."""
+        names, _ = first_variables(self.pattern)
+        return bytes(row for row in range(_ROW, 256) if any(self._takes(name, row) for name in names))
+
+    def _takes(self, name: str, row: int) -> bool:
+        return name not in self.bits or bool(row >> self.bits[name] & 1)
+
+    def _class(self, *names: str, inside: bool = True) -> bytes:
+        rows = [row for row in range(_ROW, 256) if any(self._takes(name, row) for name in names) == inside]
+        return b"[" + b"".join(b"\\x%02x" % row for row in rows) + b"]" if rows else b"[^\\x00-\\xff]"
+
+    def _written(self, part: Pattern) -> bytes:
+        match part:
+            case tree.Variable(name):
+                return b"(?:%b|%b|U)" % (_AFTER, self._class(name))
+            case tree.Sequence(parts):
+                return b"".join(map(self._written, parts))
+            case tree.Alternation(parts):
+                return b"(?:" + b"|".join(map(self._written, parts)) + b")"
+            case tree.Permutation():
+                return self._written(part.orders)
+            case tree.Exclusion(inner):
+                return self._written(inner)
+            case tree.Repetition(tree.Variable(name), least, most, is_greedy):
+                return self._loop(self._class(name), least, most, is_greedy)
+            case tree.Repetition(inner, least, most, is_greedy):
+                return b"(?:%b)%b%b" % (self._written(inner), _times(least, most), b"" if is_greedy else b"?")
+            case tree.Passing(until):
+                return b"(?:%b|%b*+)" % (_AFTER, self._class(*until, inside=False))
+            case tree.Absence(of):
+                return b"(?:%b|%b*+(?:U|%b))" % (_AFTER, self._class(*of, inside=False), _END)
+            case tree.Last():
+                return b"(?:%b|U|%b)" % (_AFTER, _END)
+        return rb"(?:%b|(?<=\n))" % _AFTER
+
+    @staticmethod
+    def _loop(rows: bytes, least: int, most: int | None, is_greedy: bool) -> bytes:
+        """Return a loop over rows of one kind: where they reach the unknown before it is full, taking on is a way, too."""
+        asks = b"%b{0,%b}+U" % (rows, b"" if most is None else b"%d" % (most - 1))
+        if is_greedy:
+            return b"(?:%b|%b|%b%b)" % (_AFTER, asks, rows, _times(least, most))
+        early = b"%b{0,%d}+U|" % (rows, least - 1) if least else b""
+        return b"(?:%b|%b%b%b?|%b)" % (_AFTER, early, rows, _times(least, most), asks)
+
+
+def refusal(pattern: Pattern, conditions: int) -> str | None:
+    """Return why a pattern is no regular expression here, ``None`` if it is one."""
+    if conditions > MOST_CONDITIONS:
+        return f"it has more than {MOST_CONDITIONS} conditions"
+    if first_variables(pattern)[1]:
+        return "a match may have no row"
+    for part in every_part(pattern):
+        if isinstance(part, tree.Repetition) and not _is_plain(part.part):
+            return "a loop over a choice or a loop could be searched for ever"
+    return None
+
+
+def _is_plain(part: Pattern) -> bool:
+    return isinstance(part, tree.Variable) or (isinstance(part, tree.Sequence) and all(map(_is_plain, part.parts)))
+
+
+def _in_a_row(pattern: Pattern) -> list[Pattern]:
+    if isinstance(pattern, tree.Exclusion):
+        return _in_a_row(pattern.part)
+    if isinstance(pattern, tree.Sequence):
+        return [each for part in pattern.parts for each in _in_a_row(part)]
+    return [pattern]
+
+
+def _times(least: int, most: int | None) -> bytes:
+    return b"{%d,%b}" % (least, b"" if most is None else b"%d" % most)
