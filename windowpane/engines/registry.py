@@ -24,8 +24,10 @@ from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.panes import engine as panes
 from windowpane.engines.panes.engine import PanesEngine
+from windowpane.engines.patterns import text
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
+from windowpane.engines.patterns.text import PatternTextEngine
 from windowpane.engines.program import Program
 from windowpane.engines.rolling import engine as rolling
 from windowpane.engines.rolling import point_in_time
@@ -239,6 +241,12 @@ JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
 """The engines of joins, one for each way of matching."""
 
 PATTERN_ENGINES: Final[tuple[EngineSpec[PatternProgram], ...]] = (
+    EngineSpec(
+        PatternTextEngine,
+        refusal=text.refusal,
+        reason="conditions are bytes, all rows at once, which a regular expression searches",
+        state="a sort buffer, and hash pages: by key the rows from the waiting attempt on",
+    ),
     EngineSpec(
         PatternReferenceEngine,
         reason="the matcher that backtracks runs every pattern",

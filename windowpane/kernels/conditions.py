@@ -27,7 +27,7 @@ Column = Callable[[Expression], Values]
 def holds(condition: Expression, column: Column, rows: int) -> pa.Array:
     """Return for each row whether a condition is true there; neither false nor NULL is."""
     try:
-        found = _values(condition, column)
+        found = values(condition, column)
     except pa.ArrowException as error:
         raise ConditionError(condition, str(error)) from error
     if not pa.types.is_boolean(found.type):
@@ -51,12 +51,13 @@ def pairs_hold(condition: Expression | None, column: Callable[[Side, str], Value
     return mask
 
 
-def _values(expression: Expression, column: Column) -> Values:
+def values(expression: Expression, column: Column) -> Values:
+    """Return the values of an expression; ``column`` has those of what is neither a constant nor an operation."""
     if isinstance(expression, Constant):
         return _constant(expression)
     if not isinstance(expression, Operation):
         return column(expression)
-    operands = [_values(part, column) for part in expression.parts]
+    operands = [values(part, column) for part in expression.parts]
     if expression.operator in _COMPARISONS:
         operands = _comparable(operands)
     result: Values = _OPERATORS[expression.operator](*operands)

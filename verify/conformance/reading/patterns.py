@@ -74,7 +74,7 @@ def _value(node: list[Any], types: Mapping[str, pa.DataType]) -> Expression:
             return Moved(of, rows if way == "next" else -rows)
         case ["agg", name, variable, column]:
             aggregate: Aggregate = _AGGREGATES[name](column)
-            return Aggregated(variable, (column,), aggregate.bind([types[column]]), f"{name}({variable}.{column})")
+            return Aggregated(variable, (column,), aggregate.bind([types[column]]), name, f"{name}({variable}.{column})")
         case ["classifier", variable]:
             return Classifier(variable)
         case ["match_number"]:

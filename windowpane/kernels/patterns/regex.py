@@ -11,7 +11,7 @@ match that ends there is the first way that asks for a row which nobody knows ye
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,18 +42,23 @@ class PatternText:
 
     @cached_property
     def regex(self) -> re.Pattern[bytes]:
-        return re.compile(b"".join(b"(" + self._written(part) + b")" for part in self.parts), re.DOTALL)
+        return re.compile(b"".join(b"(" + self._written(part) + b")" for part, _ in self._parts), re.DOTALL)
 
     @cached_property
-    def parts(self) -> tuple[Pattern, ...]:
-        """The parts that follow one another; each is a group of the expression."""
-        return tuple(_in_a_row(self.pattern))
+    def _parts(self) -> list[tuple[Pattern, bool]]:
+        """The parts that follow one another, each a group of the expression, and whether their rows are shown."""
+        return list(_in_a_row(self.pattern, True))
+
+    @cached_property
+    def is_shown(self) -> tuple[bool, ...]:
+        """Of each part, whether its rows are shown."""
+        return tuple(is_shown for _, is_shown in self._parts)
 
     @cached_property
     def variables(self) -> tuple[str | None, ...] | None:
         """The variable that takes the rows of each part, ``None`` where they are passed over; or nothing, if one has several."""
         found: list[str | None] = []
-        for part in self.parts:
+        for part, _ in self._parts:
             if isinstance(part, tree.Repetition):
                 part = part.part
             if isinstance(part, tree.Variable):
@@ -67,7 +72,7 @@ class PatternText:
     @cached_property
     def takes_no_row(self) -> tuple[bool, ...]:
         """Of each part, whether it only looks at rows."""
-        return tuple(isinstance(part, tree.Absence | tree.First | tree.Last) for part in self.parts)
+        return tuple(isinstance(part, tree.Absence | tree.First | tree.Last) for part, _ in self._parts)
 
     @cached_property
     def openings(self) -> bytes:
@@ -132,12 +137,14 @@ def _is_plain(part: Pattern) -> bool:
     return isinstance(part, tree.Variable) or (isinstance(part, tree.Sequence) and all(map(_is_plain, part.parts)))
 
 
-def _in_a_row(pattern: Pattern) -> list[Pattern]:
+def _in_a_row(pattern: Pattern, is_shown: bool) -> Iterator[tuple[Pattern, bool]]:
     if isinstance(pattern, tree.Exclusion):
-        return _in_a_row(pattern.part)
-    if isinstance(pattern, tree.Sequence):
-        return [each for part in pattern.parts for each in _in_a_row(part)]
-    return [pattern]
+        yield from _in_a_row(pattern.part, False)
+    elif isinstance(pattern, tree.Sequence):
+        for part in pattern.parts:
+            yield from _in_a_row(part, is_shown)
+    else:
+        yield pattern, is_shown and not isinstance(pattern, tree.Passing)
 
 
 def _times(least: int, most: int | None) -> bytes:

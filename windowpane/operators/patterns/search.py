@@ -8,13 +8,14 @@ plus the bound belongs to the attempt, so a watermark that has come so far decid
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from windowpane.errors import SkipTargetError
 from windowpane.operators.patterns.matcher import Attempt, UnknownRow, compile_pattern
 from windowpane.operators.patterns.values import Label, Values
+from windowpane.windowing.expressions import Expression
 from windowpane.windowing.patterns.spec import PatternSpec
 from windowpane.windowing.times import MAX
 
@@ -57,12 +58,14 @@ class Cursor:
 class Search:
     """The search of a pattern, for any partition."""
 
-    def __init__(self, spec: PatternSpec) -> None:
+    def __init__(self, spec: PatternSpec, conditions: Mapping[str, Expression] | None = None) -> None:
+        """Search for ``spec``, with other conditions if some are given."""
         self._spec = spec
+        self._conditions = spec.conditions if conditions is None else conditions
         self._steps = compile_pattern(spec.pattern)
 
     def advance(
-        self, key: Any, columns: dict[str, Sequence[Any]], times: Sequence[int], cursor: Cursor, watermark: int
+        self, key: Any, columns: Mapping[str, Sequence[Any]], times: Sequence[int], cursor: Cursor, watermark: int
     ) -> Iterator[Found]:
         """Yield the results that a watermark decides, and move the cursor.
 
@@ -81,36 +84,47 @@ class Search:
         while cursor.start < len(times):
             bound = self.bound(times[cursor.start])
             known = len(times) if bound is None else _below(times, bound + 1, cursor.start)
-            attempt = Attempt(
-                self._steps,
-                spec.conditions,
-                spec.subsets,
-                columns,
-                cursor.start,
-                known,
-                is_ended=watermark == MAX or (bound is not None and watermark >= bound),
-                is_first=cursor.is_first,
-                number=cursor.matches + 1,
-                key=key,
-                most_steps=spec.most_steps,
-            )
+            is_ended = watermark == MAX or (bound is not None and watermark >= bound)
+            attempt = self.attempt(key, columns, cursor, known, is_ended)
             labels: Sequence[Label] | None = None
             try:
                 labels = attempt.run()
-                found = list(self._results(attempt, labels, cursor, times, bound))
+                found = list(self.results(attempt, labels, cursor, times, bound))
             except UnknownRow:
                 if known - cursor.start <= spec.most_rows:
                     return
                 cursor.overflow += 1
-                found = list(self._timed_out(attempt, times[-1]))
+                found = list(self.timed_out(attempt, times[-1]))
             yield from found
-            self._move(cursor, labels, key)
+            self.move(cursor, labels, key)
+
+    def attempt(self, key: Any, columns: Mapping[str, Sequence[Any]], cursor: Cursor, known: int, is_ended: bool) -> Attempt:
+        """Return the attempt that begins where the search stands, of which ``known`` rows of the partition are known."""
+        spec, start, number = self._spec, cursor.start, cursor.matches + 1
+        return Attempt(
+            self._steps,
+            self._conditions,
+            spec.subsets,
+            columns,
+            start,
+            known,
+            is_ended,
+            cursor.is_first,
+            number,
+            key,
+            spec.most_steps,
+        )
 
     def bound(self, time: int) -> int | None:
         """Return the last microsecond of an attempt that begins at a time, ``None`` where there is none."""
         return None if self._spec.within is None else min(time + self._spec.within - 1, MAX)
 
-    def _move(self, cursor: Cursor, labels: Sequence[Label] | None, key: Any) -> None:
+    def move(self, cursor: Cursor, labels: Sequence[Label] | None, key: Any) -> None:
+        """Move the cursor past an attempt.
+
+        Raises:
+            SkipTargetError: its match has no row to go on at.
+        """
         if labels is None:
             cursor.start += 1
             return
@@ -135,18 +149,26 @@ class Search:
             cursor.skipped += 1
         cursor.start += 1
 
-    def _results(
+    def results(
         self, attempt: Attempt, labels: Sequence[Label] | None, cursor: Cursor, times: Sequence[int], bound: int | None
     ) -> Iterator[Found]:
+        """Yield what comes out of an attempt that is decided, before the cursor moves.
+
+        Args:
+            attempt: the attempt.
+            labels: the rows of its match, ``None`` where there is none.
+            cursor: where the search stands.
+            times: the event times of the rows of the partition.
+            bound: the last microsecond of the attempt, ``None`` where there is none.
+        """
         spec, start = self._spec, attempt.start
         if labels is None:
             if spec.rows == "all unmatched" and start >= cursor.covered:
                 yield Found(start, (None,) * len(spec.measures))
             if bound is not None:
-                yield from self._timed_out(attempt, bound)
+                yield from self.timed_out(attempt, bound)
             return
-        time = self._time(labels, times, start, bound)
-        measured = self._measured(attempt, time)
+        measured = self._measured(attempt, self._time(labels, times, start, bound))
         if spec.rows == "one":
             yield Found(None, measured(labels, labels))
         elif not labels:
@@ -157,18 +179,20 @@ class Search:
                 if label.is_shown:
                     yield Found(label.row, measured(labels[:count], labels))
 
-    def _timed_out(self, attempt: Attempt, time: int) -> Iterator[Found]:
+    def timed_out(self, attempt: Attempt, time: int) -> Iterator[Found]:
+        """Yield the first path of an attempt that ended for want of a row, if timeouts are asked for."""
         if self._spec.has_timeouts and attempt.partial is not None:
             yield Found(None, self._measured(attempt, time)(attempt.partial, attempt.partial), is_timeout=True)
 
     def _time(self, labels: Sequence[Label], times: Sequence[int], start: int, bound: int | None) -> int:
         """Return the event time of a match: of its last row, but of one that waits for what does not come, the bound."""
-        if self._waits_for_bound and bound is not None:
+        if self.waits_for_bound and bound is not None:
             return bound
         return times[labels[-1].row if labels else start]
 
     @property
-    def _waits_for_bound(self) -> bool:
+    def waits_for_bound(self) -> bool:
+        """Whether a match is of what does not come within its bound."""
         return any(step.kind == "absent" for step in self._steps)
 
     def _measured(self, attempt: Attempt, time: int) -> Callable[[Sequence[Label], Sequence[Label]], tuple[Any, ...]]:

@@ -300,7 +300,11 @@ class _Names:
         if isinstance(expression, _Unbound):
             types = [self.arrow.field(name).type for name in expression.columns]
             return Aggregated(
-                expression.variable, expression.columns, expression.aggregate.bind(types), repr(expression.aggregate)
+                expression.variable,
+                expression.columns,
+                expression.aggregate.bind(types),
+                expression.aggregate.name,
+                repr(expression.aggregate),
             )
         if isinstance(expression, Operation):
             return Operation(expression.operator, tuple(map(self._bound, expression.parts)))

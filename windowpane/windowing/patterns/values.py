@@ -44,6 +44,7 @@ class Aggregated(Expression):
     variable: str | None
     columns: tuple[str, ...]
     aggregate: BoundAggregate
+    name: str
     text: str
 
     def __repr__(self) -> str:

@@ -1,0 +1,121 @@
+"""The measures of matches that are spans of rows: of each, all matches at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
+from windowpane.engines.patterns.program import PatternProgram
+from windowpane.engines.rows import python_values
+from windowpane.errors import MistakeError
+from windowpane.kernels.conditions import values
+from windowpane.kernels.patterns.spans import ABSENT, Spans
+from windowpane.windowing.expressions import Expression, Operation
+from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Moved, Picked
+
+
+class Matches:
+    """Matches of a step, in the order that they were found in.
+
+    Args:
+        program: the program.
+        variables: the variable that takes the rows of each part, ``None`` for rows that are passed over.
+        opens: the first row of the partition of each row.
+    """
+
+    def __init__(self, program: PatternProgram, variables: tuple[str | None, ...], opens: Integers) -> None:
+        self._program, self._variables, self._opens = program, variables, opens
+        self._spans: list[tuple[tuple[int, int], ...]] = []
+        self._numbers: list[int] = []
+        self._times: list[int] = []
+        self._shifts: list[int] = []
+
+    def add(self, found: re.Match[bytes], shift: int, number: int, time: int) -> None:
+        """Add a match: the row of a place is it and ``shift``."""
+        self._spans.append(found.regs[1:])
+        self._shifts.append(shift)
+        self._numbers.append(number)
+        self._times.append(time)
+
+    def table(self, rows: pa.Table) -> pa.Table:
+        """Return the main output of the matches."""
+        schema = self._program.main_schema
+        if not self._spans:
+            return schema.empty_table()
+        bounds = np.array(self._spans, np.int64) + np.array(self._shifts)[:, None, None]
+        spans = Spans(bounds[:, :, 0], bounds[:, :, 1], self._variables)
+        keys = rows.select(self._program.keys).take(pa.array(bounds[:, 0, 0]))
+        measures = [self._measure(measure.value, rows, spans, field.type) for measure, field in self._measured]
+        columns = [*(flat(column) for column in keys.columns), *measures]
+        return pa.Table.from_arrays(
+            [column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+        )
+
+    @property
+    def _measured(self) -> Any:
+        return zip(self._program.spec.measures, self._program.measures, strict=True)
+
+    def _measure(self, value: Expression, rows: pa.Table, spans: Spans, kind: pa.DataType | None) -> pa.Array:
+        match value:
+            case Operation():
+                return values(value, lambda leaf: self._measure(leaf, rows, spans, None))
+            case Picked():
+                return _taken(rows, value.column, self._rows_of(value, spans))
+            case Moved(of, moved):
+                places = self._rows_of(of, spans)
+                moved_to = np.maximum(places + moved, 0)
+                is_there = (places != ABSENT) & (places + moved >= self._opens[places])
+                return _taken(rows, of.column, np.where(is_there, moved_to, ABSENT))
+            case Aggregated():
+                return self._aggregate(value, rows, spans, kind)
+            case Classifier(variable):
+                names = pa.array([name or "" for name in self._variables])
+                parts = spans.last_parts(self._names(variable))
+                return names.take(pa.array(parts, mask=parts == ABSENT))
+            case MatchNumber():
+                return pa.array(self._numbers, kind)
+            case MatchTime():
+                return pa.array(self._times, pa.int64()).cast(kind)
+        raise MistakeError(f"{value!r} is no measure")
+
+    def _names(self, variable: str | None) -> Collection[str] | None:
+        return None if variable is None else self._program.spec.stands_for(variable)
+
+    def _rows_of(self, picked: Picked, spans: Spans) -> Integers:
+        return spans.rows(picked.end == "first", self._names(picked.variable), picked.offset)
+
+    def _aggregate(self, call: Aggregated, rows: pa.Table, spans: Spans, kind: pa.DataType | None) -> pa.Array:
+        names = self._names(call.variable)
+        if call.name == "count":
+            return pa.array(_counts(call, rows, spans, names), kind)
+        columns = [python_values(name, rows[name]) for name in call.columns]
+        parts, aggregate, found = spans.parts_of(names), call.aggregate, []
+        for starts, ends in zip(spans.starts[:, parts].tolist(), spans.ends[:, parts].tolist(), strict=True):
+            accumulator = aggregate.create_accumulator()
+            for start, end in zip(starts, ends, strict=True):
+                for row in range(start, end):
+                    accumulator = aggregate.add(accumulator, *(column[row] for column in columns))
+            found.append(aggregate.get_result(accumulator))
+        return pa.array(found, kind)
+
+
+def _taken(rows: pa.Table, column: str, places: Integers) -> pa.Array:
+    return flat(rows[column]).take(pa.array(places, mask=places == ABSENT))
+
+
+def _counts(call: Aggregated, rows: pa.Table, spans: Spans, names: Collection[str] | None) -> Integers:
+    """Return how many rows have all columns of a call that counts."""
+    is_there = np.ones(rows.num_rows, np.bool_)
+    for name in call.columns:
+        is_there &= pc.is_valid(flat(rows[name])).to_numpy(zero_copy_only=False)
+    before = np.concatenate([[0], np.cumsum(is_there)])
+    parts = spans.parts_of(names)
+    found: Integers = (before[spans.ends[:, parts]] - before[spans.starts[:, parts]]).sum(axis=1)
+    return found

@@ -1,0 +1,306 @@
+"""The text engine of row patterns: conditions become one byte a row, all rows at once, and a regular expression searches them.
+
+It runs patterns whose conditions look at the row itself and at rows before it. Which rows a match has follows from the groups of
+the expression; where a part has several variables, the matcher that backtracks labels the few rows of the match.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
+from windowpane.engines.patterns.batch import Decided, Partition, PatternBatch
+from windowpane.engines.patterns.measures import Matches
+from windowpane.engines.patterns.program import PatternProgram
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_keys, python_values
+from windowpane.errors import MistakeError, present
+from windowpane.hidden_columns import TIME, hidden
+from windowpane.kernels.conditions import holds
+from windowpane.kernels.patterns import regex
+from windowpane.kernels.patterns.regex import GOING_ON, OPENING, PatternText
+from windowpane.operators.patterns.matcher import Attempt, UnknownRow
+from windowpane.operators.patterns.search import Found, Search
+from windowpane.operators.patterns.values import Label
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.expressions import Constant, Expression, Operation
+from windowpane.windowing.patterns.tree import Absence, Last, every_part
+from windowpane.windowing.patterns.values import Moved, Picked
+from windowpane.windowing.times import MAX
+
+_NO_CONDITION = 128
+_UNKNOWN = b"U"
+
+
+def refusal(program: PatternProgram) -> str | None:
+    """Return why the engine cannot run a program, ``None`` if it can."""
+    spec = program.spec
+    for name, condition in spec.conditions.items():
+        if not _is_of_rows(condition, spec.stands_for, name):
+            return f"the condition of {name} is of the match so far or of rows to come"
+    if any(_looks_ahead(measure.value) for measure in spec.measures):
+        return "a measure is of rows behind the match"
+    if spec.has_timeouts and any(isinstance(part, Absence | Last) for part in every_part(spec.pattern)):
+        return "it has timeouts of a pattern that waits for the end"
+    return regex.refusal(spec.pattern, len(spec.conditions))
+
+
+def _is_of_rows(condition: Expression, stands_for: Callable[[str], frozenset[str]], name: str) -> bool:
+    """Whether a condition is of its row and of those before: the last row of its variable is the row itself."""
+    match condition:
+        case Constant():
+            return True
+        case Operation(_, parts):
+            return all(_is_of_rows(part, stands_for, name) for part in parts)
+        case Picked(end, variable, _, offset):
+            return end == "last" and not offset and (variable is None or name in stands_for(variable))
+        case Moved(of, rows):
+            return rows <= 0 and _is_of_rows(of, stands_for, name)
+    return False
+
+
+def held_by(variable: str) -> str:
+    """Return the name of the column that says whether the condition of a variable holds."""
+    return hidden(f"held_by_{variable}")
+
+
+def _looks_ahead(value: Expression) -> bool:
+    return any(map(_looks_ahead, value.operands)) or (isinstance(value, Moved) and value.rows > 0)
+
+
+class PatternTextEngine:
+    name = "pattern text"
+
+    def __init__(self, program: PatternProgram) -> None:
+        self._program = program
+        spec = program.spec
+        self._text = PatternText(spec.pattern, {name: bit for bit, name in enumerate(spec.conditions)})
+        self._search = Search(spec, {name: Picked("last", None, held_by(name)) for name in spec.conditions})
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        return _Batch(self._program, store, self._text, self._search).run(rows, clock)
+
+
+class _Batch(PatternBatch):
+    def __init__(self, program: PatternProgram, store: BlobStore, text: PatternText, search: Search) -> None:
+        super().__init__(program, store)
+        self._text, self._search = text, search
+
+    def search(self, rows: pa.Table, partitions: Sequence[Partition], known: int) -> None:
+        if not partitions:
+            return
+        searched = Searched(self.program, rows, partitions, known, self._text, self._search)
+        decided, timeouts = Decided(), Decided()
+        for partition in partitions:
+            for row, values, is_timeout in InPartition(searched, partition).results():
+                (timeouts if is_timeout else decided).add(partition.first + (row or 0), values)
+        self.decide(rows, decided, timeouts)
+        if searched.matches is not None:
+            self.emit(searched.matches.table(rows))
+
+
+class Searched:
+    """The rows of the partitions of a step, as bytes, and as Python values where these are asked for."""
+
+    def __init__(
+        self,
+        program: PatternProgram,
+        rows: pa.Table,
+        partitions: Sequence[Partition],
+        known: int,
+        text: PatternText,
+        search: Search,
+    ) -> None:
+        self.program, self.known, self.text, self.search = program, known, text, search
+        self.times = rows[TIME].to_numpy()
+        self._rows = rows
+        self._opens = np.zeros(rows.num_rows, np.int64)
+        for first, end, _ in partitions:
+            self._opens[first:end] = first
+        self.bytes = self._of_rows()
+        self.is_candidate = np.isin(self.bytes, np.frombuffer(text.openings, np.uint8))
+        spans = text.variables if program.spec.rows == "one" else None
+        self.matches = None if spans is None else Matches(program, spans, self._opens)
+
+    def _of_rows(self) -> Integers:
+        """Return the byte of each row: a bit for each condition that holds."""
+        found = np.full(self._rows.num_rows, _NO_CONDITION, np.uint8)
+        for bit, condition in enumerate(self.program.spec.conditions.values()):
+            mask = holds(condition, self._column, self._rows.num_rows)
+            found |= mask.to_numpy(zero_copy_only=False).astype(np.uint8) << np.uint8(bit)
+        return found
+
+    def _column(self, leaf: Expression) -> pa.Array:
+        if isinstance(leaf, Picked):
+            return flat(self._rows[leaf.column])
+        if not isinstance(leaf, Moved):
+            raise MistakeError(f"{leaf!r} is of a match")
+        places = np.arange(self._rows.num_rows) + leaf.rows
+        return flat(self._rows[leaf.of.column]).take(pa.array(places, mask=places < self._opens))
+
+    @cached_property
+    def columns(self) -> Mapping[str, list[Any]]:
+        """All columns as Python values; the condition of a variable is a column, too."""
+        columns = {name: python_values(name, self._rows[name]) for name in self.program.columns.names}
+        held = {held_by(name): (self.bytes >> np.uint8(bit) & 1 > 0).tolist() for name, bit in self.text.bits.items()}
+        return columns | held
+
+    def key(self, row: int) -> Any:
+        return python_keys(self._rows.slice(row, 1), self.program.keys)[0]
+
+
+class InPartition:
+    """The search in the rows of one partition.
+
+    A *place* is where a row has its byte in ``_buffer``: the first row of the next attempt, at the beginning, is at 1.
+    """
+
+    def __init__(self, searched: Searched, partition: Partition) -> None:
+        self._all, self._first, self._end, self._cursor = searched, *partition
+        self._begins = self._first + self._cursor.start
+        opening = OPENING if self._cursor.is_first and not self._cursor.start else GOING_ON
+        rows = searched.bytes[self._begins : self._end].tobytes()
+        self._buffer = bytes([opening]) + rows + (b"" if searched.known == MAX else _UNKNOWN)
+        self._rows = len(rows)
+        self._times = searched.times[self._begins : self._end]
+        self._spec = searched.program.spec
+
+    def results(self) -> Iterator[Found]:
+        """Yield what is decided, but for matches that are spans, and move the cursor."""
+        cursor = self._cursor
+        while (place := self._place) <= self._rows:
+            found = self._next(place)
+            if self._spec.has_timeouts or self._spec.rows == "all unmatched":
+                yield from self._failures(place, found.start() if found else self._rows + 1)
+            if found is None:
+                cursor.start = self._row(self._rows + 1)
+                return
+            cursor.start = self._row(found.start())
+            if found.group().endswith(_UNKNOWN):
+                if self._rows - found.start() + 1 <= self._spec.most_rows:
+                    return
+                cursor.overflow += 1
+                yield from self._timed_out(found, int(self._times[-1]))
+                self._all.search.move(cursor, None, None)
+                continue
+            yield from self._matched(found)
+
+    @property
+    def _place(self) -> int:
+        return self._cursor.start - self._row(0)
+
+    def _row(self, place: int) -> int:
+        """Return the row at a place, counted as cursors count."""
+        return self._begins - self._first + place - 1
+
+    def _next(self, place: int) -> re.Match[bytes] | None:
+        """Return the next match at or behind a place, or the next way that waits for an unknown row."""
+        if self._spec.within is None:
+            found = self._all.text.regex.search(self._buffer, place)
+            return found if found is not None and found.start() <= self._rows else None
+        match = self._all.text.regex.match
+        for candidate in self._candidates(place, self._rows + 1):
+            found = match(self._buffer, candidate, self._stop(candidate))
+            if found is not None:
+                return found
+        return None
+
+    def _candidates(self, place: int, end: int) -> list[int]:
+        """Return the places that a match can begin at."""
+        is_candidate = self._all.is_candidate[self._begins + place - 1 : self._begins + end - 1]
+        found: list[int] = (np.flatnonzero(is_candidate) + place).tolist()
+        return found
+
+    def _stop(self, place: int) -> int:
+        """Return the place behind the last row of an attempt that begins at a place, or behind the byte that says: unknown."""
+        bound = self._bound(place)
+        if self._all.known < bound:
+            return len(self._buffer)
+        return int(np.searchsorted(self._times, bound, side="right")) + 1
+
+    def _bound(self, place: int) -> int:
+        return present(self._all.search.bound(int(self._times[place - 1])), "there is a bound")
+
+    def _failures(self, place: int, end: int) -> Iterator[Found]:
+        """Yield the rows of attempts that failed, from a place up to an end: unmatched ones, and timeouts."""
+        if self._spec.rows == "all unmatched":
+            nothing = (None,) * len(self._spec.measures)
+            for row in range(max(self._row(place), self._cursor.covered), self._row(end)):
+                yield Found(row, nothing)
+        if self._spec.has_timeouts:
+            for candidate in self._candidates(place, end):
+                self._cursor.start = self._row(candidate)
+                waiting = self._all.text.regex.match(self._buffer[: self._stop(candidate)] + _UNKNOWN, candidate)
+                if waiting is not None:
+                    yield from self._timed_out(waiting, self._bound(candidate))
+
+    def _timed_out(self, waiting: re.Match[bytes], time: int) -> Iterator[Found]:
+        attempt = self._attempt(waiting.start())
+        if self._all.text.variables is None:
+            with suppress(UnknownRow):
+                attempt.run()
+        else:
+            attempt.partial = self._labels(waiting)
+        yield from self._all.search.timed_out(attempt, time)
+
+    def _matched(self, found: re.Match[bytes]) -> Iterator[Found]:
+        cursor, after = self._cursor, self._spec.after_match
+        if self._all.matches is None:
+            attempt = self._attempt(found.start())
+            labels = attempt.run() if self._all.text.variables is None else self._labels(found)
+            bound = None if self._spec.within is None else self._bound(found.start())
+            yield from self._all.search.results(attempt, labels, cursor, self._partition_times, bound)
+        else:
+            self._all.matches.add(found, self._begins - 1, cursor.matches + 1, self._time_of(found))
+            labels = None if after.variable is None else self._labels(found)
+        if labels is not None:
+            self._all.search.move(cursor, labels, self._all.key(self._first))
+            return
+        cursor.matches += 1
+        end = self._row(self._end_of(found))
+        cursor.covered = max(cursor.covered, end)
+        cursor.start = end if after.to == "past last row" else cursor.start + 1
+
+    def _labels(self, found: re.Match[bytes]) -> tuple[Label, ...]:
+        text = self._all.text
+        parts = zip(present(text.variables, "parts have one variable"), text.is_shown, text.takes_no_row, strict=True)
+        end = found.end() - found.group().endswith(_UNKNOWN)
+        return tuple(
+            Label(self._row(place), name, is_shown)
+            for part, (name, is_shown, is_look) in enumerate(parts, start=1)
+            for place in (() if is_look else range(found.start(part), min(found.end(part), end)))
+        )
+
+    def _end_of(self, found: re.Match[bytes]) -> int:
+        """Return the place behind the last row of a match, which may look at rows that come after."""
+        looks = self._all.text.takes_no_row
+        last = max((part for part, is_look in enumerate(looks, start=1) if not is_look), default=0)
+        return min(found.end(last), self._rows + 1)
+
+    def _time_of(self, found: re.Match[bytes]) -> int:
+        if self._all.search.waits_for_bound and self._spec.within is not None:
+            return self._bound(found.start())
+        return int(self._times[self._end_of(found) - 2])
+
+    def _attempt(self, place: int) -> Attempt:
+        self._cursor.start = self._row(place)
+        known = self._end - self._first if self._spec.within is None else self._row(min(self._stop(place), self._rows + 1))
+        is_ended = self._all.known == MAX or (self._spec.within is not None and self._all.known >= self._bound(place))
+        return self._all.search.attempt(None, self._columns, self._cursor, known, is_ended)
+
+    @cached_property
+    def _columns(self) -> Mapping[str, list[Any]]:
+        return {name: values[self._first : self._end] for name, values in self._all.columns.items()}
+
+    @cached_property
+    def _partition_times(self) -> list[int]:
+        times: list[int] = self._all.times[self._first : self._end].tolist()
+        return times
