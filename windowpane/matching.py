@@ -1,6 +1,6 @@
-"""The fluent API of row patterns: SQL's ``MATCH_RECOGNIZE`` in Python, with "followed by" and the absence of an event.
+"""The fluent API of row patterns: SQL's ``MATCH_RECOGNIZE`` in Python, with "followed by", and the absence of an event.
 
-``stream(df, ...)`` -> ``key_by`` -> ``match`` -> ``within``, ``after_match`` ... -> ``select`` or ``all_rows`` -> ``MatchResult``.
+``stream(df)`` -> ``key_by`` -> ``match`` -> ``within``, ``after_match`` ... -> ``select`` or ``all_rows`` -> ``MatchResult``.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Matching(Configured, Guided):
         """
         if on_error not in ("raise", "next row"):
             raise InvalidSpecError(f"on_error={on_error!r}: it is 'raise' or 'next row'.")
-        after = AfterMatch(*((to,) if isinstance(to, str) else to))  # type: ignore[arg-type]
+        after = AfterMatch(*((to,) if isinstance(to, str) else to))
         return self._asking(after_match=after, on_error=on_error)
 
     def subset(self, **names: str | Iterable[str]) -> Matching:
@@ -196,7 +196,7 @@ class Matching(Configured, Guided):
         for name, measure in measures.items():
             if not isinstance(measure, Expression):
                 raise InvalidSpecError(
-                    f"{name}={measure!r}: expected a measure, such as wp.last('up.price'), wp.count('bad.at') or wp.match_number()."
+                    f"{name}={measure!r}: expected a measure, such as wp.last('up.price'), wp.count('a.at') or wp.match_number()."
                 )
         request = dataclasses.replace(
             self.request, columns=columns, measures=tuple(measures.items()), rows=rows, settings=self._settings
@@ -206,6 +206,6 @@ class Matching(Configured, Guided):
 
 @dataclass(frozen=True, repr=False)
 class MatchResult(Runnable):
-    """A row pattern, ready to run: matches, and timeouts and late rows where they are declared, as DataFrames or through ``start``."""
+    """A row pattern, ready to run: matches, and timeouts and late rows where they are asked for, see ``Runnable``."""
 
     _built: BuiltProgram

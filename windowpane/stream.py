@@ -147,18 +147,19 @@ class KeyedStream(Guided):
     def match(self, pattern: str, **define: Any) -> Matching:
         """Search the rows of each key, in the order of event time, for a row pattern: SQL's ``MATCH_RECOGNIZE`` in Python.
 
-        A pattern is variables in a row, each of which takes one row: ``a b``; ``a*``, ``a+``, ``a?``, ``a{2,5}``, with a second
-        ``?`` as few as possible; ``a | b``, ``(a b)+``, ``PERMUTE(a, b)``; ``^`` and ``$`` for the first and last row of the key;
-        ``{- a -}`` for rows that ``all_rows`` leaves out. And followed by, ``a -> b``: rows between that are no b are passed over;
-        ``a -> !x -> b``: and none of them is an x; ``a -> !x`` at the end: no x comes within the bound.
+        A pattern is variables in a row, each of which takes one row: ``a b``; ``a*``, ``a+``, ``a?``, ``a{2,5}``, and as few as
+        possible with a ``?`` behind; ``a | b``, ``(a b)+``, ``PERMUTE(a, b)``; ``^`` and ``$`` for the first and last row of the
+        key; ``{- a -}`` for rows that ``all_rows`` leaves out. And followed by, ``a -> b``: rows between that are no b are passed
+        over; ``a -> !x -> b``: and none of them is an x; ``a -> !x`` at the end: no x comes within the bound.
 
         A row is final when the watermark has passed it, and a match comes out when no row to come can change it. Nothing is taken
         back. Rows behind the watermark, less ``allowed_lateness``, are late.
 
         Args:
             pattern: its text.
-            define: by variable its condition, an expression: ``wp.col("price")`` is of the row itself, ``wp.lag("price")`` of the
-                row before, ``wp.first("a.price")`` and ``wp.last("a.price")`` of the rows that ``a`` took so far, as are aggregates.
+            define: by variable its condition, an expression: ``wp.col("price")`` is of the row itself, ``wp.lag("price")`` of
+                the row before, ``wp.first("a.price")`` and ``wp.last("a.price")`` of the rows that ``a`` took so far, as are
+                aggregates.
                 A variable without a condition takes every row. A condition that is NULL is not true.
 
         Returns:

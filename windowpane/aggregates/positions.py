@@ -142,7 +142,7 @@ def _position(name: str, column: Any, offset: int, ignore_nulls: bool) -> Aggreg
 def first(column: Any, offset: int = 0, *, ignore_nulls: bool = False) -> Aggregate:
     """Take the value of the row that arrived first, NULL or not, or the first that is not NULL.
 
-    In a row pattern: of the first row of the match, or of a variable, ``first("up.price")``; with an ``offset``, of a row further in.
+    In a row pattern: of the first row of the match, or of a variable, ``first("up.price")``, ``offset`` rows further in.
 
 
     Result: the type of the column. Source: Spark SQL ``first``; here the order is that of arrival, or the
@@ -158,7 +158,7 @@ def first(column: Any, offset: int = 0, *, ignore_nulls: bool = False) -> Aggreg
 def last(column: Any, offset: int = 0, *, ignore_nulls: bool = False) -> Aggregate:
     """Take the value of the row that arrived last, NULL or not, or the last that is not NULL.
 
-    In a row pattern: of the last row of the match, or of a variable, ``last("up.price")``; with an ``offset``, of a row further in.
+    In a row pattern: of the last row of the match, or of a variable, ``last("up.price")``, ``offset`` rows further in.
 
 
     Result: the type of the column. Source: Spark SQL ``last``; here the order is that of arrival, or the

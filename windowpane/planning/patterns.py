@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
-from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.over.spec import OrderColumn
-from windowpane.windowing.patterns.spec import MAX_ROWS, MAX_STEPS, AfterMatch, OnError, PatternSpec, RowsShown
+from windowpane.windowing.patterns.spec import MAX_ROWS, MAX_STEPS, PAST_LAST_ROW, AfterMatch, OnError, PatternSpec, RowsShown
 from windowpane.windowing.patterns.tree import Exclusion, every_part
 from windowpane.windowing.times import format_micros
 
@@ -37,7 +37,7 @@ class PatternRequest:
     order_by: tuple[Any, ...] = ()
     rows: RowsShown = "one"
     within: int | None = None
-    after_match: AfterMatch = AfterMatch()
+    after_match: AfterMatch = PAST_LAST_ROW
     on_error: OnError = "raise"
     timeouts: OutputTag | None = None
     most_rows: int = MAX_ROWS
@@ -95,17 +95,18 @@ class PatternPlan:
 
     def explain(self, engine: str, reason: str, buckets: str) -> str:
         spec = self.spec
-        lines = [
-            "Row pattern",
-            f"  key             {', '.join(self.keys) or 'none, all rows are one partition'}",
-            f"  pattern         {spec.pattern}",
-            *(f"    {name:<13} {condition}" for name, condition in self.conditions.items()),
-            f"  within          {'any time' if spec.within is None else format_micros(spec.within)}",
-            f"  after a match   {spec.after_match}",
-            f"  rows            {spec.rows if spec.rows != 'one' else 'one a match'}",
-            f"  order           {', '.join(map(str, (self.event_time, *self.order_by, 'arrival')))}",
-            f"  timeouts        {'not asked for' if self.timeouts is None else f'side output {self.timeouts.name}'}",
-            f"  late rows       {self.settings.late_text}",
-            f"  lateness        {format_micros(self.settings.allowed_lateness)}",
-        ]
-        return "\n".join([*lines, f"  buckets         {buckets}", f"  engine          {engine}: {reason}"])
+        lines = {
+            "key": ", ".join(self.keys) or "none, all rows are one partition",
+            "pattern": str(spec.pattern),
+            **{f"  {name}": condition for name, condition in self.conditions.items()},
+            "within": "any time" if spec.within is None else format_micros(spec.within),
+            "after a match": str(spec.after_match),
+            "rows": spec.rows if spec.rows != "one" else "one a match",
+            "order": ", ".join(map(str, (self.event_time, *self.order_by, "arrival"))),
+            "timeouts": "not asked for" if self.timeouts is None else f"side output {self.timeouts.name}",
+            "late rows": self.settings.late_text,
+            "lateness": format_micros(self.settings.allowed_lateness),
+            "buckets": buckets,
+            "engine": f"{engine}: {reason}",
+        }
+        return plan_text("Row pattern", lines)

@@ -15,6 +15,7 @@ from verify.conformance.engines.engine_programs import columnar_program, referen
 from verify.conformance.kinds import (
     join,
     over_window,
+    pattern,
     refused,
     rolling,
     trigger_transcript,
@@ -71,6 +72,7 @@ def row_engine() -> Engine:
         "over_window": over_window.replay,
         "rolling": rolling.replay,
         "join": join.replay,
+        "pattern": pattern.replay,
         "sort": sort.replay,
         "affected_range_rows": frame_finder.affected_range_rows,
         "merge_rows_frames": frame_finder.merge_frames,
@@ -99,6 +101,7 @@ def columnar_engine() -> Engine:
         "trigger_transcript": partial(trigger_transcript.replay, run=EngineRun),
         "rolling": partial(rolling.replay, engine=RollingEngine),
         "join": partial(join.replay, engine=None),
+        "pattern": partial(pattern.replay, engine=pattern.text_engine),
     }
 
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from verify.conformance.reading.fields import require_known
+from verify.conformance.reading.fields import NotUnderstoodError, require_known
 from verify.conformance.reading.patterns import pattern_spec
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
+from windowpane.engines.patterns import text
 from windowpane.engines.patterns.program import TIMEOUTS, PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
+from windowpane.engines.patterns.text import PatternTextEngine
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import SkipTargetError
@@ -54,6 +56,14 @@ def replay(case: Case, options: Options, engine: MakeEngine = PatternReferenceEn
     """Run the steps through the engine; with ``restart`` it is built anew on what its state was written to, after each."""
     require_known(case.body, _FIELDS, "pattern")
     return list(_differences(case, options, engine))
+
+
+def text_engine(program: PatternProgram) -> Engine:
+    """Return the engine that searches by regular expressions; a pattern that it does not take is skipped."""
+    refused = text.refusal(program)
+    if refused is not None:
+        raise NotUnderstoodError(refused)
+    return PatternTextEngine(program)
 
 
 def _differences(case: Case, options: Options, engine: MakeEngine) -> Iterator[Difference]:

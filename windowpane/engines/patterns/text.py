@@ -27,7 +27,7 @@ from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.conditions import holds
 from windowpane.kernels.patterns import regex
 from windowpane.kernels.patterns.regex import GOING_ON, OPENING, PatternText
-from windowpane.operators.patterns.matcher import Attempt, UnknownRow
+from windowpane.operators.patterns.matcher import Attempt, UnknownRowError
 from windowpane.operators.patterns.search import Found, Search
 from windowpane.operators.patterns.values import Label
 from windowpane.state.blob_store import BlobStore
@@ -245,7 +245,7 @@ class InPartition:
     def _timed_out(self, waiting: re.Match[bytes], time: int) -> Iterator[Found]:
         attempt = self._attempt(waiting.start())
         if self._all.text.variables is None:
-            with suppress(UnknownRow):
+            with suppress(UnknownRowError):
                 attempt.run()
         else:
             attempt.partial = self._labels(waiting)

@@ -1,11 +1,11 @@
 """A row pattern as a regular expression over bytes, and the text that it is searched in.
 
-A row is one byte, which says the conditions that hold for it: a bit each. The rows of a partition lie together, behind a byte that
-no row is: ``OPENING`` where the first of them is the first row that the partition ever had, else ``GOING_ON``. ``UNKNOWN`` follows
-where further rows may come.
+A row is one byte, which has a bit for each condition that holds for it. The rows of a partition lie together, behind a byte that
+no row is: ``OPENING`` where the first of them is the first row that the partition ever had, else ``GOING_ON``. ``UNKNOWN``
+follows where further rows may come.
 
-Invariant: Python's ``re`` backtracks in SQL's order of preference, and behind ``UNKNOWN`` everything matches the empty text. So the
-match that ends there is the first way that asks for a row which nobody knows yet: exactly then an attempt is undecided.
+Invariant: Python's ``re`` backtracks in SQL's order of preference, and behind ``UNKNOWN`` everything matches the empty text. So
+the match that ends there is the first way that asks for a row which nobody knows yet: exactly then an attempt is undecided.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ class PatternText:
     @cached_property
     def openings(self) -> bytes:
         """The rows that a match can begin with."""
+        if _may_pass_first(self.pattern):
+            return bytes(range(_ROW, 256))
         names, _ = first_variables(self.pattern)
         return bytes(row for row in range(_ROW, 256) if any(self._takes(name, row) for name in names))
 
@@ -131,6 +133,18 @@ def refusal(pattern: Pattern, conditions: int) -> str | None:
         if isinstance(part, tree.Repetition) and not _is_plain(part.part):
             return "a loop over a choice or a loop could be searched for ever"
     return None
+
+
+def _may_pass_first(pattern: Pattern) -> bool:
+    """Whether the first row of a match can be one that is passed over, since what is before the arrow can do without a row."""
+    if isinstance(pattern, tree.Sequence):
+        for part in pattern.parts:
+            if _may_pass_first(part):
+                return True
+            if not first_variables(part)[1]:
+                return False
+        return False
+    return isinstance(pattern, tree.Passing) or any(map(_may_pass_first, pattern.parts))
 
 
 def _is_plain(part: Pattern) -> bool:

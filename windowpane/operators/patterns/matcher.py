@@ -5,10 +5,10 @@ one first::
 
     take A      the next row, if the condition of A holds for it      either x y   go on at x; if that fails, at y
     pass A B    the next row, if it is neither an A nor a B           mark, moved  between both a row has to be taken
-    absent A    no further row is an A                                first, last  the next row is the first; there is none
+    absent A    no further row is an A                             first, last  the next row is the first, or there is none
 
-So a match of a million rows needs no deep stack. An attempt that asks for a row that nobody knows yet ends with ``UnknownRow``:
-it waits, and is made again from its first row. Nothing is optimised: the engines are compared with this.
+So a match of a million rows needs no deep stack. An attempt that asks for a row that nobody knows yet ends with
+``UnknownRowError``: it waits, and is made again from its first row. Nothing is optimised: the engines are compared with this.
 
 Source: SQL:2016, part 5 (ISO/IEC TR 19075-5) for the order of preference, Trino for what it leaves open.
 """
@@ -25,7 +25,7 @@ from windowpane.windowing.expressions import Expression
 from windowpane.windowing.patterns import tree
 
 
-class UnknownRow(Exception):
+class UnknownRowError(Exception):
     """The next way in the order of preference asks for a row that is not known yet."""
 
 
@@ -152,19 +152,19 @@ class Attempt:
         """Return whether there is such a row.
 
         Raises:
-            UnknownRow: nobody knows yet.
+            UnknownRowError: nobody knows yet.
         """
         if row < self.known:
             return True
         if not self.is_ended:
-            raise UnknownRow
+            raise UnknownRowError
         return False
 
     def run(self) -> tuple[Label, ...] | None:
         """Return the rows of the preferred match, ``None`` if there is no match.
 
         Raises:
-            UnknownRow: the search asks for a row that is not known yet.
+            UnknownRowError: the search asks for a row that is not known yet.
             PatternLimitError: it takes too many steps.
         """
         labels: list[Label] = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from windowpane.errors import SkipTargetError
-from windowpane.operators.patterns.matcher import Attempt, UnknownRow, compile_pattern
+from windowpane.operators.patterns.matcher import Attempt, UnknownRowError, compile_pattern
 from windowpane.operators.patterns.values import Label, Values
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.patterns.spec import PatternSpec
@@ -90,7 +90,7 @@ class Search:
             try:
                 labels = attempt.run()
                 found = list(self.results(attempt, labels, cursor, times, bound))
-            except UnknownRow:
+            except UnknownRowError:
                 if known - cursor.start <= spec.most_rows:
                     return
                 cursor.overflow += 1

@@ -1,6 +1,7 @@
 """The value of an expression for a match, or for the rows that a path to a match has taken so far.
 
-Logic is that of SQL: what is compared or computed with NULL is NULL, ``&`` and ``|`` know three values, a division by zero is NULL.
+Logic is that of SQL: what is compared or computed with NULL is NULL, ``&`` and ``|`` know three values. A division by zero is
+NULL.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ computed by the operator, as the leaves of measures are; expressions over these 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -56,6 +56,7 @@ def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest
         operators=(Operator(program, reads),),
         outputs=_outputs(source, plan, program, names),
         explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+        held_back=program.passed_on,
         counters=PATTERN_COUNTERS,
     )
 
@@ -73,7 +74,7 @@ def _checked(source: Source) -> str:
         )
     if source.event_time is None:
         raise InvalidSpecError(
-            "match needs event time, which orders the rows, and none is named: wp.stream(df, event_time='at', watermark='5 minutes')."
+            "match needs event time, which orders the rows, and none is named: wp.stream(df, event_time='at', watermark='5 min')."
         )
     if source.watermark is not None and source.watermark.of_each_key:
         raise InvalidSpecError(
@@ -130,7 +131,7 @@ class _Names:
         for name in request.define:
             if name not in self._variables:
                 raise InvalidSpecError(
-                    f"{name}=...: {name!r} is not in the pattern {request.text!r}, whose variables are {_listed(self._variables)}."
+                    f"{name}=...: {name!r} is not in the pattern {request.text!r}; its variables are {_listed(self._variables)}."
                 )
         for name, of in request.subsets.items():
             unknown = of - self._variables
@@ -269,8 +270,8 @@ class _Names:
         plain = WindowCall(call.function, call.arguments, offset=call.offset)
         if call.function not in ("lag", "lead") or repr(plain) != repr(call):
             raise InvalidSpecError(
-                f"{role}: {call!r}: a row pattern knows wp.lag and wp.lead of a column, without default, frame and window of their "
-                "own; the rows of the match are asked for by wp.first, wp.last and aggregates."
+                f"{role}: {call!r}: a row pattern knows wp.lag and wp.lead of a column, without default, frame and window of "
+                "their own; the rows of the match are asked for by wp.first, wp.last and aggregates."
             )
         (argument,) = call.arguments
         of = self._leaf(argument, role) if isinstance(argument, Name | Aggregate) else self._computed(column_of(argument), role)
@@ -284,10 +285,11 @@ class _Names:
         named = {variable for variable, _ in split}
         if len(named) > 1:
             raise InvalidSpecError(f"{aggregate!r}: its arguments are of different variables; it is over the rows of one.")
-        parameters = dict(aggregate.parameters)
+        parameters: dict[str, Any] = dict(aggregate.parameters)
         if aggregate.name in ("first", "last") and not parameters.get("ignore_nulls"):
+            end: Literal["first", "last"] = "first" if aggregate.name == "first" else "last"
             ((variable, column),) = split
-            return Picked(aggregate.name, variable, self._column(column, repr(aggregate)), int(parameters.get("offset", 0)))
+            return Picked(end, variable, self._column(column, repr(aggregate)), int(parameters.get("offset", 0)))
         columns = tuple(self._column(column, repr(aggregate)) for _, column in split)
         return _Unbound(next(iter(named), None), columns, aggregate)
 

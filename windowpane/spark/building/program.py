@@ -24,6 +24,7 @@ from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
 from windowpane.planning.joins import JoinPlan
 from windowpane.planning.over import OverPlan
+from windowpane.planning.patterns import PatternPlan
 from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of
@@ -74,7 +75,7 @@ class BuiltProgram:
     """A program on a DataFrame: built once, with one DataFrame an output."""
 
     sources: tuple[Source, ...]  # where rows come from: one source, or the left and the right one of a join
-    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan | JoinPlan  # the user's program as a value
+    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan | JoinPlan | PatternPlan  # the user's program as a value
     operators: tuple[Operator, ...]  # what the rows pass through, in this order
     outputs: Mapping[str, Output]  # the outputs by name, ``main`` first
     explained: Callable[[str], str]  # returns the plan as text, given in how many buckets it runs

@@ -44,6 +44,10 @@ class AfterMatch:
         return self.to if self.variable is None else f"{self.to} {self.variable}"
 
 
+PAST_LAST_ROW = AfterMatch()
+"""What SQL does where nothing is said."""
+
+
 @dataclass(frozen=True)
 class Measure:
     """A value of each result: its name, what it is, and whether rows of ``all`` show it as of the whole match."""
@@ -76,7 +80,7 @@ class PatternSpec:
     subsets: Mapping[str, frozenset[str]] = field(default_factory=dict)
     measures: tuple[Measure, ...] = ()
     rows: RowsShown = "one"
-    after_match: AfterMatch = AfterMatch()
+    after_match: AfterMatch = PAST_LAST_ROW
     on_error: OnError = "raise"
     within: int | None = None
     has_timeouts: bool = False

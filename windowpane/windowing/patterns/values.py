@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from windowpane.windowing.aggregates.protocol import BoundAggregate
+from windowpane.windowing.aggregates.definition import BoundAggregate
 from windowpane.windowing.expressions import Expression
 
 
@@ -28,7 +28,7 @@ class Picked(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Moved(Expression):
-    """A column of the row ``rows`` behind the one that ``of`` finds, below zero before it, in the partition and out of the match."""
+    """A column of the row ``rows`` behind the one that ``of`` finds (below zero: before it), also out of the match."""
 
     of: Picked
     rows: int

@@ -1,0 +1,104 @@
+"""Patterns as regular expressions: of random ones, every attempt is decided as the matcher decides it, waiting ones included."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from windowpane.kernels.patterns.regex import OPENING, PatternText, refusal
+from windowpane.kernels.patterns.spans import Spans
+from windowpane.operators.patterns.matcher import Attempt, UnknownRowError, compile_pattern
+from windowpane.windowing.patterns import tree
+from windowpane.windowing.patterns.text import parse_pattern
+from windowpane.windowing.patterns.values import Picked
+
+NAMES = "ABCD"
+BITS = {name: bit for bit, name in enumerate(NAMES)}
+
+
+def random_pattern(draw: random.Random, depth: int = 0) -> tree.Pattern:
+    kind = draw.random()
+    if depth > 2 or kind < 0.4:
+        return tree.Variable(draw.choice(NAMES))
+    if kind < 0.6:
+        return tree.Sequence(tuple(random_pattern(draw, depth + 1) for _ in range(draw.randint(2, 3))))
+    if kind < 0.7:
+        return tree.Alternation((random_pattern(draw, depth + 1), random_pattern(draw, depth + 1)))
+    if kind < 0.75:
+        return tree.Permutation(tuple(map(tree.Variable, draw.sample(NAMES, draw.randint(2, 3)))))
+    least = draw.choice([0, 0, 1, 1, 2])
+    most = draw.choice([None, None, least + 1, least + 2, max(least, 1)])
+    part = random_pattern(draw, depth + 1) if draw.random() < 0.5 else tree.Variable(draw.choice(NAMES))
+    return tree.Repetition(part, least, most, draw.random() < 0.7)
+
+
+def random_end(draw: random.Random, pattern: tree.Pattern) -> tree.Pattern:
+    kind = draw.random()
+    if kind < 0.15:
+        return tree.Sequence((pattern, tree.Last()))
+    if kind < 0.3:
+        return tree.Sequence((pattern, tree.Absence(tuple(draw.sample(NAMES, draw.choice([1, 2]))))))
+    if kind < 0.5:
+        first = draw.choice(NAMES)
+        return tree.Sequence((pattern, tree.Passing((first, draw.choice(NAMES))), tree.Variable(first)))
+    return tree.Sequence((tree.First(), pattern)) if kind < 0.6 else pattern
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_patterns_decide_as_the_matcher_does(seed: int) -> None:
+    draw, kinds = random.Random(seed), {"waits": 0, "fails": 0, "matches": 0}
+    for _ in range(60):
+        pattern = random_end(draw, random_pattern(draw))
+        if refusal(pattern, len(NAMES)) is not None:
+            continue
+        text, steps = PatternText(pattern, BITS), compile_pattern(pattern)
+        conditions = {name: Picked("last", None, name) for name in NAMES}
+        rows = [draw.choice([1, 2, 4, 8, 3, 6, 5, 0, 9, 15]) for _ in range(draw.randint(1, 12))]
+        columns = {name: [bool(row >> bit & 1) for row in rows] for name, bit in BITS.items()}
+        for start in range(len(rows)):
+            known, is_ended = draw.randint(start + 1, len(rows)), draw.random() < 0.5
+            try:
+                labels = Attempt(steps, conditions, {}, columns, start, known, is_ended).run()
+                expected = None if labels is None else [label.row for label in labels]
+            except UnknownRowError:
+                expected = "waits"
+            ends = b"" if is_ended else b"U\n"
+            found = text.regex.match(bytes([OPENING, *(128 | row for row in rows[:known])]) + ends, start + 1)
+            got: object = None
+            if found is not None and found.group().endswith(b"U"):
+                got = "waits"
+            elif found is not None:
+                parts = [part for part, is_look in enumerate(text.takes_no_row, start=1) if not is_look]
+                got = [place - 1 for part in parts for place in range(*found.span(part))]
+            assert got == expected, (seed, str(pattern), rows[:known], start, is_ended)
+            kinds["waits" if got == "waits" else "fails" if got is None else "matches"] += 1
+    assert min(kinds.values()) > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a*", "a match may have no row"),
+        ("(a | b)+", "a loop over a choice or a loop could be searched for ever"),
+        ("(a+)+ b", "a loop over a choice or a loop could be searched for ever"),
+        ("(a b)+ c", None),
+    ],
+)
+def test_what_is_left_to_the_matcher(text: str, reason: str | None) -> None:
+    assert refusal(parse_pattern(text), 3) == reason
+    assert refusal(parse_pattern("a b"), 8) == "it has more than 7 conditions"
+
+
+def test_rows_of_spans_are_counted_through_their_parts() -> None:
+    # Two matches of a b+ a: rows 0 | 1 2 3 | 4, and 7 | 8 | 9.
+    spans = Spans(np.array([[0, 1, 4], [7, 8, 9]]), np.array([[1, 4, 5], [8, 9, 10]]), ("a", "b", "a"))
+
+    assert spans.counts(None).tolist() == [5, 3]
+    assert spans.counts({"a"}).tolist() == [2, 2]
+    assert [spans.rows(True, {"b"}, offset).tolist() for offset in range(4)] == [[1, 8], [2, -1], [3, -1], [-1, -1]]
+    assert [spans.rows(False, {"a"}, offset).tolist() for offset in range(3)] == [[4, 9], [0, 7], [-1, -1]]
+    assert [spans.rows(True, None, offset).tolist() for offset in (0, 4)] == [[0, 7], [4, -1]]
+    assert spans.last_parts({"b"}).tolist() == [1, 1]
+    assert spans.last_parts({"x"}).tolist() == [-1, -1]

@@ -1,0 +1,44 @@
+"""Vectors of row patterns within reach, plain and with a restart after every step: none differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance_path import ABSENT, find_conformance_root
+from tests.verify.test_vectors import RESTARTS, replay
+from verify.conformance.reading.vectors import find_files, read_cases
+
+
+def pattern_files() -> list[Path]:
+    root = find_conformance_root()
+    return find_files([root / "patterns"]) if root is not None and (root / "patterns").is_dir() else []
+
+
+ONE_IN_FOUR = [
+    pytest.param(file, marks=pytest.mark.slow if number % 4 else (), id=file.stem) for number, file in enumerate(pattern_files())
+]
+
+
+@RESTARTS
+@pytest.mark.parametrize("file", ONE_IN_FOUR)
+def test_no_match_differs(file: Path, restart: bool) -> None:
+    passed, failed, skipped = replay(file, restart, "row")
+    assert failed == []
+    assert passed == len(list(read_cases(file)))
+    assert not skipped
+
+
+@RESTARTS
+@pytest.mark.parametrize("file", ONE_IN_FOUR)
+def test_no_match_of_a_regular_expression_differs(file: Path, restart: bool) -> None:
+    passed, failed, skipped = replay(file, restart, "columnar")
+    assert failed == []
+    assert passed > 5
+    assert passed == len(list(read_cases(file))) - skipped.total()
+
+
+def test_the_vectors_are_all_there(conformance_root: Path) -> None:
+    assert sum(len(list(read_cases(file))) for file in pattern_files()) >= 1200, ABSENT
+    assert conformance_root.is_dir()
