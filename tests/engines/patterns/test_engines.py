@@ -221,9 +221,10 @@ def random_program(draw: random.Random) -> PatternProgram:
 
 
 def random_batches(draw: random.Random) -> list[tuple[int, list[Row]]]:
-    batches, watermark, at = [], MIN, 0
+    batches: list[tuple[int, list[Row]]] = []
+    watermark, at = MIN, 0
     for _ in range(draw.randint(2, 6)):
-        rows = []
+        rows: list[Row] = []
         for _ in range(draw.randint(0, 12)):
             at += draw.choice([0, 0, 1, 2])
             row = (

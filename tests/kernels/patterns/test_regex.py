@@ -59,6 +59,7 @@ def test_random_patterns_decide_as_the_matcher_does(seed: int) -> None:
         columns = {name: [bool(row >> bit & 1) for row in rows] for name, bit in BITS.items()}
         for start in range(len(rows)):
             known, is_ended = draw.randint(start + 1, len(rows)), draw.random() < 0.5
+            expected: object
             try:
                 labels = Attempt(steps, conditions, {}, columns, start, known, is_ended).run()
                 expected = None if labels is None else [label.row for label in labels]

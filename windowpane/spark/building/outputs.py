@@ -27,13 +27,19 @@ ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
 Selected = tuple[tuple[str, Expression], ...]
 
 
-def time_marks(source: Source, selected: Selected, behind: int | None) -> dict[str, Mapping[str, Any]]:
-    """Return the marks of rows that leave with their event time, at most ``behind`` microseconds behind; none without a bound."""
+def time_marks(
+    source: Source, selected: Selected, behind: int | None, event_time: str | None = None
+) -> dict[str, Mapping[str, Any]]:
+    """Return the marks of rows that leave with their event time, at most ``behind`` microseconds behind; none without a bound.
+
+    It is the column ``event_time`` of the operator's output, or that of the source.
+    """
     if behind is None or not source.has_watermark:
         return {}
     own = source.own_watermark
     metadata = {PASSED_ON: ROW_TIME, DELAY: source.delay + behind} if own is None else {OWN_WATERMARK: repr(own)}
-    return {name: metadata for name, made in selected if isinstance(made, Name) and made.name == source.event_time}
+    time = source.event_time if event_time is None else event_time
+    return {name: metadata for name, made in selected if isinstance(made, Name) and made.name == time}
 
 
 @dataclass(frozen=True)

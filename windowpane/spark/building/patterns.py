@@ -6,24 +6,24 @@ computed by the operator, as the leaves of measures are; expressions over these 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import types as T
 
 from windowpane.engines.patterns.program import PATTERN_COUNTERS, TIMEOUTS, PatternProgram
-from windowpane.engines.program import LATE, MAIN
+from windowpane.engines.program import MAIN
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, TIME
 from windowpane.planning.pattern_programs import check_bounds, compile_pattern_program, explain
 from windowpane.planning.patterns import PatternPlan, PatternRequest
 from windowpane.spark.building.expressions import column_of, is_column
-from windowpane.spark.building.operator_input import SourceRows, encoder_of
-from windowpane.spark.building.outputs import Output
-from windowpane.spark.building.over_output import OverOutput
+from windowpane.spark.building.operator_input import SourceRows
+from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.building.windows import order_columns
-from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema, spark_schema
 from windowpane.windowing.aggregates import Aggregate
@@ -48,14 +48,13 @@ def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest
     plan = PatternPlan(spec, conditions, keyed_by, event_time, names.order, request.timeouts, request.settings)
     program = compile_pattern_program(plan, names.arrow, names.keys, names.measure_types, names.passed, source.kind)
     kept = {*names.arrow.names, TIME, PARTITION, POSITION}
-    encoder = encoder_of(source, names.keys, names.projection.columns, kept, heartbeat=source.heartbeat)
-    reads = SourceRows(source, names.projected, names.projection, encoder)
+    reads = SourceRows.of(source, names.projected, names.projection, names.keys, kept)
     return BuiltProgram(
         (source,),
         plan,
         operators=(Operator(program, reads),),
         outputs=_outputs(source, plan, program, names),
-        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+        explained=partial(explain, plan, program),
         held_back=program.passed_on,
         counters=PATTERN_COUNTERS,
     )
@@ -107,8 +106,9 @@ class _Names:
         self.passed = tuple(self.projection.add(name, "input", "") for name in (self.input if late else self.columns))
         conditions = {name: self._condition(name, condition) for name, condition in request.define.items()}
         self._measures: dict[str, tuple[str, Expression, bool]] = {}
-        selected = [(name, self._measured(expression, False)) for name, expression in request.measures]
-        self.selected = [*self._shown(), *selected]
+        self.measured = [(name, self._measured(expression, False)) for name, expression in request.measures]
+        self.key_columns = [(name, Name(key)) for name, key in zip(self.key_fields.names, self.keys, strict=True)]
+        self.shown = self.key_columns if request.rows == "one" else [(name, Name(name)) for name in self.columns]
         self._refuse_twice()
         self._finish(source)
         self.spec = PatternSpec(
@@ -155,13 +155,8 @@ class _Names:
             found += self.input if column == "*" else [self.projection.add(column, "all_rows", "")]
         return tuple(dict.fromkeys(found))
 
-    def _shown(self) -> list[tuple[str, Expression]]:
-        if self._request.rows == "one":
-            return [(name, Name(key)) for name, key in zip(self.key_fields.names, self.keys, strict=True)]
-        return [(name, Name(name)) for name in self.columns]
-
     def _refuse_twice(self) -> None:
-        names = [name for name, _ in self.selected]
+        names = [name for name, _ in (*self.shown, *self.measured)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InvalidSpecError(f"the result has two columns of the name {_listed(twice)}; give measures names of their own.")
@@ -337,32 +332,16 @@ class _Unbound(Expression):
 
 
 def _outputs(source: Source, plan: PatternPlan, program: PatternProgram, names: _Names) -> dict[str, Output]:
-    rows, behind = names.projected.schema, program.passed_on
-    own = source.own_watermark
-    delay = source.delay + plan.settings.allowed_lateness + (behind or 0)
-    passes = behind is not None and source.has_watermark
+    rows, arrow, behind = names.projected.schema, program.main_schema, program.passed_on
     times = [measure.name for measure in plan.spec.measures if isinstance(measure.value, MatchTime)]
     event_time = next(iter(times), None) if plan.spec.rows == "one" else plan.event_time
-    main = OverOutput(
-        "main",
-        MAIN,
-        program.main_schema,
-        spark_schema(program.main_schema, rows),
-        selected=tuple(names.selected),
-        event_time=event_time if passes else None,
-        metadata={PASSED_ON: ROW_TIME, DELAY: delay} if own is None else {OWN_WATERMARK: repr(own)},
-    )
-    found: dict[str, Output] = {"main": main}
-    late = plan.settings.late_tag
-    if late is not None:
-        found[late.name] = Output(late.name, LATE, program.late_schema, spark_schema(program.late_schema, rows))
+    delay = None if behind is None else behind + plan.settings.allowed_lateness
+    selected = (*names.shown, *names.measured)
+    main = Output("main", MAIN, arrow, spark_schema(arrow, rows), selected, time_marks(source, selected, delay, event_time))
+    found = {"main": main, **Output.late(plan.settings.late_tag, program.late_schema, rows)}
     if plan.timeouts is not None:
-        shown = [(name, Name(key)) for name, key in zip(names.key_fields.names, names.keys, strict=True)]
-        measures = names.selected[-len(names._request.measures) :]
-        schema = program.timeout_schema
-        found[plan.timeouts.name] = OverOutput(
-            plan.timeouts.name, TIMEOUTS, schema, spark_schema(schema, rows), selected=(*shown, *measures)
-        )
+        arrow, selected = program.timeout_schema, (*names.key_columns, *names.measured)
+        found[plan.timeouts.name] = Output(plan.timeouts.name, TIMEOUTS, arrow, spark_schema(arrow, rows), selected)
     return found
 
 
