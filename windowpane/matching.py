@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided
-from windowpane.planning.patterns import PatternRequest
+from windowpane.planning.patterns.plan import PatternRequest
 from windowpane.planning.settings import Configured
 from windowpane.result import Runnable
 from windowpane.windowing.calls import several

@@ -16,7 +16,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.matching import Matching
 from windowpane.planning.deduplication import DeduplicationPlan
-from windowpane.planning.patterns import PatternRequest
+from windowpane.planning.patterns.plan import PatternRequest
 from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.result import Runnable

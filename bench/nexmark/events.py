@@ -185,7 +185,8 @@ _TABLES = {"person": _persons, "auction": _auctions, "bid": _bids}
 def _nearby(person: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     """Draw one of the last thousand persons, or of the ten to come."""
     active = np.minimum(person, _ACTIVE_PERSONS)
-    return person - active + draw.integers(0, active + _TO_COME)
+    nearby: np.ndarray = person - active + draw.integers(0, active + _TO_COME)
+    return nearby
 
 
 def _prices(draw: np.random.Generator, count: int) -> np.ndarray:

@@ -16,8 +16,8 @@ from windowpane.engines.patterns.program import PATTERN_COUNTERS, TIMEOUTS, Patt
 from windowpane.engines.program import MAIN
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, TIME
-from windowpane.planning.pattern_programs import check_bounds, compile_pattern_program, explain
-from windowpane.planning.patterns import PatternPlan, PatternRequest
+from windowpane.planning.patterns.plan import PatternPlan, PatternRequest
+from windowpane.planning.patterns.programs import check_bounds, compile_pattern_program, explain
 from windowpane.spark.building.expressions import column_of, is_column
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.outputs import Output, time_marks

@@ -24,7 +24,7 @@ from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
 from windowpane.planning.joins import JoinPlan
 from windowpane.planning.over import OverPlan
-from windowpane.planning.patterns import PatternPlan
+from windowpane.planning.patterns.plan import PatternPlan
 from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of

@@ -1,6 +1,6 @@
 """Programs of row patterns: a plan resolved against the types of its input, with its engine, and what is refused on a stream.
 
-As ``window_programs``, this module reads the registry of engines, and is imported only where programs are made.
+This module reads the registry of engines, and is imported only where programs are made.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from windowpane.engines.program import Upstream
 from windowpane.errors import NeverClosesError, UnboundedPatternWarning, UnboundedStateError
 from windowpane.planning.description import columns_text, description
 from windowpane.planning.engines import with_engine
-from windowpane.planning.patterns import PatternPlan
+from windowpane.planning.patterns.plan import PatternPlan
 from windowpane.windowing.patterns.spec import PatternSpec
 from windowpane.windowing.patterns.tree import Absence, Last, Passing, Repetition, every_part, longest, variables
 

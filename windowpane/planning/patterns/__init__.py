@@ -1,0 +1,1 @@
+"""Plans of row patterns, and their programs."""
