@@ -119,12 +119,8 @@ class HashPages:
     def steps(self, hashes: Unsigned, now: int, most: int) -> Iterator[tuple[Sequence[int], Integers, bool]]:
         """Yield pages that are worked on together, the numbers of the hashes that belong there, and whether they are neighbours.
 
-        Pages are those of the hashes and those that are due: all pages, as a run of neighbours, if there are many hashes.
-
-        Args:
-            hashes: those of arriving rows.
-            now: the instant up to which pages are due.
-            most: about so many live and arriving rows are in a step.
+        Pages are those of the hashes of arriving rows, and those due by ``now``: all pages, as a run of neighbours, if there are
+        many hashes. About ``most`` live and arriving rows are in a step.
         """
         count = max(len(self), 1)
         located = self.locate(hashes)
@@ -139,14 +135,10 @@ class HashPages:
             yield positions, numbers, is_dense
 
     def each(self, hashes: Unsigned, now: int, most: int, step: Callable[[pa.Table | None, Integers], pa.Table | None]) -> None:
-        """Read the pages of some hashes, and those that are due, put in their place what ``step`` makes of them, and commit.
+        """Put what ``step`` makes of pages in their place, see ``steps``, and commit.
 
-        Args:
-            hashes: those of arriving rows.
-            now: the instant up to which pages are due.
-            most: about so many live and arriving rows are in a step.
-            step: takes the rows of some pages, ``None`` for none, and the numbers of the hashes that belong there; returns the
-                rows that are there then, ``None`` where they stay as they are.
+        ``step`` takes the rows of some pages, ``None`` for none, and the numbers of the hashes that belong there; it returns the
+        rows that are there then, ``None`` where they stay as they are.
         """
         for positions, numbers, is_run in self.steps(hashes, now, most):
             self.prefetch(positions)

@@ -35,11 +35,7 @@ def open_file(path: str) -> duckdb.DuckDBPyConnection:
 
 
 class DuckStore:
-    """Applies batches to tables of a DuckDB file. One process writes.
-
-    Args:
-        path: of the file, created if it does not exist, or ``":memory:"``.
-    """
+    """Applies batches to tables of a DuckDB file, created if it does not exist, or of ``":memory:"``. One process writes."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -80,12 +80,7 @@ class PostgresStore:
         return self._connection.execute(statement.encode(), parameters)
 
     def apply(self, batch: Batch, staging: str | None = None) -> bool:
-        """Apply a batch in one transaction; say whether it was new.
-
-        Args:
-            batch: the batch.
-            staging: the staging table that tasks have brought its rows to, from ``begin_staging``; it is dropped.
-        """
+        """Apply a batch in one transaction, of rows in ``staging`` if tasks have brought them there; say whether it was new."""
         with self.transaction():
             self.run(f"INSERT INTO windowpane_batches VALUES (%s, {NONE}) ON CONFLICT DO NOTHING", [batch.source])
             if batch.is_applied(self._taken(batch.source, "FOR UPDATE")):

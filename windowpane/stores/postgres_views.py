@@ -32,14 +32,7 @@ class Owner:
 
 
 class PostgresViews(PostgresStore):
-    """The views of one state in a database.
-
-    Args:
-        url: ``postgresql://user:password@host/database``.
-
-    Raises:
-        StoreError: the server cannot be reached; so does every method.
-    """
+    """The views of one state in a database."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)

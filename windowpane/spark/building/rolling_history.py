@@ -37,13 +37,10 @@ Cut = str | dt.datetime | dt.date  # An instant; a text or a date is one of the 
 
 
 def with_history(built: BuiltProgram, history: Any, cut: Cut | None) -> BuiltProgram:
-    """Return rolling features of a stream that begin with the rows of a history.
+    """Return rolling features of a stream that begin with the rows of a history, a static DataFrame.
 
-    Args:
-        built: the features of the stream.
-        history: a static DataFrame with the columns that the features read.
-        cut: rows of the history from it on are left out, and rows of the stream before it are; ``None`` for the microsecond after
-            the newest row of the history.
+    Rows of the history from ``cut`` on are left out, and rows of the stream before it are; ``None`` is the microsecond after the
+    newest row of the history.
     """
     (operator,) = built.operators
     program, plan = operator.program, built.plan

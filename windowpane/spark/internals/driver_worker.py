@@ -22,11 +22,7 @@ def unpickled_on_workers(
 ) -> StatefulProcessor:
     """Return a processor that does what ``processor`` does, which is unpickled only where rows are.
 
-    Args:
-        processor: the processor.
-        name: of the one map state that its ``init`` declares.
-        key_type: of the keys of this map.
-        value_type: of the values of this map.
+    The others are the name and the types of the one map state that its ``init`` declares.
     """
     # A class of a function is pickled with its code: a class of the module would make whoever unpickles it import windowpane. So
     # its methods name nothing but what they import and what pickle finds without windowpane.

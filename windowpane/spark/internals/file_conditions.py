@@ -40,12 +40,7 @@ class UnknownConditionError(Exception):
 
 
 def condition_of(tree: Tree, columns: Mapping[int, str]) -> Expression:
-    """Return a condition of Spark's.
-
-    Args:
-        tree: the condition.
-        columns: the columns of the files by the numbers (``exprId``) that they have in it.
-    """
+    """Return a condition of Spark's; ``columns`` are those of the files by the numbers (``exprId``) that they have in it."""
     kind, parts = tree.kind, tree.children
     if kind in ("And", "Or"):
         left, right = (condition_of(part, columns) for part in parts)

@@ -103,9 +103,7 @@ def _relation(dataframe: Any, steps: Steps) -> FileRelation | LeftToSpark | None
 def _selected(steps: Steps, described: Set[str]) -> tuple[dict[str, str], Expression | None] | LeftToSpark:
     """Return the columns that steps select of a relation, and the condition on rows.
 
-    Args:
-        steps: the steps.
-        described: columns of the relation that have metadata, by which Spark may read or compare them otherwise.
+    ``described`` columns of the relation have metadata, by which Spark may read or compare them otherwise.
     """
     *selecting, relation = steps.trees
     selected = [tree_of(each) for each in relation.fields["output"]]

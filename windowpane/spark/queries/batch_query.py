@@ -159,8 +159,7 @@ class BatchQuery:
     def finish(self, *, is_endless: bool = False) -> None:
         """Wait until every row that had arrived when this was called is taken.
 
-        Args:
-            is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
+        Where it ``is_endless``, rows may come as fast as they are taken, so waiting for a moment without any may never end.
         """
         replaced = 0
         while True:

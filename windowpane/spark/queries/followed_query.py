@@ -47,11 +47,7 @@ class FollowedQuery(BatchQuery):
             self._follower.start()
 
     def finish(self, *, is_endless: bool = False) -> None:
-        """Wait until every row that had arrived when this was called is in a batch that is written, and seen here.
-
-        Args:
-            is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
-        """
+        """Wait until every row that had arrived when this was called is in a batch that is written, and seen here."""
         super().finish(is_endless=is_endless)
         self._see_written()
 

@@ -88,12 +88,8 @@ class Stage:
 def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str, to_files: ToFiles) -> Any:
     """Return a DataFrame of ``FILES`` with the result.
 
-    Args:
-        entries: where parts come from.
-        stages: each reads the entries and stages before it.
-        result: what flows into the result; their functions return rows as they are to be.
-        stage_name: the relation of the parts that a stage sends.
-        to_files: writes the result of a partition.
+    Each stage reads the entries and stages before it, and sends parts of the relation ``stage_name``. The functions of what flows
+    into the result return rows as they are to be.
     """
     session = entries[0].rows.sparkSession
     choose_settings(session)

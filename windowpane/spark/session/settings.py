@@ -64,10 +64,7 @@ class Buckets:
     def of(cls, spark: Any, is_streaming: bool, static: Any = None) -> Buckets:
         """Return what holds for a session: the shuffle partitions that the user set, or in local mode those that the work needs.
 
-        Args:
-            spark: the session.
-            is_streaming: whether rows are a stream, which gets one a core.
-            static: a static DataFrame, which gets one for each 32 MB, but one a core, where its size is known.
+        A stream gets one a core, ``static`` rows one for each 32 MB, but one a core, where their size is known.
         """
         cores, most = _cores(spark), int(spark.conf.get(PARTITIONS))
         if cores is None or not is_local(spark) or spark.conf.get(PARTITIONS, None) is not None:

@@ -41,12 +41,8 @@ _PLAIN = (*_INTEGERS, pa.string(), pa.binary(), pa.bool_(), pa.float32(), pa.flo
 def places(spark: Any, path: str, options: Mapping[str, str], *, is_exact: bool = False) -> Any:
     """Return the places in a stream of files, as (``path``, ``row``): a row in so many, by its number in its file.
 
-    Args:
-        spark: the session.
-        path: the folder.
-        options: of the file source.
-        is_exact: whether equal places meet in one task, which reads each once: Spark lists files more than once beside one whose
-            name it takes for a pattern.
+    Where it ``is_exact``, equal places meet in one task, which reads each once: Spark lists files more than once beside one whose
+    name it takes for a pattern.
     """
     # A column that no file has: none is read, and none may be called _metadata.
     files = spark.readStream.format("parquet").schema("none boolean").options(**options).load(path)

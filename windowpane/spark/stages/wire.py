@@ -169,10 +169,8 @@ def _some(malformed: Sequence[pa.Table]) -> str:
 def counter_columns(names: Sequence[str], with_watermark: bool = False) -> list[Any]:
     """Return the Columns that add up the counters of all rows, for ``DataFrame.observe``.
 
-    Args:
-        names: the names of the counters.
-        with_watermark: whether counter rows have the watermark, too: ``watermark``, in Spark's meaning (nothing before
-            it is still expected), and ``watermark_held_by``, of the bucket that is furthest behind.
+    With the watermark of counter rows: ``watermark``, in Spark's meaning (nothing before it is still expected), and
+    ``watermark_held_by``, of the bucket that is furthest behind.
     """
     # As texts: the JVM parses one in a fraction of the time that it takes to put it together call by call.
     columns = [f"coalesce(sum(cast({_counter(i)} AS bigint)), 0L) AS {name}" for i, name in enumerate(names, start=1)]
