@@ -14,7 +14,7 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.registry import ROLLING_ENGINES
 from windowpane.engines.rolling.engine import DENSE_KEYS, PAGE_KEYS, RollingEngine, refusal
-from windowpane.engines.rolling.held import pieces_held
+from windowpane.engines.rolling.pieces import pieces_held
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.errors import MissingEventTimeError, TimestampOverflowError

@@ -73,12 +73,12 @@ class JoinBatch(BucketBatch[JoinProgram]):
 
     counters = JoinCounters
     kept_beside: pa.Schema
-    side_pages: dict[Side, SidePages]
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
         super().__init__(program, store, program.growing)
         self.horizon = MIN
         self.rows: dict[Side, Rows] = {}
+        self.side_pages: dict[Side, SidePages] = {}
         self.pieces: list[tuple[int, pa.Table] | Callable[[], Tables]] = []
 
     def work(self, tables: list[pa.Table]) -> None:

@@ -13,6 +13,7 @@ while they are read (``Pieces``), so those of a hot key are never in memory toge
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -65,11 +66,9 @@ class _IntervalBatch(JoinBatch):
         span = None if match.upper_column else (match.upper - match.lower) // 4
         self._pads: dict[Side, bool] = {"left": program.pads_left, "right": program.pads_right}
         self._marks: dict[Side, bool] = {"left": program.pads_left or program.how in LEFT_ONLY, "right": program.pads_right}
-        self.side_pages = {side: self._side_pages(side, span) for side in SIDES}
-
-    def _side_pages(self, side: Side, span: int | None) -> SidePages:
-        marks = MATCHED if self._marks[side] else None
-        return SidePages(self.store, side[0], self.columns(side), span, lambda page: self._summary(side, page), marks)
+        for side in SIDES:
+            marks = MATCHED if self._marks[side] else None
+            self.side_pages[side] = SidePages(store, side[0], self.columns(side), span, partial(self._summary, side), marks)
 
     def _summary(self, side: Side, page: pa.Table) -> PageSummary:
         finals = self._uppers(page) if side == "left" else moved(integers(page[TIME]), -self._match.lower)

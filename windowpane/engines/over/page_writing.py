@@ -92,19 +92,17 @@ def write_pages(pages: RowPages, altered: Altered, writer: PageWriter, key_at: K
         group = dirty[low:high]
         bounds = np.searchsorted(page_of, np.arange(int(group[0]), int(group[-1]) + 2))
         sizes = np.diff(bounds)
-        most = _most_rows(limits, int(sizes.sum()), int(counts[low:high].sum()), int(stretches[low:high].sum()))
+        changes, runs = int(counts[low:high].sum()), int(stretches[low:high].sum())
+        if changes >= _LONG.value * runs:
+            most = limits.loaded.value
+        else:
+            most = limits.dense.value if runs * limits.gap.value >= int(sizes.sum()) else limits.few.value
         if len(pages) and _suit(limits, sizes, most):
             for number, ordinal in enumerate(group.tolist()):
                 pages.rewrite(ordinal, writer.blob(int(bounds[number]), int(bounds[number + 1])))
         else:
             cut = _cut(writer, key_at, int(bounds[0]), int(bounds[-1]), most)
             pages.replace(int(group[0]), min(int(group[-1]) + 1, len(pages)), cut)
-
-
-def _most_rows(limits: PageSizes, rows: int, altered: int, stretches: int) -> int:
-    if altered >= _LONG.value * stretches:
-        return limits.loaded.value
-    return limits.dense.value if stretches * limits.gap.value >= rows else limits.few.value
 
 
 def _suit(limits: PageSizes, sizes: Integers, most: int) -> bool:

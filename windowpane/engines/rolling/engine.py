@@ -9,7 +9,7 @@ the number of windows::
     window of 5 grains   [                   ]
 
 State, by name in the bucket's blob store: ``header``, and pages ``p`` by a hash of the key, a row for each key with its pieces
-(``held.py``). Features of silent keys decrease without a timer for each key: a page stores when its first key is due.
+(``pieces.py``). Features of silent keys decrease without a timer for each key: a page stores when its first key is due.
 
 Who may mutate: this engine, once a batch. Recovery: read them back; the watermark is in the header.
 """
@@ -28,7 +28,7 @@ from windowpane.engines.common.arrival import ordered
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.batch import RollingBatch
 from windowpane.engines.rolling.growth import Growth, growth_of
-from windowpane.engines.rolling.held import (
+from windowpane.engines.rolling.pieces import (
     FAR,
     LOOK,
     Keys,

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.batch.header import Parts
-from windowpane.engines.rolling.held import Keys, Pieces
+from windowpane.engines.rolling.pieces import Keys, Pieces
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.kernels.rolling import PieceFeatures
 from windowpane.windowing.rolling import RollingCall, RollingSpec

@@ -17,7 +17,7 @@ from windowpane.kernels.over.picks import NOWHERE, at_offset
 from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.sorting.order_axis import order_axis
-from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units
+from windowpane.windowing.frames import Frame, Offset, Side, Units
 from windowpane.windowing.times import MAX
 
 
@@ -64,7 +64,8 @@ def _complete(rows: SortedRows, frame: Frame, closed: int) -> Mask:
         return np.zeros(layout.size, np.bool_)
     if frame.units is Units.RANGE:
         return (found.hi < layout.end) | (_range_end(rows, frame) <= closed)
-    return (found.hi < layout.end) | (_has_last_group(rows, frame.end) & (_points(rows)[layout.end - 1] <= closed))
+    has_last_group = layout.group + (frame.end.steps or 0) <= layout.group[layout.end - 1]
+    return (found.hi < layout.end) | (has_last_group & (_points(rows)[layout.end - 1] <= closed))
 
 
 def _points(rows: SortedRows) -> Integers:
@@ -83,11 +84,6 @@ def _range_end(rows: SortedRows, frame: Frame) -> Integers:
     if frame.end.offset is None:
         raise MistakeError("the other bounds are handled before")
     return axis.shift(frame.end.offset, frame.end.side is Side.FOLLOWING)
-
-
-def _has_last_group(rows: SortedRows, bound: Bound) -> Mask:
-    layout = rows.layout
-    return layout.group + (bound.steps or 0) <= layout.group[layout.end - 1]
 
 
 def kept_from(rows: SortedRows, calls: Sequence[CallKernel], pending: Integers) -> Integers:

@@ -53,7 +53,9 @@ class RollingOperator:
             elif emit is RollingEmit.TICK and self.spec.last_tick(timer.time) == timer.time:
                 yield from self._changed(timer.time, by_tick=True)
             elif emit is RollingEmit.CHANGED:
-                yield from self._at_last_tick(watermark)
+                rows, instant = self._rows(), self.spec.last_tick(watermark)
+                if rows and rows[-1].time < instant:
+                    yield from self._changed(instant, by_tick=True)
             self._look_again(timer.time if emit in (RollingEmit.EACH, RollingEmit.TICK) else watermark)
 
     def take(self, key: Any, key_bytes: bytes, row: HeldRow) -> None:
@@ -88,11 +90,6 @@ class RollingOperator:
         self._fresh.clear()
 
     # Emitting.
-
-    def _at_last_tick(self, watermark: int) -> Iterator[RollingRow]:
-        rows, instant = self._rows(), self.spec.last_tick(watermark)
-        if rows and rows[-1].time < instant:
-            yield from self._changed(instant, by_tick=True)
 
     def _changed(self, instant: int, by_tick: bool = False) -> Iterator[RollingRow]:
         """Yield the key's row as of ``instant`` if it differs from its last one."""
