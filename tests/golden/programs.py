@@ -22,6 +22,7 @@ CHANGES = f"{SCHEMA}, _change_type string"
 """Those of an input that is a changelog."""
 
 LATE = wp.OutputTag("late")
+GAVE_UP = wp.OutputTag("gave_up")
 COUNTED = wp.OutputTag("counted", "firing long")
 TEN = wp.TumblingEventTimeWindows.of("10 seconds")
 
@@ -337,6 +338,19 @@ def last_rows(df: Any) -> wp.Deduplicated:
     return rows.deduplicate(within="4 seconds", keep="last")
 
 
+def match_text(df: Any) -> wp.MatchResult:
+    rows = wp.stream(df, "t", watermark="2 seconds", heartbeat="heartbeat").key_by("k")
+    rising = rows.match("low rise+ fall", rise=wp.col("v") > wp.lag("v"), fall=wp.col("v") < wp.lag("v"))
+    asked = rising.order_by("id").within("20 seconds").timeouts(GAVE_UP).side_output_late_data(LATE)
+    return asked.select(low=wp.first("low.id"), top=wp.last("rise.v"), rows=wp.count(), part=wp.classifier())
+
+
+def match_reference(df: Any) -> wp.MatchResult:
+    rows = wp.stream(df, "t", watermark="2 seconds", heartbeat="heartbeat").key_by("k", "flag")
+    above = rows.match("^? low high*", high=wp.col("v") >= wp.first("low.v")).order_by("id").within("10 seconds")
+    return above.after_match("to next row").all_rows("id", "v", number=wp.match_number(), total=wp.sum("v"))
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     program.__name__: program
     for program in (
@@ -373,6 +387,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         join_by_arrival,
         first_rows,
         last_rows,
+        match_text,
+        match_reference,
     )
 }
 """Every program by its name, which is that of its checkpoint."""
@@ -387,5 +403,6 @@ OUTPUTS = {
     "rolling_changed": ("main", "late"),
     "rolling_pieces": ("main", "late"),
     "first_rows": ("main", "late"),
+    "match_text": ("main", "gave_up", "late"),
 }
 """The outputs of those programs that have more than one."""

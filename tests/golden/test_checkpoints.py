@@ -21,6 +21,8 @@ pytestmark = pytest.mark.spark
     "join_by_arrival",
     "join_interval",
     "last_rows",
+    "match_reference",
+    "match_text",
     "over_close",
     "over_reference",
     "over_session",
