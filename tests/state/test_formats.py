@@ -13,13 +13,12 @@ import pytest
 import windowpane
 from tests.state.test_codec import of_version
 from windowpane.engines.batch.header import BucketHeader
-from windowpane.engines.common.slicing import slices_of
-from windowpane.engines.common.staggering import staggered
+from windowpane.engines.common.slicing import slices_of, staggered
 from windowpane.engines.deduplication.kept_keys import KeptKeys
 from windowpane.engines.join.held_counts import HeldCounts
 from windowpane.engines.over.page_form import PageForm, PageWriter
 from windowpane.engines.over.sort_buffer import SortBuffer
-from windowpane.engines.panes.due_timers import DueTimers
+from windowpane.engines.panes.store import DueTimers
 from windowpane.errors import UnknownStateFormatError, present
 from windowpane.hidden_columns import HASH, TIME
 from windowpane.spark.stages.layout import Layout

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowpane.engines.common.late_rows import FINISHED, LATE, late_table
+from windowpane.engines.common.missed_windows import FINISHED, LATE, late_table
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.rows import check_keys, key_values, output_table
 from windowpane.errors import MistakeError, UndeclaredSideOutputError

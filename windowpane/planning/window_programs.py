@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from windowpane.arrays.columns import columns_by_text
-from windowpane.engines.common.late_rows import DROPPED, REASON, WINDOWS_MISSED
+from windowpane.engines.common.missed_windows import DROPPED, REASON, WINDOWS_MISSED
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, pane_columns
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.description import columns_text, describe, description

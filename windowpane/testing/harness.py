@@ -13,10 +13,9 @@ from typing import Any, NamedTuple, Self
 
 from windowpane.errors import InvalidSpecError
 from windowpane.operators.window.contents import CONTENTS
-from windowpane.operators.window.key_clocks import KeyTimerService
 from windowpane.operators.window.operator import OperatorCounters, WindowOperator
 from windowpane.operators.window.placement import MERGING_WINDOW_SET
-from windowpane.operators.window.timer_service import TimerService
+from windowpane.operators.window.timer_service import KeyTimerService, TimerService
 from windowpane.state.codec import frame, unframe
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState

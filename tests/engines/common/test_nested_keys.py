@@ -16,9 +16,8 @@ import windowpane as wp
 from tests.examples import examples
 from verify.sizes import given_sizes
 from windowpane.engines.nested_keys import coding, reading, writing
-from windowpane.engines.nested_keys.coding import coded_keys
 from windowpane.engines.nested_keys.reading import decoded_keys
-from windowpane.engines.nested_keys.writing import encoded_keys, hashable_key
+from windowpane.engines.nested_keys.writing import coded_keys, encoded_keys, hashable_key
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.reference import ReferenceEngine

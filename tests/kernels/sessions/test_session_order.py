@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from windowpane.kernels.sessions.islands import find_islands
 from windowpane.kernels.sessions.live_sessions import holding_order, offsets_of
-from windowpane.operators.window.merging_window_set import MergingWindowSet
+from windowpane.operators.window.placement import MergingWindowSet
 from windowpane.windowing.assigners import EventTimeSessionWindows
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow

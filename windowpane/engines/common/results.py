@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import key_arrays
-from windowpane.engines.common.emptying import fold_of_no_rows
+from windowpane.engines.common.evicting import fold_of_no_rows
 from windowpane.engines.program import WINDOW_END, Program
 from windowpane.engines.rows import python_keys
 from windowpane.errors import AggregateOverflowError

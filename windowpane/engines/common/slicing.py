@@ -2,6 +2,9 @@
 
 A row is folded once into its slice, however many windows it is in; a window is the union of its slices. Slices are named by
 their start. Source of the idea: Li et al., "No pane, no gain" (2005); Flink SQL's slice assigners.
+
+Buckets may stagger their windows: the shift is settled by the first rows of a bucket, and kept under ``stagger`` in the blob
+store. Who may mutate: the engine, once in the life of a bucket. Recovery: read it back. Source: Flink's WindowStagger.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
-from windowpane.errors import TimestampOverflowError
+from windowpane.errors import MistakeError, TimestampOverflowError
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 from windowpane.windowing.assigners import (
     CalendarWindows,
     CumulateEventTimeWindows,
@@ -24,7 +29,9 @@ from windowpane.windowing.assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
+    WindowStagger,
 )
+from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow, window_start
 
@@ -181,3 +188,52 @@ _BUILT_IN = (
 
 def _one(size: int) -> range:
     return range(size, size + 1)
+
+
+_KEY, _KIND = "stagger", "window-stagger"
+
+
+def is_staggered(assigner: WindowAssigner) -> bool:
+    """Whether buckets shift an assigner's windows against each other."""
+    return _stagger(assigner) is not WindowStagger.ALIGNED
+
+
+def slicing_refusal(spec: WindowSpec) -> str | None:
+    """Return why the slice of a row is not known outside its bucket, or not enough to fold it; ``None`` if it is."""
+    slices = slices_of(spec.assigner)
+    if is_staggered(spec.assigner):
+        return "a bucket shifts its windows when its first rows come"
+    if slices is not None and slices.has_gaps and spec.assigner.is_event_time:
+        return "rows between windows are late by their own time"
+    return "late rows fire one by one" if spec.refines_each else None
+
+
+def staggered(slices: Slices, assigner: WindowAssigner, store: BlobStore, now: int | None) -> Slices:
+    """Return ``slices`` shifted as this bucket's windows are.
+
+    Args:
+        slices: the slices before the shift.
+        assigner: the assigner they are of.
+        store: the bucket's state.
+        now: the processing time of the bucket's first rows, which settle the shift; ``None`` before there are rows.
+    """
+    stagger = _stagger(assigner)
+    if stagger is WindowStagger.ALIGNED:
+        return slices
+    if not isinstance(slices, SharedSlices):
+        raise MistakeError("windows that are staggered have one size")
+    blob = store.get(_KEY)
+    if blob is None and now is None:
+        return slices
+    if blob is None:
+        if now is None:
+            raise MistakeError("windows by the clock have a clock")
+        blob = frame(_KIND, encode_int64(stagger.offset(now, slices.slide)))
+        store.put(_KEY, blob)
+    return slices.shifted(decode_int64(unframe(_KIND, blob)))
+
+
+def _stagger(assigner: WindowAssigner) -> WindowStagger:
+    if isinstance(assigner, TumblingEventTimeWindows | TumblingProcessingTimeWindows):
+        return assigner.stagger
+    return WindowStagger.ALIGNED

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import BatchEngine
-from windowpane.engines.common.late_rows import DROPPED
+from windowpane.engines.common.missed_windows import DROPPED
 from windowpane.engines.join.batch import Held, JoinBatch, Rows, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from windowpane.arrays.columns import columns_by_text
-from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
 from windowpane.engines.protocol import Counters

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.common.late_rows import DROPPED
+from windowpane.engines.common.missed_windows import DROPPED
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import versions_among

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.batch.header import BucketHeader
-from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
-from windowpane.engines.common.staggering import staggered
+from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.common.slicing import staggered
 from windowpane.engines.join.grouping import CoGroup, GroupedRows, GroupedTables, Names
 from windowpane.engines.join.held_counts import CountingState, HeldCounts, Sides
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name

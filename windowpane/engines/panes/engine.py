@@ -30,11 +30,9 @@ from windowpane.engines.common.columnar import (
     with_plain_keys,
 )
 from windowpane.engines.common.columnar_batch import ColumnarBatch
-from windowpane.engines.common.emptying import purging
-from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
-from windowpane.engines.common.slicing import slices_of
-from windowpane.engines.common.staggering import slicing_refusal
-from windowpane.engines.nested_keys.coding import coded_keys
+from windowpane.engines.common.evicting import evictor_refusal, purging, refinement_refusal, survivors_of
+from windowpane.engines.common.slicing import slices_of, slicing_refusal
+from windowpane.engines.nested_keys.writing import coded_keys
 from windowpane.engines.panes.called import Called
 from windowpane.engines.panes.evicted_contents import EvictedElements, EvictedPieces
 from windowpane.engines.panes.fired import FiredPanes

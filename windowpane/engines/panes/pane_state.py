@@ -15,10 +15,9 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import key_names
 from windowpane.engines.common.pane_numbers import PaneNumbers
-from windowpane.engines.panes.due_timers import DueTimers
 from windowpane.engines.panes.folded_contents import Contents, Held
 from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, Shown
-from windowpane.engines.panes.store import PaneStore, TouchedPanes
+from windowpane.engines.panes.store import DueTimers, PaneStore, TouchedPanes
 from windowpane.engines.panes.trigger_program import Opened, TriggerProgram
 from windowpane.engines.panes.windows import Elements
 from windowpane.engines.program import Program

@@ -14,8 +14,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.common.columnar_batch import ColumnarBatch
-from windowpane.engines.common.slicing import Slices, slices_of
-from windowpane.engines.common.staggering import staggered
+from windowpane.engines.common.slicing import Slices, slices_of, staggered
 from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.range_merge import Ranges, exploded

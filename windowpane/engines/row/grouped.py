@@ -19,9 +19,9 @@ from windowpane.engines.row.assigning import Assigned, windows_by_time
 from windowpane.engines.row.contents import Buffer, EvictingRunContents, RunContents, buffer_of
 from windowpane.engines.row.elements import Elements
 from windowpane.operators.window.contents import contents_for
+from windowpane.operators.window.contexts import UserCode
 from windowpane.operators.window.operator import WindowOperator
 from windowpane.operators.window.timer_service import TimerService
-from windowpane.operators.window.user_code import UserCode
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.windows import Window

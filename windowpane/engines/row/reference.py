@@ -27,9 +27,8 @@ from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key
-from windowpane.operators.window.key_clocks import KeyTimerService
 from windowpane.operators.window.operator import WindowOperator
-from windowpane.operators.window.timer_service import TimerService
+from windowpane.operators.window.timer_service import KeyTimerService, TimerService
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState

@@ -26,11 +26,10 @@ from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.messages import Message
 from windowpane.engines.panes.called import standings_with_added_columns
-from windowpane.engines.panes.due_timers import DueTimers
 from windowpane.engines.panes.pane_results import OF_NOTHING
 from windowpane.engines.panes.pane_state import SHOWN
 from windowpane.engines.panes.standings import Standings
-from windowpane.engines.panes.store import STANDING, BatchKeys, PaneStore
+from windowpane.engines.panes.store import STANDING, BatchKeys, DueTimers, PaneStore
 from windowpane.engines.program import Program
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys

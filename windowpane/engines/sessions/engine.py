@@ -26,9 +26,8 @@ from windowpane.engines.sessions.batch import SessionBatch
 from windowpane.engines.sessions.called import CalledSessions
 from windowpane.engines.sessions.evictions import Evictions, eviction_refusal
 from windowpane.engines.sessions.merging import Arrivals
-from windowpane.engines.sessions.rule import SessionRule
 from windowpane.engines.sessions.step import SessionStep
-from windowpane.engines.sessions.windows import row_windows
+from windowpane.engines.sessions.windows import SessionRule, row_windows
 from windowpane.errors import present
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore

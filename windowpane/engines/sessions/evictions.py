@@ -13,8 +13,7 @@ from windowpane.aggregates.user_code import KeptRows
 from windowpane.arrays import Mask
 from windowpane.arrays.columns import replaced
 from windowpane.engines.common.columnar import fold_of, group_columns
-from windowpane.engines.common.emptying import empties
-from windowpane.engines.common.evicting import argument_columns, evictor_refusal, survivors_of
+from windowpane.engines.common.evicting import argument_columns, empties, evictor_refusal, survivors_of
 from windowpane.engines.program import Program
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import ARRIVAL, TIME, hidden

@@ -24,7 +24,7 @@ from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys
 from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import ArrivalOrder, Arrivals, SessionMerging
-from windowpane.engines.sessions.rule import SessionRule
+from windowpane.engines.sessions.windows import SessionRule
 from windowpane.errors import MergeBehindWatermarkError
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, ROWS, START, hidden
 from windowpane.kernels.grouping.group_folds import counted

@@ -1,15 +1,20 @@
-"""The window each row opens by itself: ``[instant, instant + gap)``, with a fixed gap or one that a function computes by row."""
+"""The windows of sessions: which one each row opens by itself, and when sessions fire and are over, on arrays.
+
+A row opens ``[instant, instant + gap)``, with a fixed gap or one that a function computes by row. The rule is that of the default
+triggers and of ``EachBatch``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys, python_rows
@@ -22,7 +27,68 @@ from windowpane.errors import (
 )
 from windowpane.hidden_columns import TIME
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from windowpane.windowing.lateness import Lateness
+from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import to_micros
+
+
+@dataclass(frozen=True)
+class SessionRule:
+    """The rule of one program; clocks are the watermark for event time, the machine's clock for processing time.
+
+    Args:
+        lateness: when sessions are over.
+        purges: whether a firing drops what the session held.
+        each_batch: whether sessions fire with each batch that has rows of theirs, and not at their end.
+    """
+
+    lateness: Lateness
+    purges: bool
+    each_batch: bool = False
+
+    @classmethod
+    def of(cls, spec: WindowSpec) -> Self:
+        return cls(spec.lateness, spec.purges, spec.fires_each_batch)
+
+    @property
+    def is_event_time(self) -> bool:
+        """Whether the watermark ends sessions, or the clock of the machine."""
+        return self.lateness.is_event_time
+
+    @property
+    def outlives_firing(self) -> bool:
+        """Whether a session is kept after it has fired, open to more rows."""
+        return self.each_batch or (self.is_event_time and self.lateness.allowed > 0)
+
+    @property
+    def keeps_empty(self) -> bool:
+        """Whether a session may outlive what it held: purged, but open to late rows."""
+        return self.purges and self.outlives_firing
+
+    def fires(self, ends: Integers, before: int, now: int) -> Mask:
+        """Return which sessions fire as the clock moves from ``before`` to ``now``."""
+        if self.each_batch:
+            return np.zeros(len(ends), bool)
+        due = ends - 1 <= now
+        return due & (ends - 1 > before) if self.is_event_time else due
+
+    def has_fired(self, ends: Integers, now: int) -> Mask:
+        """Return which sessions have fired by ``now``, so that a row that joins them fires them again."""
+        if self.each_batch:
+            return np.ones(len(ends), bool)
+        return ends - 1 <= now if self.is_event_time else np.zeros(len(ends), bool)
+
+    def is_over(self, ends: Integers, now: int) -> Mask:
+        """Return which sessions take no more rows."""
+        return self.lateness.cleanup_times(ends - 1) <= now
+
+    def is_late(self, ends: Integers, now: int) -> Mask:
+        """Return which rows are late by themselves: their own session would be over. By the clock no row is late."""
+        return self.is_over(ends, now) if self.is_event_time else np.zeros(len(ends), bool)
+
+    def next_time(self, ends: Integers, now: int) -> Integers:
+        """Return when something next happens to each session: it fires, or it is over."""
+        return np.where(self.has_fired(ends, now), self.lateness.cleanup_times(ends - 1), ends - 1)
 
 
 def row_windows(program: Program, rows: pa.Table, processing_time: int) -> tuple[Integers, Integers]:

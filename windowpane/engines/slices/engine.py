@@ -19,12 +19,11 @@ from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import TaskNumbers
 from windowpane.engines.common.columnar import common_refusal, fold_of, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
-from windowpane.engines.common.each_refinement import EachRefinement
-from windowpane.engines.common.slicing import slices_of
-from windowpane.engines.common.staggering import slicing_refusal, staggered
+from windowpane.engines.common.slicing import slices_of, slicing_refusal, staggered
 from windowpane.engines.messages import Message, Partials, Positions, Rows, tables_of
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.slices.each_refinement import EachRefinement
 from windowpane.engines.slices.folding import SliceFolding
 from windowpane.engines.slices.merging import merged_windows
 from windowpane.errors import MistakeError

@@ -16,7 +16,7 @@ from windowpane.engines.common.columnar import (
     with_plain_keys,
 )
 from windowpane.engines.common.slicing import Slices, slices_of
-from windowpane.engines.nested_keys.coding import coded_keys
+from windowpane.engines.nested_keys.writing import coded_keys
 from windowpane.engines.program import Program
 from windowpane.errors import present
 from windowpane.hidden_columns import ARRIVAL, PARTITION, POSITION, ROWS, SLICE, TIME

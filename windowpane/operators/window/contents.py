@@ -6,15 +6,31 @@ firing. Contents are stored under a state window, so that merged sessions need n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any, Protocol
 
-from windowpane.operators.window.merged_states import merged_states
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.evictors import Evictor, EvictorContext, TimestampedValue
 from windowpane.windowing.functions import AggregateFunction
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.windows import Window
+
+
+def merged_states(target: Any, sources: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
+    """Return the state of a merged window, ``None`` for none.
+
+    Args:
+        target: the state that stays where it is, ``None`` for none.
+        sources: the states that move, ``None`` for none.
+        merge: makes one of two.
+    """
+
+    def join(left: Any, right: Any) -> Any:
+        return right if left is None else left if right is None else merge(left, right)
+
+    return join(target, reduce(join, sources, None))
+
 
 CONTENTS = "window-contents"
 

@@ -19,13 +19,11 @@ from typing import Any, Protocol, TypeVar
 
 from windowpane.errors import MergeBehindWatermarkError, MistakeError, UserFunctionError, WindowpaneError, present
 from windowpane.operators.window.contents import contents_for
-from windowpane.operators.window.contexts import OperatorProcessContext, OperatorTriggerContext
+from windowpane.operators.window.contexts import OperatorProcessContext, OperatorTriggerContext, UserCode
 from windowpane.operators.window.endless_timers import EndlessTimerGuard
-from windowpane.operators.window.merging_window_set import Merge
 from windowpane.operators.window.pane_output import PaneOutput
-from windowpane.operators.window.placement import MergingPlacement, Placement, PlainPlacement
+from windowpane.operators.window.placement import Merge, MergingPlacement, Placement, PlainPlacement
 from windowpane.operators.window.timer_service import TimerService
-from windowpane.operators.window.user_code import UserCode
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import Timer
 from windowpane.windowing.assigners import MergingWindowAssigner

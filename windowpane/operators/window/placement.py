@@ -1,18 +1,91 @@
 """Placement: from an assigned window to the live window it is part of, and to the window its contents are stored under.
 
-Two ways, one interface, so that the operator has one loop: plain windows are those that were assigned; merging windows are
-found in the key's merging window set.
+Plain windows are those that were assigned; merging windows are found in the key's merging window set. A session grows with nearly
+every element. If its contents were stored under the session's own bounds they would move each time; so each live window is mapped
+to a *state window*, the first one it was made from, and contents move only when two sessions that both have contents meet. Source
+of the rules: Flink's MergingWindowSet.
+
+Worked example, gap 3: elements at 1 and 5 open ``[1, 4)`` and ``[5, 8)``, each its own state window. An element at 3 opens
+``[3, 6)``, which touches both: they become ``[1, 8)``, whose contents stay under ``[1, 4)``; those of ``[5, 8)`` move there.
+
+Layout: one state entry a key, ``{window: state window}``. Who may mutate: ``add`` and ``retire``; ``persist`` writes it only if
+it changed. Recovery reads the entry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-from windowpane.operators.window.merging_window_set import Merge, MergingWindowSet
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.assigners import MergingWindowAssigner
 from windowpane.windowing.windows import Window
+
+
+class Merge(NamedTuple):
+    """One merge: ``sources`` became ``target``; the contents of ``merged_state_windows`` move to ``state_window``.
+
+    The newly added window is never among the sources: it has no trigger state or contents yet.
+    """
+
+    target: Window
+    sources: list[Window]
+    state_window: Window
+    merged_state_windows: list[Window]
+
+
+class MergingWindowSet:
+    """The live windows of one key.
+
+    Example:
+        >>> windows = MergingWindowSet(EventTimeSessionWindows.with_gap(3), {})
+        >>> windows.add(TimeWindow(1, 4), on_merge=print)
+        TimeWindow(start=1, end=4)
+    """
+
+    def __init__(self, assigner: MergingWindowAssigner, mapping: dict[Any, Any]) -> None:
+        """Start from ``mapping``, window to state window, as it was persisted."""
+        self._assigner = assigner
+        self._mapping: dict[Window, Window] = dict(mapping)
+        self._persisted = dict(mapping)
+
+    def state_window(self, window: Window) -> Window | None:
+        return self._mapping.get(window)
+
+    def retire(self, window: Window) -> None:
+        self._mapping.pop(window, None)
+
+    def add(self, window: Window, on_merge: Callable[[Merge], None]) -> Window:
+        """Add a window, merge those that it touches, and return the window the new one is now part of."""
+        if window in self._mapping:
+            return window
+        result, joined = window, False
+        for target, members in self._assigner.merge_windows([*self._mapping, window]):
+            existing = sorted((member for member in members if member in self._mapping), key=_by_start)
+            if window in members:
+                result, joined = target, True
+            if existing:
+                self._merge(target, existing, on_merge)
+        if result not in self._mapping and (not joined or result == window):
+            self._mapping[window] = window
+        return result
+
+    def _merge(self, target: Window, existing: list[Window], on_merge: Callable[[Merge], None]) -> None:
+        state_windows = [self._mapping.pop(member) for member in existing]
+        self._mapping[target] = state_windows[0]
+        if existing != [target]:
+            on_merge(Merge(target, existing, state_windows[0], state_windows[1:]))
+
+    def persist(self, write: Callable[[dict[Window, Window] | None], None]) -> None:
+        """Write the mapping if it changed since it was read; ``None`` for an empty one."""
+        if self._mapping != self._persisted:
+            write(dict(self._mapping) or None)
+            self._persisted = dict(self._mapping)
+
+
+def _by_start(window: Any) -> Any:
+    return (window.start, window.end) if hasattr(window, "start") else window.max_timestamp
+
 
 MERGING_WINDOW_SET = "merging-window-set"
 

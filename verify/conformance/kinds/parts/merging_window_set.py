@@ -10,7 +10,7 @@ from verify.conformance.reading.fields import Json, NotUnderstoodError, read_win
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.comparison import frozen
 from verify.conformance.replay.verdicts import Difference, Options
-from windowpane.operators.window.merging_window_set import Merge, MergingWindowSet
+from windowpane.operators.window.placement import Merge, MergingWindowSet
 from windowpane.windowing.assigners import MergingWindowAssigner
 from windowpane.windowing.windows import Window
 
