@@ -102,10 +102,12 @@ class BucketProcessor(StatefulProcessor):
     follows_watermark: bool = False
     next_watermark: NextWatermark | None = None  # writes a bound of the watermark for the tasks of the next batch
 
+    def __post_init__(self) -> None:
+        self._own = None if self.own_watermark is None else OwnWatermark(self.own_watermark)
+
     def init(self, handle: Any) -> None:
         prepare_worker()
         self._handle = handle
-        self._own = None if self.own_watermark is None else OwnWatermark(self.own_watermark)
         self._engine = self.make_engine()
         self._store = SparkBlobStore(handle.getMapState(*SparkBlobStore.DECLARED))
         self._called: set[Any] = set()
