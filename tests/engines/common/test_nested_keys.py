@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import windowpane as wp
 from tests.examples import examples
 from verify.sizes import given_sizes
-from windowpane.engines.nested_keys import coding, reading, writing
+from windowpane.engines.nested_keys import reading, writing
 from windowpane.engines.nested_keys.reading import decoded_keys
 from windowpane.engines.nested_keys.writing import coded_keys, encoded_keys, hashable_key
 from windowpane.engines.program import Program
@@ -202,13 +202,13 @@ def test_keys_that_a_type_does_not_spell_so_are_read_all_the_same():
     assert decoded_keys(found, PAIR).to_pylist() == [{"a": "x", "n": 1}, {"a": None, "n": 3}]
 
 
-ALWAYS_CODED: dict[Size[Any], Any] = {coding._FEWEST_ROWS: 1, coding._SAMPLE: 1, coding._MANY: 1.1}
+ALWAYS_CODED: dict[Size[Any], Any] = {writing._FEWEST_ROWS: 1, writing._SAMPLE: 1, writing._MANY: 1.1}
 
 
 @settings(max_examples=examples(500), deadline=None, print_blob=True)
 @given(columns(st.builds(structs, NAMES, st.data(), st.just(typed(SCALARS)))), st.sampled_from([1, 40]))
 def test_keys_that_repeat_are_written_once_each(column, places):
-    with given_sizes({**ALWAYS_CODED, coding._PLACES_A_ROW: places}):
+    with given_sizes({**ALWAYS_CODED, writing._PLACES_A_ROW: places}):
         coded = coded_keys("k", column)
     assert coded.to_pylist() == spelled(column.to_pylist())
     if pa.types.is_dictionary(coded.type):

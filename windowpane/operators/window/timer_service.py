@@ -50,7 +50,7 @@ class TimerService:
         self.watermark = self.forwarded_watermark = watermark
         self.processing_time = processing_time
 
-    # For keys with watermarks of their own (``key_clocks``); one watermark for all is set by ``advance_watermark``.
+    # For keys with watermarks of their own (``KeyTimerService``); one watermark for all is set by ``advance_watermark``.
 
     def enter_key(self) -> None:
         """Begin with the state's current key."""
