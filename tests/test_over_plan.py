@@ -144,11 +144,11 @@ def test_programs_carry_the_results_of_the_stages_before():
 
 
 def test_a_description_tells_one_window_from_another():
-    def described(call: OverCall) -> dict[str, str]:
+    def described(call: OverCall) -> dict[str, object]:
         return dict(compile_stages(plan((["a"], call)), COLUMNS, Upstream.SOURCE)[0].description)
 
     before, after = described(framed(RUNNING_ROWS)), described(framed(Frame.rows(preceding(3))))
-    assert {part for part in before if before[part] != after[part]} == {"window"}
+    assert {part for part in before if before[part] != after[part]} == {"calls"}
     assert before == described(framed(RUNNING_ROWS))
 
 

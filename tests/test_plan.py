@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from windowpane.engines.changes import Verdict, Way, changes
 from windowpane.errors import InvalidSpecError, NonMergingTriggerError
-from windowpane.planning.description import describe
+from windowpane.planning.description.texts import describe
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import FunctionPlan, WindowPlan, unfired_text, warn_of_unfired_rows
@@ -49,8 +50,8 @@ def test_a_program_has_the_types_of_its_input_and_a_row_only_what_the_function_n
     program = compile_program(plan(), TYPES, row_columns=())
     assert program.values == ("v",)
     assert program.main == pa.schema([("n", pa.int64()), ("s", pa.int64())])
-    assert dict(program.description)["keys"] == "k string"
-    assert dict(program.description)["columns"] == "v int32"
+    assert program.description["keys"] == [{"name": "k", "type": "string"}]
+    assert program.description["resolved"]["values"] == [{"name": "v", "type": "int32"}]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,8 @@ def test_the_code_of_functions_may_change_under_a_checkpoint():
         compile_program(plan(function=FunctionPlan("reduce", WindowFunctionSpec.reduce(each))), TYPES, ("k", "v", "t"))
         for each in (broken, mended)
     ]
-    assert programs[0].description == programs[1].description
+    (change,) = changes(programs[0].description, programs[1].description)
+    assert (change.part, change.outcome.verdict, change.outcome.way) == ("code", Verdict.SAFE, Way.AS_IS)
 
 
 def test_late_rows_carry_the_input_and_what_they_missed():

@@ -31,7 +31,7 @@ from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams
 from windowpane.malformed import MalformedRow
 from windowpane.matching import Matching, MatchResult
 from windowpane.over import OverResult, OverSelection, OverStream, over
-from windowpane.result import Progress, progress, warm_up
+from windowpane.result import Changes, Progress, changes, progress, warm_up
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
@@ -98,6 +98,7 @@ __all__ = [
     "ArrowAggregateFunction",
     "AsOfJoin",
     "AsOfStreams",
+    "Changes",
     "BoundAggregate",
     "CoGrouped",
     "CombinedAggregate",
@@ -144,6 +145,7 @@ __all__ = [
     "__version__",
     "apply",
     "as_of",
+    "changes",
     "classifier",
     "col",
     "cume_dist",

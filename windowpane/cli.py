@@ -1,16 +1,20 @@
-"""The command line: ``windowpane sql``, ``explain``, ``demo``, ``bench``.
+"""The command line: ``windowpane sql``, ``explain``, ``checkpoint``, ``demo``, ``bench``.
 
-Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a statement failed, 2 the command line is wrong.
+Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a statement failed, 2 the command line is wrong;
+of ``checkpoint diff`` see there.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from collections.abc import Callable
 from enum import StrEnum
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -204,6 +208,39 @@ def explain(
         with Session(":memory:") as session:
             for line in explain_script(session, text):
                 typer.echo(line)
+
+
+checkpoint = typer.Typer(name="checkpoint", help="Look at checkpoints of streaming queries.", no_args_is_help=True)
+app.add_typer(checkpoint)
+
+
+@checkpoint.command()
+def diff(
+    location: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Checkpoint location of a query.")],
+    program: Annotated[
+        str, typer.Argument(metavar="MODULE:FUNCTION", help="A function that is given the Spark session and returns the program.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the parts that differ as JSON.")] = False,
+    cut: Annotated[str | None, typer.Option("--cut", help="Where new windows would begin.", metavar="INSTANT")] = None,
+) -> None:
+    """Print what starting a program from a checkpoint would change; exit status 0: nothing or safe, 1: to accept, 2: refused."""
+    from windowpane.result import changes
+
+    with _refusals(location):
+        found = changes(_program(program)(_spark()), location, cut)
+        typer.echo(json.dumps({"verdict": found.verdict, "parts": found.parts}) if as_json else str(found))
+    raise typer.Exit({"accept": 1, "refused": 2}.get(found.verdict, 0))
+
+
+def _program(name: str) -> Callable[[object], Any]:
+    """Return a function by the name of its module, which may be in the current folder, and its own."""
+    module, _, function = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Callable[[object], Any] = getattr(import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise typer.BadParameter(f"{name}: {error}; say MODULE:FUNCTION, such as jobs.hourly:program.") from None
+    return found
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from windowpane.engines.changes import Accepts, Verdict
 from windowpane.errors import InvalidSpecError, SparkGoneError
 from windowpane.guidance import Guided
 from windowpane.malformed import MalformedRow
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from windowpane.planning.changing import Report
     from windowpane.spark.building.program import BuiltProgram
 from threading import Thread
 
@@ -56,6 +59,8 @@ class Runnable(Guided):
         trigger: Mapping[str, Any] | None = None,
         query_name: str | None = None,
         flush_at_end: bool = False,
+        changes: Accepts = "safe",
+        cut: str | dt.datetime | dt.date | None = None,
         **sinks: Sink,
     ) -> StreamingQuery:
         """Start one query that writes several outputs, with the state kept once.
@@ -68,6 +73,11 @@ class Runnable(Guided):
             query_name: name of the query.
             flush_at_end: with ``availableNow``: when all rows are taken, close the windows that are still open, and end the
                 stream. ``start`` then returns when that is done, and refuses to start from this checkpoint again.
+            changes: which changes of the program a restart takes: ``"safe"`` those after which every result is one of the new
+                program or, of windows that are open, of the old one; ``"accept"`` also those after which some are NULL or
+                partial; ``"none"`` no change. ``wp.changes`` says beforehand what they are.
+            cut: where a change parts old windows from new ones, an instant such as ``"2026-01-01 12:00:00"``; left out, the first
+                start of a new window above every event time so far.
             sinks: by output name (``main``, or the name of a side output): a path, a sink spec, or a callable
                 ``(DataFrame, batch_id)``. A batch repeated after a crash reaches a sink again with the same batch id. Of windows
                 over results, the side outputs of each operator can be written; where two have one name, by ``operator.name``.
@@ -82,6 +92,7 @@ class Runnable(Guided):
             RunningCheckpointError: a query with this checkpoint runs already.
             SparkGoneError: the JVM of the session was killed, or has ended.
             EndedStreamError: ``flush_at_end`` has ended the stream of this checkpoint.
+            ChangedPlanError: another program wrote the checkpoint, and ``changes`` does not take what differs.
 
         Example:
             >>> result.start(main="out/hourly", late="out/late", checkpoint="ckpt", trigger={"availableNow": True})
@@ -93,7 +104,7 @@ class Runnable(Guided):
                 f"start({unnamed[0]!r}): a sink is given by the name of its output, start(main={unnamed[0]!r})."
             )
         with SparkGoneError.instead():
-            query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name, flush_at_end)
+            query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name, flush_at_end, changes, cut)
         return query
 
     def explain(self) -> str:
@@ -128,6 +139,61 @@ class Progress(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Progress({dict(self)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Changes:
+    """What a restart would change: prints part by part what was, what is, and what happens to state and results.
+
+    Attributes:
+        operators: the report of each operator of the query, by its name.
+    """
+
+    operators: Sequence[tuple[str, Report]] = ()
+
+    @property
+    def verdict(self) -> str:
+        """``"same"``, ``"safe"``, ``"accept"`` or ``"refused"``: that of the part that changes most."""
+        return max((report.verdict for _, report in self.operators), default=Verdict.SAME).name.lower()
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts that differ, as JSON: operator, part, was, is, verdict, effect, and the cut in microseconds, if any."""
+        return [{"operator": name, **part} for name, report in self.operators for part in report.as_json()]
+
+    def __repr__(self) -> str:
+        lines = [line for name, report in self.operators if report.parts for line in (name, *report.lines())]
+        return "\n".join([f"changes: {self.verdict}", *lines])
+
+
+def changes(result: Runnable, checkpoint: str, cut: str | dt.datetime | dt.date | None = None) -> Changes:
+    """Return what starting a program from a checkpoint would change; nothing is written, and no query has to run.
+
+    Args:
+        result: the program, as ``start`` would be called on it.
+        checkpoint: the checkpoint location.
+        cut: as ``start`` takes it.
+
+    Returns:
+        The changes, see ``Changes``; none where the checkpoint has not begun.
+
+    Raises:
+        ChangedPlanError: the checkpoint has other operators.
+        InvalidSpecError: the cut is no instant.
+
+    Example:
+        >>> print(wp.changes(result, "ckpt"))
+        changes: accept
+        windowpane
+          call top: was absent, is top = max(delay) of int32
+            accept: NULL in results of windows that start before the cut
+          cut: 2026-01-01T12:00:00Z
+          open: 40 windows or keys
+    """
+    from windowpane.spark.queries.continuing import reports_of
+
+    with SparkGoneError.instead():
+        return Changes(reports_of(result._built, checkpoint, cut))
 
 
 def progress(query: Any) -> Progress:

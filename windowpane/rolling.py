@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from windowpane.engines.changes import Accepts
 from windowpane.errors import HistoryAfterStartError, InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.planning.rolling import EDGES, RollingRequest, named_calls
@@ -256,15 +257,16 @@ class RollingResult(Runnable):
 
     _built: BuiltProgram
 
-    def start(  # type: ignore[override]  # no output is named history or cut
+    def start(
         self,
         *unnamed: Any,
         checkpoint: str | None = None,
         trigger: Mapping[str, Any] | None = None,
         query_name: str | None = None,
         flush_at_end: bool = False,
-        history: Any = None,
+        changes: Accepts = "safe",
         cut: str | dt.datetime | dt.date | None = None,
+        history: Any = None,
         **sinks: Sink,
     ) -> StreamingQuery:
         """Start one query that writes several outputs, with the state kept once; it can begin with the rows of a history.
@@ -280,6 +282,7 @@ class RollingResult(Runnable):
             query_name: as for every ``start``.
             flush_at_end: as for every ``start``.
             history: a static DataFrame with the columns that the features read. Only for the first start of a checkpoint.
+            changes: as everywhere: which changes of the program a restart takes.
             cut: an instant, such as ``"2026-01-01"``, which is one of the session's time zone, or a datetime. Left out, it is the
                 microsecond after the newest row of the history.
             sinks: as for every ``start``.
@@ -301,7 +304,14 @@ class RollingResult(Runnable):
             if cut is not None:
                 raise InvalidSpecError(f"cut={cut!r} says where a history ends: give history= too.")
             return super().start(
-                *unnamed, checkpoint=checkpoint, trigger=trigger, query_name=query_name, flush_at_end=flush_at_end, **sinks
+                *unnamed,
+                checkpoint=checkpoint,
+                trigger=trigger,
+                query_name=query_name,
+                flush_at_end=flush_at_end,
+                changes=changes,
+                cut=None,
+                **sinks,
             )
         from windowpane.spark.building.rolling_history import with_history
         from windowpane.spark.session.checkpoints import has_begun
@@ -310,7 +320,15 @@ class RollingResult(Runnable):
             raise HistoryAfterStartError(checkpoint)
         begun = RollingResult(with_history(self._built, history, cut))
         return Runnable.start(
-            begun, *unnamed, checkpoint=checkpoint, trigger=trigger, query_name=query_name, flush_at_end=flush_at_end, **sinks
+            begun,
+            *unnamed,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            query_name=query_name,
+            flush_at_end=flush_at_end,
+            changes=changes,
+            cut=None,
+            **sinks,
         )
 
 

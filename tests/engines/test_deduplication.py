@@ -140,11 +140,11 @@ def test_rows_of_an_operator_are_late_by_the_watermark_before(engine: Any) -> No
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_row_without_a_time_is_refused_and_so_is_another_plan(engine: Any) -> None:
-    bucket = Bucket(engine, replace(FIRST, description=(("within", "10 µs"),)))
+    bucket = Bucket(engine, replace(FIRST, description={"within": 10}))
     with pytest.raises(MissingEventTimeError, match="key 'b' has no event time, and deduplication goes by it"):
         bucket.run([("a", 1, 1), ("b", None, 2)])
     bucket.run([("a", 1, 1)])
-    bucket.program = replace(FIRST, description=(("within", "20 µs"),))
+    bucket.program = replace(FIRST, description={"within": 20})
     with pytest.raises(ChangedPlanError, match="within"):
         bucket.run([("a", 2, 2)])
 

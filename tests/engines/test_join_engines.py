@@ -226,9 +226,9 @@ def test_a_join_as_of_an_instant_gives_each_left_row_at_most_one(match: AsOfMatc
 
 
 def test_a_restart_compares_the_join():
-    bucket = Bucket(match=IntervalMatch(0, 10), description=(("match", "0 to 10"),))
+    bucket = Bucket(match=IntervalMatch(0, 10), description={"match": "0 to 10"})
     bucket.run(MIN, [(1, "a", 1)])
-    bucket.program = with_engine(JoinProgram(IntervalMatch(0, 20), "inner", SIDE, SIDE, description=(("match", "0 to 20"),)))
+    bucket.program = with_engine(JoinProgram(IntervalMatch(0, 20), "inner", SIDE, SIDE, description={"match": "0 to 20"}))
     with pytest.raises(ChangedPlanError, match="0 to 20"):
         bucket.run(MIN)
 

@@ -316,7 +316,7 @@ def test_sessions_without_a_rule_call_their_trigger(change, reason):
 def test_a_restart_that_refines_each_late_row_finds_other_state():
     store, gap = MemoryBlobStore(), wp.EventTimeSessionWindows(5)
     SessionsEngine(program_of(gap, lateness=3, refine="last")).run(store, [], Clock(0, 0))
-    with pytest.raises(ChangedPlanError, match="late rows"):
+    with pytest.raises(ChangedPlanError, match="refinements: was last, is each"):
         SessionsEngine(program_of(gap, lateness=3, refine="each")).run(store, [], Clock(0, 0))
 
 

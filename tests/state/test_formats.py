@@ -112,7 +112,7 @@ def page(store: MemoryBlobStore) -> object:
 
 
 KINDS: dict[str, Callable[[MemoryBlobStore], object]] = {
-    "bucket-header": lambda store: BucketHeader.read(store, ()).write(store),
+    "bucket-header": lambda store: BucketHeader.read(store, {}).write(store),
     "window-stagger": lambda store: staggered(present(slices_of(TEN), "of one size"), TEN, store, 3),
     "kept-keys-runs": kept_keys,
     "held-rows": held_counts,

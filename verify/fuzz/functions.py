@@ -25,7 +25,7 @@ from windowpane.engines.row import engine as row
 from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.planning.description import describe
+from windowpane.planning.description.texts import describe
 from windowpane.state.keyed import KeyedState
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.sorted_pages import SortedPages
@@ -217,7 +217,7 @@ def program_of(spec: WindowSpec) -> Program:
         late_columns=("k", "n"),
         side_outputs=(SideOutput(LATE, late, is_late=True),),
         upstream=Upstream.SOURCE,
-        description=(("program", "random"),),
+        description={"program": "random"},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,6 @@ def flat(column: Any) -> pa.Array:
 def structs(table: pa.Table) -> pa.StructArray:
     """Return the rows of a table as structs; older versions of Arrow have no type for a table without rows."""
     return flat(table.to_struct_array()) if table.num_rows else pa.array([], pa.struct(table.schema))
-
-
-def column_text(column: pa.Field) -> str:
-    """Return the name and type of a column, as descriptions of programs have them."""
-    return f"{column.name} {column.type}"
-
-
-def columns_by_text(columns: pa.Schema, name: Callable[[str], str] = str) -> dict[str, str]:
-    """Return the names of columns, or what ``name`` makes of them, by the text that descriptions have."""
-    return {column_text(column): name(column.name) for column in columns}
 
 
 def padded(table: pa.Table, columns: pa.Schema, names: Sequence[str] | None = None) -> pa.Table:

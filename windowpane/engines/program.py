@@ -6,12 +6,12 @@ carry ``TIME`` and ``FIRING_WATERMARK`` for a window further downstream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 import pyarrow as pa
 
+from windowpane.engines.changes import Description
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
@@ -26,6 +26,7 @@ from windowpane.windowing.panes import (
     PaneOptions,
 )
 from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.times import MIN
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
@@ -77,8 +78,6 @@ class Program:
         processes_results: whether a process function follows the built-in aggregates.
         key_delay: where each key has a watermark of its own, the microseconds by which it stays behind the key's latest event
             time; ``None`` where all keys have one.
-        growing: the columns of rows that may become more from one run to the next: by the part of the description that has them,
-            the names that rows have them by, by their text.
         foresees_watermark: whether tasks know, before the shuffle, how far the watermark that finds their rows late may be.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
@@ -100,11 +99,13 @@ class Program:
     arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     processes_results: bool = False
     key_delay: int | None = None
-    growing: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False)
     foresees_watermark: bool = True
     engine: str = "reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
+    generation: int = 0  # how many programs before it had windows of their own
+    begins: int = MIN  # its windows start from here on, where there were others
+    earlier: tuple[Program, ...] = ()  # those that may have windows to finish, the oldest first
 
     @property
     def main_schema(self) -> pa.Schema:

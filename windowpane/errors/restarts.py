@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from windowpane.errors.base import WindowpaneError
@@ -15,12 +15,28 @@ _CLIENT = "py4j"
 class ChangedPlanError(WindowpaneError):
     """A restart found state that another program wrote: its plan or schema differs from the one that runs now."""
 
-    def __init__(self, differences: dict[str, tuple[str | None, str | None]]) -> None:
-        lines = [f"  {part}: was {was or 'absent'}, is {now or 'absent'}" for part, (was, now) in differences.items()]
+    def __init__(
+        self,
+        differences: dict[str, tuple[str | None, str | None]],
+        report: Sequence[str] = (),
+        accepted_by: str = "",
+    ) -> None:
+        """Name each part that differs, as it was and as it is.
+
+        Args:
+            differences: the parts.
+            report: what the change of each means, a few lines each; those of ``differences`` if there are none.
+            accepted_by: the word of ``start(changes=...)`` that takes them all, if one does.
+        """
+        lines = report or [f"  {part}: was {was or 'absent'}, is {now or 'absent'}" for part, (was, now) in differences.items()]
+        goes_on = f"result.start(..., changes={accepted_by!r})  # goes on with the state as said above\n" if accepted_by else ""
+        cannot = "" if accepted_by else "; its state cannot be read by this one"
         super().__init__(
-            "the checkpoint was written by a different program; its state cannot be read by this one:\n"
+            f"the checkpoint was written by a different program{cannot}:\n"
             + "\n".join(lines)
-            + "\nRestore these parts, or start with a new checkpoint location. Nothing was changed in the old one."
+            + "\nNothing was changed in it. Restore these parts, or say one of\n"
+            + goes_on
+            + "result.start(..., checkpoint='a new folder')  # begins anew, from as far back as its windows reach"
         )
         self.differences = differences
 
@@ -93,6 +109,18 @@ class UnknownStateFormatError(WindowpaneError):
         self.kind = kind
         self.found = found
         self.version = version
+
+
+class UnreadableDescriptionError(WindowpaneError):
+    """A part of a program in a checkpoint is code of the user's that is not found by its name, or a spec that is no dataclass."""
+
+    def __init__(self, name: str) -> None:
+        """Name the part and the way out."""
+        super().__init__(
+            f"{name} is part of the program that wrote the checkpoint, and does not read back: it is not there under this name, "
+            "or is made in a way that a checkpoint does not know. Put it back where it was; make yours a frozen dataclass."
+        )
+        self.name = name
 
 
 class UnreadableStateError(WindowpaneError):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.program import Upstream
 from windowpane.planning.deduplication import DeduplicationPlan
-from windowpane.planning.description import columns_text, description
+from windowpane.planning.description.programs import of_deduplication
 from windowpane.planning.engines import with_engine
 
 
@@ -44,22 +44,9 @@ def compile_deduplication(
         upstream=upstream,
     )
     program = with_engine(program, plan.settings.engine)
-    return dataclasses.replace(program, description=_description(plan, program))
+    return dataclasses.replace(program, description=of_deduplication(program, plan.event_time))
 
 
 def explain(plan: DeduplicationPlan, program: DeduplicationProgram, buckets: str) -> str:
     """Return a plan as text, with the engine of its program, and why it is this one."""
     return plan.explain(program.engine, program.engine_reason, buckets)
-
-
-def _description(plan: DeduplicationPlan, program: DeduplicationProgram) -> tuple[tuple[str, str], ...]:
-    return description(
-        program.engine,
-        keys=", ".join(program.keys),
-        within=f"{program.within} µs",
-        keep=program.keep.value,
-        time="event time" if program.is_event_time else "clock",
-        event_time=plan.event_time or "none",
-        allowed_lateness=f"{program.allowed_lateness} µs",
-        columns=columns_text(program.columns),
-    )

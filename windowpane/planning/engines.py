@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+from windowpane.engines.changing import WindowsAfterCut
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import fold_of
 from windowpane.engines.program import Program, Upstream
@@ -22,6 +25,9 @@ def with_engine(program: P, wanted: str | None = None) -> P:
 
 def engine_of(program: P) -> Callable[[P], Engine]:
     """Return the class of the engine that runs ``program``: a worker that is sent it imports no other engine."""
+    if isinstance(program, Program) and program.generation:
+        make: Any = _spec_of(program).make  # P is Program here
+        return partial(WindowsAfterCut, make, [_spec_of(each).make for each in program.earlier])
     return _spec_of(program).make
 
 
@@ -50,6 +56,8 @@ def combiner_of(program: Program) -> Combiner | None:
 
 
 def _refusal(program: Program, combining: Combining[Program]) -> str | None:
+    if program.earlier:
+        return "an earlier program finishes its windows, and takes every row"
     if program.late_output is not None and not combining.folds_punctual:
         return "late rows are an output, and needed whole"
     if program.late_output is not None and not program.foresees_watermark:

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.join.program import JoinProgram, JoinSide
-from windowpane.engines.join.windows import JoinWindowEngine, corrects_on_columns
+from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.program import Upstream
 from windowpane.errors import ConditionError, UnknownColumnError
 from windowpane.kernels.conditions import holds
-from windowpane.planning.description import columns_text, describe, description
+from windowpane.planning.description.programs import of_join
 from windowpane.planning.engines import make_engine, state_text, with_engine
 from windowpane.planning.joins import JoinPlan, JoinRequest
 from windowpane.windowing.expressions import Expression, Side, SideName, sides_in
@@ -61,7 +61,7 @@ def compile_join(
         updates=bool(request.updates),
     )
     program = with_engine(program, request.settings.engine)
-    return dataclasses.replace(program, description=_description(plan, program))
+    return dataclasses.replace(program, description=of_join(program, plan.event_times))
 
 
 def explain(plan: JoinPlan, program: JoinProgram, buckets: str) -> str:
@@ -94,35 +94,3 @@ def _check(condition: Expression, columns: dict[Side, pa.Schema]) -> None:
         return pa.array([], columns[name.side].field(name.name).type)
 
     holds(condition, column, 0)
-
-
-def _description(plan: JoinPlan, program: JoinProgram) -> tuple[tuple[str, str], ...]:
-    group = program.co_group
-    grouped = (
-        {}
-        if group is None
-        else {
-            "function": group.kind,
-            "returns": columns_text(group.results),
-            "trigger": describe(group.trigger),
-            "evictor": describe(group.evictor),
-        }
-    )
-    emits = {"emit": "on update"} if program.updates else {}
-    if corrects_on_columns(program):
-        emits["corrections"] = "from rows of earlier batches"
-    return description(
-        program.engine,
-        **grouped,
-        **emits,
-        join=program.how,
-        match=describe(program.match),
-        event_time=", ".join(plan.event_times),
-        left_keys=", ".join(program.left.keys),
-        right_keys=", ".join(program.right.keys),
-        null_safe=str(program.null_safe),
-        allowed_lateness=f"{program.allowed_lateness} µs",
-        condition=repr(program.condition),
-        left_columns=columns_text(program.left.columns),
-        right_columns=columns_text(program.right.columns),
-    )

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import Upstream
-from windowpane.planning.description import columns_text, description
+from windowpane.planning.description.programs import of_over
 from windowpane.planning.engines import with_engine
 from windowpane.planning.over import OverPlan, Stage
 from windowpane.windowing.over.types import output_schema
@@ -57,23 +57,9 @@ def _program(plan: OverPlan, stage: Stage, columns: pa.Schema, outputs: pa.Schem
         upstream=source or Upstream.WINDOW,
     )
     program = with_engine(program, plan.settings.engine)
-    return dataclasses.replace(program, description=_description(program))
+    return dataclasses.replace(program, description=of_over(program))
 
 
 def explain(plan: OverPlan, programs: Sequence[OverProgram], buckets: str) -> str:
     """Return a plan as text, with the engine of each of its programs, and why it is this one."""
     return plan.explain([(program.engine, program.engine_reason) for program in programs], buckets)
-
-
-def _description(program: OverProgram) -> tuple[tuple[str, str], ...]:
-    return description(
-        program.engine,
-        window=str(program.spec),
-        emit_on=program.mode.value,
-        event_time=program.time_column or "none",
-        input="append-only" if program.append_only else "a changelog",
-        allowed_lateness=f"{program.allowed_lateness} µs",
-        retention="none" if program.retain is None else f"{program.retain} µs",
-        columns=columns_text(program.columns),
-        results=columns_text(program.outputs),
-    )

@@ -6,10 +6,10 @@ As ``window_programs``, this module reads the registry of engines, and is import
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
-from windowpane.planning.description import columns_text, describe, description
+from windowpane.planning.description.programs import of_rolling
 from windowpane.planning.engines import state_text, with_engine
 from windowpane.planning.rolling import RollingPlan
 
@@ -25,33 +25,11 @@ def planned(plan: RollingPlan, program: P) -> P:
     """
     program.main_schema  # noqa: B018 (types are checked)
     program = with_engine(program, plan.request.settings.engine)
-    texts: dict[str, Any] = {"call_texts": _call_texts(program)} if isinstance(program, RollingProgram) else {}
-    return dataclasses.replace(program, description=_description(plan, program), **texts)
+    seen = () if isinstance(program, RollingProgram) else (plan.labels,)
+    return dataclasses.replace(program, description=of_rolling(program, plan.request.keys, plan.event_time, seen))
 
 
 def explain(plan: RollingPlan, program: RollingProgram | PointInTimeProgram, buckets: str) -> str:
     """Return a plan as text, with the engine that runs its program, and why it is this one."""
     engine = {"engine": f"{program.engine}: {program.engine_reason}", "state": state_text(program)}
     return plan.explain(engine, buckets)
-
-
-def _description(plan: RollingPlan, program: RollingProgram | PointInTimeProgram) -> tuple[tuple[str, str], ...]:
-    spec = program.spec
-    rest = {"corrects": "True"} if spec.corrects else {}
-    if isinstance(program, PointInTimeProgram):
-        rest = {"labels": columns_text(program.labels), "seen_by_labels": str(plan.labels)}
-    return description(
-        program.engine,
-        keys=", ".join(plan.request.keys),
-        event_time=plan.event_time,
-        features="; ".join(_call_texts(program)),
-        step=f"{spec.step} µs",
-        emit=spec.emit.value,
-        deletes=str(spec.deletes_empty),
-        columns=columns_text(program.columns),
-        **rest,
-    )
-
-
-def _call_texts(program: RollingProgram | PointInTimeProgram) -> tuple[str, ...]:
-    return tuple(f"{call.name} = {call.aggregate} {describe(call.window)} {call.condition}" for call in program.spec.calls)

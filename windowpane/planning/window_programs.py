@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.common.missed_windows import DROPPED, REASON, WINDOWS_MISSED
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, pane_columns
 from windowpane.errors import InvalidSpecError
-from windowpane.planning.description import columns_text, describe, description
+from windowpane.planning.description.programs import of_windows
 from windowpane.planning.engines import combiner_refusal, state_text, with_engine
 from windowpane.planning.windows import WindowPlan
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowByKey, ArrowByRow, ArrowWindowFunction
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
-from windowpane.windowing.panes import NO_PANES
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,6 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         upstream=plan.upstream,
         aggregates=_resolved(plan.function.aggregates, types),
         value_types=value_types,
-        growing={"columns": columns_by_text(value_types)},
         arrow=plan.function.arrow,
         processes_results=plan.function.process is not None,
         key_delay=plan.key_delay,
@@ -90,7 +87,9 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
     if program.arrow is not None:
         program = dataclasses.replace(program, spec=plan.spec_with(_by_key(program, program.arrow)))
     program = with_engine(program, plan.settings.engine)
-    return dataclasses.replace(program, description=_description(plan, types, program))
+    function_code = plan.function.process or plan.function.arrow or plan.function.spec
+    described = of_windows(program, plan.event_time, plan.function.aggregates, plan.reads_rows, function_code)
+    return dataclasses.replace(program, description=described)
 
 
 def explain(plan: WindowPlan, program: Program, buckets: str) -> str:
@@ -179,26 +178,3 @@ def _side_outputs(plan: WindowPlan, types: InputTypes, row_columns: Sequence[str
         outputs.append(SideOutput(plan.settings.late_tag, pa.schema([*columns, *extra]), is_late=True))
     outputs += [SideOutput(tag, types.side_schemas[tag.name]) for tag in plan.settings.side_tags]
     return tuple(outputs)
-
-
-def _description(plan: WindowPlan, types: InputTypes, program: Program) -> tuple[tuple[str, str], ...]:
-    panes = {} if plan.panes.options == NO_PANES else {"panes": describe(plan.panes.options)}
-    clocks = {} if plan.key_delay is None else {"watermark": "of each key"}
-    spec = program.spec
-    has_own_state = program.engine == "sessions" and spec.refines_each and not spec.fires_each_batch
-    refine = {"late rows": "one by one"} if has_own_state else {}
-    return description(
-        program.engine,
-        **panes,
-        **clocks,
-        **refine,
-        keys=columns_text(types.keys) or "none",
-        event_time=plan.event_time or "none",
-        assigner=describe(plan.assigner),
-        trigger=describe(plan.effective_trigger),
-        evictor=describe(plan.evictor),
-        allowed_lateness=f"{plan.settings.allowed_lateness} µs",
-        function=plan.function.kind,
-        aggregates=", ".join(f"{name} = {aggregate}" for name, aggregate in plan.function.aggregates) or "none",
-        columns=columns_text(program.value_types) or "none",
-    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.engines.program import Upstream
-from windowpane.planning.description import describe
+from windowpane.planning.description.texts import describe
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction

@@ -23,10 +23,8 @@ from windowpane.engines.row.cells import FEWEST_ROWS_OF_RUNS
 from windowpane.errors import ChangedPlanError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.deduplication import DeduplicationPlan
-from windowpane.planning.deduplication_programs import _description as described_deduplication
-from windowpane.planning.description import columns_text
+from windowpane.planning.description.programs import of_deduplication, of_join, of_over
 from windowpane.planning.engines import make_engine
-from windowpane.planning.over_programs import _description as described_over
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
@@ -70,11 +68,7 @@ def over(columns: pa.Schema, mode: Emit, engine: str) -> Any:
     calls = (OverCall("lag", ("v",)), OverCall("sum", ("v",), Frame.rows(preceding(2))))
     spec = OverSpec(("p",), (OrderColumn("t", nulls_first=False),), ("id",), calls)
     program = OverProgram(spec, columns, output_schema(spec, columns, ["before", "total"]), mode, time_column="t", engine=engine)
-    return described(program, described_over)
-
-
-def described(program: Any, describe: Any) -> Any:
-    return dataclasses.replace(program, description=describe(program))
+    return dataclasses.replace(program, description=of_over(program))
 
 
 def shown(found: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
@@ -123,8 +117,7 @@ def test_joins_go_on(match: Any, engine: str, expected: list[tuple[Any, ...]], i
         side = JoinSide(("p",), columns, tuple(columns.names))
         name = "join reference" if is_reference else engine
         made = JoinProgram(how="inner", left=side, right=side, match=match, engine=name)
-        described = [(f"{name} columns", columns_text(columns)) for name in ("left", "right")]
-        return dataclasses.replace(made, description=tuple(described))
+        return dataclasses.replace(made, description=of_join(made, ("t", "t")))
 
     bucket = Bucket()
     bucket.run(program(BEFORE), MIN, tagged(rows(BEFORE, entry(1)), "right"), tagged(rows(BEFORE, entry(2)), "left"))
@@ -138,7 +131,7 @@ def test_first_and_last_rows_go_on(engine: str) -> None:
     def program(columns: pa.Schema, keep: Keep = Keep.FIRST) -> Any:
         made = DeduplicationProgram(("p",), columns, tuple(columns.names), within=10, keep=keep, engine=engine)
         plan = DeduplicationPlan(10, keep, keys=("p",), event_time="t")
-        return dataclasses.replace(made, description=described_deduplication(plan, made))
+        return dataclasses.replace(made, description=of_deduplication(made, plan.event_time))
 
     bucket = Bucket()
     assert shown(bucket.run(program(BEFORE), MIN, rows(BEFORE, entry(1))), "id") == [(1,)]
@@ -168,8 +161,7 @@ def run_join(
 ) -> list[dict[str, Any]]:
     side = JoinSide(("p",), columns, tuple(columns.names))
     made = JoinProgram(how="left", left=side, right=side, match=WindowMatch(assigner), allowed_lateness=lateness)
-    described = tuple((f"{name} columns", columns_text(columns)) for name in ("left", "right"))
-    engine = JoinWindowEngine(dataclasses.replace(made, description=described), row_by_row)
+    engine = JoinWindowEngine(dataclasses.replace(made, description=of_join(made, ("t", "t"))), row_by_row)
     output = engine.run(store, list(tables), Clock(watermark, 0))
     return [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
 

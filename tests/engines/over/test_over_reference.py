@@ -204,11 +204,11 @@ def test_unsound_changes_are_refused_or_counted() -> None:
 
 
 def test_state_of_another_program_is_refused() -> None:
-    bucket = Bucket(replace(CLOSE, description=(("calls", "lag"),)))
+    bucket = Bucket(replace(CLOSE, description={"row key": ["id"]}))
     bucket.run(table([(5, 1)]))
-    bucket.program = replace(CLOSE, description=(("calls", "lead"),))
+    bucket.program = replace(CLOSE, description={"row key": ["no"]})
 
-    with pytest.raises(ChangedPlanError, match="calls"):
+    with pytest.raises(ChangedPlanError, match="row key: was id, is no"):
         bucket.run(None)
 
 

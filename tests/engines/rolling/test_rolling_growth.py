@@ -18,7 +18,7 @@ from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.engine import DENSE_KEYS, PAGE_KEYS, RollingEngine
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import ChangedPlanError
-from windowpane.planning.description import columns_text
+from windowpane.planning.description.programs import of_rolling
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
@@ -39,14 +39,7 @@ def program_of(*calls: RollingCall, emit: RollingEmit = RollingEmit.CHANGED) -> 
     read = [name for each in calls for name in (*each.aggregate.arguments, each.condition) if name is not None]
     columns = pa.schema([COLUMNS.field(name) for name in dict.fromkeys(read)])
     program = RollingProgram(RollingSpec(calls, 5, emit), KEYS, ("k",), columns, pa.int64())
-    texts = tuple(f"{each.name} = {each.aggregate} {each.window!r} {each.condition}" for each in calls)
-    description = (
-        ("engine", "rolling"),
-        ("features", "; ".join(texts)),
-        ("emit", emit.value),
-        ("columns", columns_text(columns)),
-    )
-    return dataclasses.replace(program, call_texts=texts, description=description)
+    return dataclasses.replace(program, description=of_rolling(program, ["k"], "t"))
 
 
 def run(program: RollingProgram, store: MemoryBlobStore, watermark: int, rows: Rows) -> Rows:

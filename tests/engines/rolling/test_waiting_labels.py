@@ -18,7 +18,7 @@ from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram
 from windowpane.engines.rolling.waiting_labels import PAGE_ROWS, STEP_ROWS
 from windowpane.errors import ChangedPlanError, MissingEventTimeError, TimestampOverflowError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.planning.description import columns_text
+from windowpane.planning.description.programs import of_rolling
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow
@@ -28,6 +28,10 @@ KEYS, COLUMNS = pa.schema([("k", pa.string())]), pa.schema([("v", pa.int64()), (
 LABELS = pa.schema([("name", pa.string())])
 Event = tuple[str, int, int | None, int | None, str | None]
 """Key, time, value, when it was known, and the name of a label (``None`` of a row)."""
+
+
+def described(program: PointInTimeProgram) -> PointInTimeProgram:
+    return dataclasses.replace(program, description=of_rolling(program, program.keys.names, "t"))
 
 
 def program_of(*calls: RollingCall, **parts: Any) -> PointInTimeProgram:
@@ -101,10 +105,10 @@ def test_state_ends_when_no_label_can_see_it() -> None:
 
 
 def test_a_new_column_of_labels_is_null_in_those_that_wait() -> None:
-    before = dataclasses.replace(program_of(call("n", count(), 10)), description=(("labels", columns_text(LABELS)),))
+    before = described(program_of(call("n", count(), 10)))
     labels = pa.schema([("added", pa.string()), *LABELS])
-    names, described = ("added", "name"), (("labels", columns_text(labels)),)
-    now = dataclasses.replace(before, labels=labels, label_names=names, late_names=names, description=described)
+    names = ("added", "name")
+    now = described(dataclasses.replace(before, labels=labels, label_names=names, late_names=names))
     store = MemoryBlobStore()
     make_engine(with_engine(before)).run(store, [table_of([row("a", 3, 1), label("a", 9, "x")])], Clock(MIN, 0))
     arrived = table_of([label("a", 10, "y")]).append_column("added", pa.array(["new"]))
@@ -156,8 +160,8 @@ def test_rows_without_a_time_or_beyond_the_last_one_are_refused() -> None:
 
 
 def test_another_plan_is_refused() -> None:
-    program, store = with_engine(program_of(call("n", count(), 10), description=(("features", "n"),))), MemoryBlobStore()
+    program, store = described(with_engine(program_of(call("n", count(), 10)))), MemoryBlobStore()
     make_engine(program).run(store, [table_of([row("a", 3, 1)])], Clock(MIN, 0))
-    other = dataclasses.replace(program, description=(("features", "m"),))
-    with pytest.raises(ChangedPlanError, match="features"):
+    other = described(with_engine(program_of(call("m", count(), 10))))
+    with pytest.raises(ChangedPlanError, match="call m"):
         make_engine(other).run(store, [], Clock(9, 0))

@@ -130,7 +130,7 @@ def test_a_changed_program_is_refused_by_name_and_the_old_one_goes_on():
     store, program = MemoryBlobStore(), program_of(spec)
     run_batch(program, store, Batch(-1, 0, (("a", 1, 5),)))
     before = store.snapshot()
-    changed = type(program)(**{**program.__dict__, "description": (("program", "another"), ("trigger", "count"))})
+    changed = type(program)(**{**program.__dict__, "description": {"program": "another", "trigger": "count"}})
     with pytest.raises(ChangedPlanError, match=r"program: was random, is another\n  trigger: was absent, is count"):
         run_batch(changed, store, Batch(20, 0, ()))
     assert store.snapshot() == before

@@ -16,13 +16,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from windowpane.arrays import Mask
-from windowpane.engines.batch.header import BucketHeader, Growing, Parts
+from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.changes import Description
 from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.state.blob_store import BlobStore
@@ -32,7 +32,7 @@ class BucketProgram(Protocol):
     """What the driver reads of a program."""
 
     @property
-    def description(self) -> tuple[tuple[str, str], ...]:
+    def description(self) -> Description:
         """The parts a restart compares, by name."""
 
     @property
@@ -81,12 +81,11 @@ class BucketBatch(ABC, Generic[P]):
         self,
         program: P,
         store: BlobStore,
-        growing: Growing = MappingProxyType({}),
-        accepts: Callable[[Parts, Parts], bool] | None = None,
+        accepts: Callable[[Description], bool] | None = None,
     ) -> None:
         self.program = program
         self.store = store
-        self.header = BucketHeader.read(store, program.description, accepts, growing)
+        self.header = BucketHeader.read(store, program.description, accepts)
         self.before = self.watermark = self.header.watermark
         self.now = self.header.processing_time
         self.arrivals, self.raw_rows = self.header.arrivals, self.header.raw_rows

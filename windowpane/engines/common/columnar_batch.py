@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import TaskNumbers, in_order, numbered
+from windowpane.engines.common.changed_calls import changed_partials
 from windowpane.engines.common.columnar import with_added_columns
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results
@@ -33,7 +34,7 @@ class ColumnarBatch(OrderedBatch[Program]):
     """Results and late rows of a batch; a subclass defines what rows and clocks do."""
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
-        super().__init__(program, store, program.growing)
+        super().__init__(program, store)
         self.fold = fold
         self.results = Results(program, fold)
         self.missed = MissedWindows(program)
@@ -52,7 +53,15 @@ class ColumnarBatch(OrderedBatch[Program]):
             self.take([Positions(arrived.filter(pc.equal(arrived[FIRING_WATERMARK], fired_under)))])
 
     def widen(self, *held: Rewritable) -> None:
-        """Put NULL into columns that rows have got since they were held, where functions on Arrow tables see them."""
+        """Rewrite what is held for the program of now, if another one has held it.
+
+        Columns that rows have got since are NULL, where functions on Arrow tables see them; partials are those of the present
+        calls. What follows from the program for a whole page, such as when it is due, is made anew.
+        """
+        if self.header.description != self.program.description:
+            change = changed_partials(self.program, self.fold, self.header.description) or (lambda table: table)
+            for each in held:
+                each.rewrite(change)
         if self.header.added and self.program.arrow is not None:
             for each in held:
                 each.rewrite(partial(with_added_columns, self.program, self.fold))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
+from windowpane.engines.common.changed_calls import null_before
 from windowpane.engines.common.columnar import key_arrays
 from windowpane.engines.common.evicting import fold_of_no_rows
 from windowpane.engines.program import WINDOW_END, Program
@@ -111,7 +112,8 @@ class Results:
         if isinstance(program.arrow, ArrowWindowFunction):
             self._tables.append(self._applied(program.arrow, [*keys, *bounds], partials, fired_under))
             return
-        columns = [*keys, *bounds, *self._results(keys, partials, is_empty), *panes, times, _repeated(fired_under, rows)]
+        results = null_before(program, bounds[0], self._results(keys, partials, is_empty))
+        columns = [*keys, *bounds, *results, *panes, times, _repeated(fired_under, rows)]
         self._tables.append(pa.table(columns, schema=program.main_schema))
 
     def _results(self, keys: list[pa.Array], partials: pa.Table, is_empty: Mask | None) -> list[pa.Array]:

@@ -21,7 +21,7 @@ from windowpane.state.blob_store import BlobStore
 
 class DeduplicationBatch(BucketBatch[DeduplicationProgram]):
     def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
-        super().__init__(program, store, program.growing)
+        super().__init__(program, store)
 
     def work(self, tables: list[pa.Table]) -> None:
         program, rows = self.program, ordered(tables, self.program.order_by)

@@ -14,13 +14,12 @@ State holds the rows that a row above the horizon can still be near to. So when 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import pyarrow as pa
 
-from windowpane.arrays.columns import columns_by_text
+from windowpane.engines.changes import Description
 from windowpane.engines.program import Upstream
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.outputs import CHANGE_TYPE
@@ -47,11 +46,7 @@ class DeduplicationProgram:
     upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "deduplication reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
-
-    @property
-    def growing(self) -> Mapping[str, Mapping[str, str]]:
-        return {"columns": columns_by_text(self.columns)}
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def main_schema(self) -> pa.Schema:

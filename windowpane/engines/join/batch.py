@@ -75,7 +75,7 @@ class JoinBatch(BucketBatch[JoinProgram]):
     kept_beside: pa.Schema
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        super().__init__(program, store, program.growing)
+        super().__init__(program, store)
         self.horizon = MIN
         self.rows: dict[Side, Rows] = {}
         self.side_pages: dict[Side, SidePages] = {}

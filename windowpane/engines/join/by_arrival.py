@@ -37,7 +37,7 @@ class _Batch(BucketBatch[JoinProgram]):
     counters = JoinCounters
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        super().__init__(program, store, program.growing)
+        super().__init__(program, store)
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
 
     def work(self, tables: list[pa.Table]) -> None:

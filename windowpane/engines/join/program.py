@@ -7,13 +7,12 @@ Outputs: ``MAIN``, and the late rows of each side as ``LATE_LEFT`` and ``LATE_RI
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from windowpane.arrays.columns import columns_by_text
+from windowpane.engines.changes import Description
 from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
@@ -71,7 +70,7 @@ class JoinProgram:
     updates: bool = False
     engine: str = ""
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def retracts(self) -> bool:
@@ -108,10 +107,6 @@ class JoinProgram:
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.retracts else []
         system = [pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())]
         return pa.schema([*(bounds if isinstance(self.match, WindowMatch) else ()), *columns, *changes, *system])
-
-    @property
-    def growing(self) -> Mapping[str, Mapping[str, str]]:
-        return {f"{side} columns": columns_by_text(of.columns) for side, of in self.sides.items()}
 
     def late_schema(self, side: Side) -> pa.Schema:
         missed = pa.list_(pa.struct([pa.field("start", self.window_bound), pa.field("end", self.window_bound)]))

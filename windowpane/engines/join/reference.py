@@ -59,7 +59,7 @@ class _Batch(OrderedBatch[JoinProgram]):
     counters = JoinCounters
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        super().__init__(program, store, program.growing)
+        super().__init__(program, store)
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
         self._state = KeyedState(self._pages[0])
         self._rows = KeyedRows(self._state, TimerQueue(self._pages[1]))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
-from windowpane.arrays.columns import columns_by_text
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.common.slicing import staggered
@@ -91,7 +89,7 @@ class JoinWindowEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         self._fired.clear()
-        header = BucketHeader.read(store, self._program.description, growing=self._program.growing)
+        header = BucketHeader.read(store, self._program.description)
         self._now.number = header.arrivals
         self._now.refired = header.watermark if self._program.upstream is Upstream.WINDOW else MAX
         together = list(self._together(rows))
@@ -299,9 +297,6 @@ def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
         upstream=program.upstream,
         value_types=values,
         arrow=function.arrow,
-        growing={
-            f"{side} columns": columns_by_text(of.columns, partial(passed_name, side)) for side, of in program.sides.items()
-        },
         description=program.description,
     )
     if function.arrow is None:

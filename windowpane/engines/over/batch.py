@@ -22,7 +22,7 @@ _SYSTEM = (PARTITION, POSITION, CHANGE_TYPE, FIRING_WATERMARK)
 
 class OverBatch(OrderedBatch[OverProgram]):
     def __init__(self, program: OverProgram, store: BlobStore) -> None:
-        super().__init__(program, store, program.growing)
+        super().__init__(program, store)
 
     def report(self, error: InconsistentChangeError) -> None:
         if self.program.on_inconsistent is Inconsistent.ERROR:

@@ -7,13 +7,12 @@ in mode update, and TIME and FIRING_WATERMARK. Changes of one batch to one row c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import pyarrow as pa
 
-from windowpane.arrays.columns import columns_by_text
+from windowpane.engines.changes import Description
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.lateness import horizon
@@ -57,11 +56,7 @@ class OverProgram:
     read: frozenset[str] | None = None
     engine: str = "over reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
-
-    @property
-    def growing(self) -> Mapping[str, Mapping[str, str]]:
-        return {"columns": columns_by_text(self.columns)}
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def main_schema(self) -> pa.Schema:

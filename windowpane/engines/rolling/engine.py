@@ -102,13 +102,13 @@ class _Arrived:
 class _Batch(RollingBatch):
     def __init__(self, engine: RollingEngine, store: BlobStore) -> None:
         program = engine.program
-        super().__init__(program, store, accepts=lambda was, now: growth_of(program, was) is not None)
+        super().__init__(program, store, accepts=lambda was: growth_of(program, was) is not None)
         self._spec = program.spec
         self._features = engine.features
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_KEYS.value, DENSE_KEYS.value)
         self._out: list[pa.Table] = []
         if self.header.description != program.description:
-            self._grow(present(growth_of(program, dict(self.header.description)), "the header was accepted"))
+            self._grow(present(growth_of(program, self.header.description), "the header was accepted"))
 
     def _grow(self, growth: Growth) -> None:
 

@@ -11,13 +11,12 @@ pieces are merged into windows, and know none. Pieces must not be too coarse for
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.batch.header import Parts
+from windowpane.engines.changes import Description
 from windowpane.engines.rolling.pieces import Keys, Pieces
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.kernels.rolling import PieceFeatures
@@ -44,16 +43,18 @@ class Growth:
         return grown, dataclasses.replace(pieces, partials=partials)
 
 
-def growth_of(program: RollingProgram, was: Parts) -> Growth | None:
+def growth_of(program: RollingProgram, was: Description) -> Growth | None:
     """Return how ``program`` reads the state of a plan with the parts ``was``; ``None`` if it cannot."""
-    now = dict(program.description)
+    now = program.description
     differing = {part for part in {*was, *now} if was.get(part) != now.get(part)}
-    numbers = _earlier(program.call_texts, was.get("features", ""))
-    if not differing <= {"features", "columns"} or numbers is None:
+    if not differing <= {"calls", "columns", "resolved"}:
         return None
-    calls = tuple(program.spec.calls[number] for number in numbers)
-    before = dataclasses.replace(program.spec, calls=calls)
-    if _columns_text(calls, program.columns) != was.get("columns") or not _is_sound(before, program.spec):
+    held, after = was["calls"], now["calls"]
+    numbers = [number for number, call in enumerate(after) if call in held]
+    if [after[number] for number in numbers] != held:
+        return None
+    before = dataclasses.replace(program.spec, calls=tuple(program.spec.calls[number] for number in numbers))
+    if not _is_sound(before, program.spec):
         return None
     old, new = PieceFeatures(before, program.columns), PieceFeatures(program.spec, program.columns)
     if {*old.distinct} != {*new.distinct}:
@@ -65,23 +66,6 @@ def growth_of(program: RollingProgram, was: Parts) -> Growth | None:
     ]
     places = tuple(numbers.index(number) if number in numbers else None for number in range(len(program.spec.calls)))
     return Growth(places, tuple(renamed), tuple(new.types))
-
-
-def _earlier(texts: Sequence[str], was: str) -> tuple[int, ...] | None:
-    """Return the numbers of the features whose texts, in order, are ``was``; ``None`` if one of these is missing."""
-    found: list[int] = []
-    for number, text in enumerate(texts):
-        if was == text:
-            return (*found, number)
-        if was.startswith(f"{text}; "):
-            found.append(number)
-            was = was[len(text) + 2 :]
-    return None
-
-
-def _columns_text(calls: Sequence[RollingCall], columns: pa.Schema) -> str:
-    read = dict.fromkeys(name for call in calls for name in (*call.aggregate.arguments, call.condition) if name is not None)
-    return ", ".join(f"{name} {columns.field(name).type}" for name in read)
 
 
 def _is_sound(before: RollingSpec, now: RollingSpec) -> bool:

@@ -9,11 +9,12 @@ A bucket advances to the batch's watermark, takes its rows, and gives out what t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from windowpane.engines.changes import Description
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Counters
 from windowpane.hidden_columns import hidden
@@ -68,8 +69,7 @@ class RollingProgram:
     upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "rolling reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
-    call_texts: tuple[str, ...] = ()  # each call as the description has it
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def main_schema(self) -> pa.Schema:
@@ -103,7 +103,7 @@ class PointInTimeProgram:
     upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "point in time reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def main_schema(self) -> pa.Schema:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
-from windowpane.arrays.columns import columns_by_text, padded
+from windowpane.arrays.columns import padded
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.nested_keys.writing import hashable_key
@@ -62,7 +62,7 @@ class WaitingLabelsReferenceEngine(WaitingLabelsEngine):
 
 class _Batch(BucketBatch[PointInTimeProgram]):
     def __init__(self, program: PointInTimeProgram, answering: Engine, store: BlobStore) -> None:
-        super().__init__(program, store, {"labels": columns_by_text(program.labels)})
+        super().__init__(program, store)
         self._names = [*self._held_columns, PARTITION, POSITION, HASH]
         self._answering = answering
         self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, PAGE_ROWS.value)

@@ -82,7 +82,7 @@ class WindowBatch(OrderedBatch[Program]):
     added_columns: type[AddedColumns] = AddedColumns
 
     def __init__(self, program: Program, store: BlobStore, make_state: Callable[[SortedPages], KeyedState]) -> None:
-        super().__init__(program, store, program.growing)
+        super().__init__(program, store)
         self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
         self._state = make_state(self._pages[0])
         if self.header.added:

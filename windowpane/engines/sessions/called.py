@@ -72,6 +72,7 @@ class CalledSessions(ColumnarBatch):
         self._standings = Standings(program.spec)
         self._options = program.spec.panes
         self._panes = PaneStore(store, self._keys, is_global=True)
+        self.widen(self._panes)
         if self.header.added:
             self._panes.rewrite(partial(standings_with_added_columns, AddedColumns(self.header.added, program.values)))
         self._put_out = PaneStore(store, self._keys, is_global=True, name="w") if self._options.retracts else None

@@ -100,12 +100,21 @@ def _micros(past: Source, cut: Cut | None) -> int:
     if cut is None:
         newest = _instant(rows.agg(F.max(quoted(str(past.event_time))).alias("at")))
         return MIN if newest is None else newest + 1
+    return micros_of(rows.sparkSession, cut, kind)
+
+
+def micros_of(spark: Any, cut: Cut, kind: T.DataType) -> int:
+    """Return an instant as users say it in microseconds, given the type of the event time.
+
+    Raises:
+        InvalidSpecError: it is none.
+    """
     if isinstance(cut, dt.datetime) and cut.tzinfo is not None and isinstance(kind, T.TimestampNTZType):
         raise InvalidSpecError(f"cut={cut!r} has a time zone, and the event time has none.")
     if not isinstance(cut, str | dt.date):
         raise InvalidSpecError(f"cut={cut!r}: it is an instant, such as '2026-01-01', or a datetime.")
     try:
-        micros = _instant(rows.sparkSession.range(1).select(F.lit(cut).cast(kind).alias("at")))
+        micros = _instant(spark.range(1).select(F.lit(cut).cast(kind).alias("at")))
     except Exception as error:
         if "CAST_INVALID_INPUT" not in str(error):
             raise

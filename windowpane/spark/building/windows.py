@@ -74,6 +74,8 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     plan = dataclasses.replace(plan, keys=tuple(key_fields.names), order_by=order)
     warn_of_unfired_rows(plan.trigger, plan.unfired_text)
     program = compile_program(plan, types, rows)
+    delay = None if source.spark_watermark is None or source.watermark is None else source.watermark.delay
+    program = dataclasses.replace(program, description={**program.description, "watermark delay": delay})
     _check_clock(source, plan)
     kept = {*program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
     combiner = combiner_of(program)

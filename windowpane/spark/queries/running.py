@@ -14,13 +14,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from windowpane.engines.changes import Accepts
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Sink, SinkFunction, folder_columns
 from windowpane.spark.building.operator_input import detour
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
+from windowpane.spark.building.rolling_history import Cut
 from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.internals.counted import note_operators
+from windowpane.spark.queries.continuing import continuing
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
@@ -40,6 +43,8 @@ def start(
     trigger: Mapping[str, Any] | None,
     query_name: str | None,
     flush_at_end: bool = False,
+    changes: Accepts = "safe",
+    cut: Cut | None = None,
 ) -> Any:
     """Start a query that writes each output named in ``sinks`` and return it; with ``flush_at_end``, when it has ended."""
     if not built.is_streaming:
@@ -66,6 +71,8 @@ def start(
     batches = BatchWriter(tuple(written))
     spark = built.source.dataframe.sparkSession
     if checkpoint is not None:
+        refuse_a_second_query(spark, checkpoint)
+        built = continuing(built, checkpoint, changes, cut)
         refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
         if built.beside:
             compare_earlier_outputs(spark, checkpoint, built.names_beside(outputs.values()))

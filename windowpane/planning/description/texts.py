@@ -1,4 +1,4 @@
-"""Descriptions: a program as text that is the same in every process, part by part, which a restart compares."""
+"""Specs as text for people, the same in every process."""
 
 from __future__ import annotations
 
@@ -6,22 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
-
-from windowpane.arrays.columns import column_text
-
 _NO_REPR: Any = object.__repr__
-
-
-def description(engine: str, **parts: str) -> tuple[tuple[str, str], ...]:
-    """Return the parts a restart compares, by name; a name is written with spaces."""
-    named = ((name.replace("_", " "), text) for name, text in parts.items())
-    return (("engine", engine), *named)
-
-
-def columns_text(columns: pa.Schema) -> str:
-    """Return columns with their types as text."""
-    return ", ".join(map(column_text, columns))
 
 
 def describe(part: Any) -> str:

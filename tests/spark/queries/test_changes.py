@@ -1,0 +1,92 @@
+"""A query that goes on under another program: what is safe goes on, what is not is said on the driver, before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import windowpane as wp
+from tests.spark.helpers import Feed, run
+from windowpane.errors import ChangedPlanError
+from windowpane.spark.queries.continuing import history_of
+
+FIRST = [("a", 1, 1), ("a", 3, 2), ("b", 12, 4)]
+SECOND = [("a", 13, 8), ("b", 18, 16), ("a", 22, 32), ("a", 9, 64), ("b", 27, 128), ("a", 34, 256)]
+END = [("z", 90, 0)]
+
+
+def keyed(feed: Feed, spark: Any) -> Any:
+    return wp.stream(feed.stream(spark), "t", watermark="5 seconds").key_by("k")
+
+
+def tens(feed: Feed, spark: Any) -> Any:
+    return keyed(feed, spark).window(wp.TumblingEventTimeWindows.of("10 seconds")).aggregate(s=wp.sum("v"))
+
+
+def fives(feed: Feed, spark: Any) -> Any:
+    return keyed(feed, spark).window(wp.TumblingEventTimeWindows.of("5 seconds")).aggregate(s=wp.sum("v"))
+
+
+def more(feed: Feed, spark: Any) -> Any:
+    windowed = keyed(feed, spark).window(wp.TumblingEventTimeWindows.of("10 seconds")).allowed_lateness("1 minute")
+    return windowed.aggregate(n=wp.count(), total=wp.sum("v"))
+
+
+def test_windows_become_shorter_by_a_cut_and_none_is_partial_or_lost(spark: Any, tmp_path: Path) -> None:
+    feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
+    assert run(tens(feed, spark), checkpoint=checkpoint).rows() == []
+    found = wp.changes(fives(feed, spark), str(checkpoint))
+    assert found.verdict == "safe"
+    # the latest row so far is that of second 12, whose millisecond ends at 12.001: the first five seconds above begin at 15
+    assert [(each["part"], each["verdict"], each["cut"] - 1_704_067_200_000_000) for each in found.parts] == [
+        ("assigner", "safe", 15_000_000)
+    ]
+    feed.add(SECOND)
+    second = run(fives(feed, spark), checkpoint=checkpoint).rows()
+    feed.add(END)
+    third = run(fives(feed, spark), checkpoint=checkpoint).rows()
+    # old windows are those of ten seconds that start before 15, new ones those of five from there on
+    assert sorted([*second, *third]) == [
+        ("a", 0, 10, 67),
+        ("a", 10, 20, 8),
+        ("a", 20, 25, 32),
+        ("a", 30, 35, 256),
+        ("b", 10, 20, 20),
+        ("b", 15, 20, 16),
+        ("b", 25, 30, 128),
+    ]
+    first, changed = history_of(spark, str(checkpoint))
+    assert (first["batch"], first["parts"]) == (0, [])
+    assert [each["part"] for each in changed["parts"]] == ["assigner"]
+
+
+def test_an_added_call_asks_and_is_null_in_windows_of_before(spark: Any, tmp_path: Path) -> None:
+    feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
+    run(tens(feed, spark), checkpoint=checkpoint)
+    feed.add(SECOND, END)
+    with pytest.raises(ChangedPlanError, match=r"call n: was absent, is n = count\(\)\n +accept: NULL in results") as refused:
+        run(more(feed, spark), checkpoint=checkpoint)
+    assert "changes='accept'" in str(refused.value)
+    assert set(refused.value.differences) == {"allowed lateness", "call n", "call total"}
+    rows = run(more(feed, spark), checkpoint=checkpoint, changes="accept").rows()
+    assert rows == [
+        ("a", 0, 10, None, 67),
+        ("a", 10, 20, None, 8),
+        ("a", 20, 30, 1, 32),
+        ("a", 30, 40, 1, 256),
+        ("b", 10, 20, None, 20),
+        ("b", 20, 30, 1, 128),
+    ]
+
+
+def test_other_keys_are_refused_before_anything_runs(spark: Any, tmp_path: Path) -> None:
+    feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
+    run(tens(feed, spark), checkpoint=checkpoint)
+    other = wp.stream(feed.stream(spark), "t", watermark="5 seconds").key_by("v")
+    result = other.window(wp.TumblingEventTimeWindows.of("10 seconds")).aggregate(s=wp.count())
+    assert wp.changes(result, str(checkpoint)).verdict == "refused"
+    with pytest.raises(ChangedPlanError, match="keys: was k string, is v int64"):
+        run(result, checkpoint=checkpoint, changes="accept")
+    assert run(tens(feed.add(END), spark), checkpoint=checkpoint).rows() == [("a", 0, 10, 3), ("b", 10, 20, 4)]

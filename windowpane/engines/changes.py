@@ -1,0 +1,371 @@
+"""What a change of the program means for the state that another program wrote: a table of rules, part by part.
+
+A verdict says what happens to results::
+
+    same      nothing
+    safe      each is one that the new program alone would give, or, of windows that were open, the old one
+    accept    some are NULL or partial, or differ in shape: a person agrees first
+    refused   the state cannot go on under the new program
+
+and a way says how state gets there: it is read as it is, or *by a cut*: the old program finishes the windows that start before an
+instant, the new one has those from there on (``engines.changing``). Descriptions are JSON, so this needs no class of a program.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum
+from typing import Any, Literal
+
+from windowpane.windowing.aggregates import definition_of
+from windowpane.windowing.times import format_micros
+
+Accepts = Literal["safe", "accept", "none"]
+"""Which changes a start takes: those that are safe, also those that someone accepts, or none."""
+
+FORMAT = 1
+"""The format of descriptions and of what engines keep."""
+
+Description = Mapping[str, Any]
+"""The parts of a program by name, each JSON."""
+
+
+SINCE = "complete since"
+"""The part of a call that says from which start on its windows have a result: it was added while others were open."""
+
+
+class Verdict(IntEnum):
+    """What a change means for results, the least first."""
+
+    SAME = 0
+    SAFE = 1
+    ACCEPT = 2
+    REFUSED = 3
+
+
+class Way(Enum):
+    """How state goes on under the new program."""
+
+    AS_IS = "as it is"
+    CUT = "by a cut"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a rule says of a part that differs.
+
+    Args:
+        verdict: what it means for results.
+        effect: what happens to state and results.
+        way: how state goes on.
+    """
+
+    verdict: Verdict
+    effect: str
+    way: Way = Way.AS_IS
+
+
+@dataclass(frozen=True)
+class Change:
+    """A part that differs: its name, what was, what is, and what that means."""
+
+    part: str
+    was: Any
+    now: Any
+    outcome: Outcome
+
+
+Rule = Callable[[Description, Description, Any, Any], Outcome]
+"""(the old description, the new one, the part as it was, as it is) -> what that means."""
+
+
+def changes(was: Description, now: Description) -> tuple[Change, ...]:
+    """Return the parts of two descriptions that differ, those of the old one first."""
+    if was == now:
+        return ()
+    if was.get("kind") != now.get("kind"):
+        parts = (was.get("kind"), now.get("kind"))
+        return (Change("kind", *parts, Outcome(Verdict.REFUSED, "state of another kind of program")),)
+    rules = RULES.get(now.get("kind", ""), {})
+    found: list[Change] = []
+    for part in dict.fromkeys([*was, *now]):
+        before, after = was.get(part), now.get(part)
+        if before == after or part == "resolved":
+            continue
+        if part == "calls":
+            found += _changed_calls(was, now)
+        else:
+            rule = rules.get(part, _refuse)
+            found.append(Change(part, before, after, rule(was, now, before, after)))
+    return tuple(found)
+
+
+def added_columns(was: Description, now: Description) -> frozenset[str]:
+    """Return the columns of rows that the program which wrote the state did not have; of sides ``left.name``."""
+    added: set[str] = set()
+    for part, prefix in (("columns", ""), ("labels", ""), ("left columns", "left."), ("right columns", "right.")):
+        before = {each["name"] for each in was.get(part) or ()}
+        added |= {prefix + each["name"] for each in now.get(part) or () if each["name"] not in before}
+    return frozenset(added)
+
+
+def matched_calls(was: Sequence[Any], now: Sequence[Any]) -> tuple[int | None, ...]:
+    """Return for each call the number of the old one that computes the same, ``None`` for a new one."""
+    left = [(number, _computed(each)) for number, each in enumerate(was)]
+    found: list[int | None] = []
+    for each in now:
+        number = next((number for number, computed in left if computed == _computed(each)), None)
+        left = [pair for pair in left if pair[0] != number]
+        found.append(number)
+    return tuple(found)
+
+
+_NAMES = ("name", "reads", "type", "types", SINCE)
+"""What of a call does not say what it computes."""
+
+
+def _computed(call: Mapping[str, Any]) -> str:
+    return json.dumps({key: part for key, part in call.items() if key not in _NAMES}, sort_keys=True)
+
+
+def _changed_calls(was: Description, now: Description) -> list[Change]:
+    """Return calls that were added, removed, renamed, or read another type; each by its name."""
+    before, after = was.get("calls") or [], now.get("calls") or []
+    matched = matched_calls(before, after)
+    found = []
+    rules = CALL_RULES[now["kind"]]
+    for call, number in zip(after, matched, strict=True):
+        if number is None:
+            outcome = rules.added(was, now)
+            if outcome.way is Way.AS_IS and outcome.verdict is Verdict.ACCEPT and SINCE in call:
+                outcome = replace(outcome, verdict=Verdict.SAFE)  # the driver has asked
+            found.append(Change(f"call {call['name']}", None, call, outcome))
+            continue
+        old = before[number]
+        if old.get(SINCE) != call.get(SINCE):
+            unknown = Outcome(Verdict.REFUSED, "only result.start(...) knows from when on it is complete")
+            found.append(Change(f"call {call['name']}", old, call, unknown))
+            continue
+        if any(old.get(each) != call.get(each) for each in ("types", "type")):
+            found.append(Change(f"call {call['name']}", old, call, _refuse(was, now, old, call)))
+        elif old["name"] != call["name"]:
+            found.append(Change(f"call {call['name']}", old, call, rules.renamed(was, now)))
+    for number, call in enumerate(before):
+        if number not in matched:
+            found.append(Change(f"call {call['name']}", call, None, rules.removed(was, now)))
+    kept = [number for number in matched if number is not None]
+    if not found and kept != sorted(kept):
+        names = ([each["name"] for each in before], [each["name"] for each in after])
+        found.append(Change("order of calls", *names, rules.renamed(was, now)))
+    return found
+
+
+# As people read it.
+
+_MICROSECONDS = frozenset({"allowed lateness", "retention", "step", "within", "watermark of each key", "watermark delay"})
+
+
+def differences(found: Sequence[Change]) -> dict[str, tuple[str | None, str | None]]:
+    """Return the parts that differ with their old and their new value as text; ``None`` where there was or is none."""
+    return {each.part: (shown(each.part, each.was), shown(each.part, each.now)) for each in found}
+
+
+def shown(part: str, value: Any) -> str | None:
+    """Return a part of a description as text, ``None`` for none."""
+    if value is None:
+        return None
+    if part in _MICROSECONDS and isinstance(value, int):
+        return format_micros(value)
+    return _text(value) or "none"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    if not isinstance(value, dict):
+        return repr(value) if isinstance(value, bool | float) else str(value)
+    if "function" in value and "parameters" in value:
+        return _call_text(value)
+    if "name" in value and "type" in value and "is" not in value:
+        return f"{value['name']} {_text(value['type'])}"
+    if "is" in value and "value" in value and len(value) == 2:
+        return str(value["value"]).lower()
+    if "is" in value:
+        parts = [f"{name}={_text(part)}" for name, part in value.items() if name not in ("is", "name", "type", "by")]
+        call = f"{value['is']}({', '.join(parts)})"
+        return f"{value['name']} = {call}" if "name" in value else call
+    if len(value) == 1:
+        ((name, of),) = value.items()
+        return _text(of) if name in ("function", "type", "float", "decimal") else f"{name}<{_text(of)}>"
+    return json.dumps(value)
+
+
+def _call_text(call: Mapping[str, Any]) -> str:
+    parts = [*call["arguments"], *(f"{name}={_text(value)}" for name, value in call["parameters"])]
+    window = "" if "window" not in call else f" over {_text(call['window'])}"
+    condition = "" if call.get("condition") is None else f" where {call['condition']}"
+    types = f" of {_text(call['types'])}" if call["types"] else ""
+    return f"{call['name']} = {call['function']}({', '.join(parts)}){types}{window}{condition}"
+
+
+# The rules.
+
+_LISTS = "rows in state have NULL in it"
+
+
+def _refuse(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    return Outcome(Verdict.REFUSED, "its state cannot be read by the new program")
+
+
+def _free(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    return Outcome(Verdict.SAFE, "the state does not depend on it")
+
+
+def _columns(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    names = {each["name"] for each in before or ()}
+    if list(before or ()) == [each for each in after or () if each["name"] in names]:
+        return Outcome(Verdict.SAME, _LISTS)
+    return Outcome(Verdict.REFUSED, "rows in state lack it, or have it with another type")
+
+
+def cuts(description: Description) -> bool:
+    """Whether the windows of a program can be cut: by event time, each with a start and an end of its own."""
+    assigner = description.get("assigner") or {}
+    is_aligned = assigner.get("stagger", {"value": "ALIGNED"})["value"] == "ALIGNED"
+    has_own_clocks = description.get("watermark of each key") is not None
+    return assigner.get("is") in CUT_ASSIGNERS and is_aligned and not has_own_clocks and not description["panes"]["retracts"]
+
+
+CUT_ASSIGNERS = frozenset({"TumblingEventTimeWindows", "SlidingEventTimeWindows", "CumulateEventTimeWindows", "CalendarWindows"})
+"""Assigners whose windows have a start and an end by event time alone."""
+
+_OLD_FIRST = "windows that start before the cut are finished by the old program, the others are of the new one"
+
+
+def _by_cut(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    if cuts(was) and cuts(now):
+        return Outcome(Verdict.SAFE, _OLD_FIRST, Way.CUT)
+    return Outcome(Verdict.REFUSED, "only windows by event time, each of a start and an end, can be cut")
+
+
+def _trigger(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    if without_lateness(before) == without_lateness(after):
+        return Outcome(Verdict.SAME, "it has the lateness of its windows")
+    return _by_cut(was, now, before, after)
+
+
+def without_lateness(trigger: Any) -> Any:
+    """Return a trigger without the lateness that one of panes is told of its program."""
+    return {key: part for key, part in trigger.items() if key != "allowed_lateness"} if isinstance(trigger, dict) else trigger
+
+
+def _watermark_of_each_key(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    return _free(was, now, before, after) if before is not None and after is not None else _refuse(was, now, before, after)
+
+
+def _refinements(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    if now.get("engine") != "sessions" or not now.get("allowed lateness"):
+        return _free(was, now, before, after)
+    return Outcome(Verdict.REFUSED, "sessions that fire for each late row keep other state")
+
+
+_SESSIONS = frozenset({"EventTimeSessionWindows", "ProcessingTimeSessionWindows"})
+
+
+def _assigner(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    is_session = before["is"] == after["is"] and after["is"] in _SESSIONS
+    if is_session and isinstance(before["gap"], int) and isinstance(after["gap"], int):
+        return Outcome(Verdict.SAFE, "open sessions keep their end; rows from now on have the new gap")
+    return _by_cut(was, now, before, after)
+
+
+def _lateness(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    if was["engine"] == now["engine"] == "sessions" and was["refinements"] == now["refinements"] == "last":
+        return Outcome(Verdict.SAFE, "sessions that are over stay so; those beyond a shorter one are over at the next watermark")
+    return _by_cut(was, now, before, after)
+
+
+WINDOWS: Mapping[str, Rule] = {
+    "engine": _by_cut,
+    "assigner": _assigner,
+    "trigger": _trigger,
+    "evictor": _by_cut,
+    "allowed lateness": _lateness,
+    "refinements": _refinements,
+    "watermark of each key": _watermark_of_each_key,
+    "watermark delay": _free,
+    "code": _free,
+    "columns": _columns,
+}
+OTHERS: Mapping[str, Rule] = {
+    "code": _free,
+    "watermark delay": _free,
+    "columns": _columns,
+    "labels": _columns,
+    "left columns": _columns,
+    "right columns": _columns,
+}
+RULES: Mapping[str, Mapping[str, Rule]] = {
+    "windows": WINDOWS,
+    "over": OTHERS,
+    "join": OTHERS,
+    "rolling": OTHERS,
+    "labels": OTHERS,
+    "deduplication": OTHERS,
+}
+"""By kind of program the parts that may differ; any other part that does is refused."""
+
+
+@dataclass(frozen=True)
+class CallRules:
+    """What it means that calls are added, removed, or renamed and moved."""
+
+    added: Callable[[Description, Description], Outcome]
+    removed: Callable[[Description, Description], Outcome]
+    renamed: Callable[[Description, Description], Outcome]
+
+
+def _calls_of_windows(verdict: Verdict, effect: str) -> Callable[[Description, Description], Outcome]:
+    def rule(was: Description, now: Description) -> Outcome:
+        if cuts(was) and cuts(now):
+            return Outcome(verdict, effect, Way.CUT)
+        if _holds_partials(was) and _holds_partials(now) and was["engine"] == now["engine"]:
+            if _is_ordered(was) != _is_ordered(now):
+                return Outcome(
+                    Verdict.REFUSED, "its windows do not say in which order their rows came, as one of the calls needs"
+                )
+            return Outcome(verdict, effect)
+        return Outcome(Verdict.REFUSED, f"the state of the engine {was['engine']} holds the calls together")
+
+    return rule
+
+
+def _is_ordered(description: Description) -> bool:
+    return any(definition_of(call["function"]).ordered for call in description["calls"])
+
+
+def _holds_partials(description: Description) -> bool:
+    """Whether the state of a program of windows is partials of built-in aggregates, a column each, and nothing made of them."""
+    is_plain = bool(description["calls"]) and description["evictor"] is None and not description["resolved"]["process"]
+    return is_plain and description["engine"] in ("slices", "sessions", "panes") and not description["panes"]["retracts"]
+
+
+def _refuse_calls(was: Description, now: Description) -> Outcome:
+    return Outcome(Verdict.REFUSED, "its state holds other calls")
+
+
+_REFUSED_CALLS = CallRules(_refuse_calls, _refuse_calls, _refuse_calls)
+CALL_RULES: Mapping[str, CallRules] = {
+    "windows": CallRules(
+        _calls_of_windows(Verdict.ACCEPT, "NULL in results of windows that began before"),
+        _calls_of_windows(Verdict.SAFE, "it is left out of all results"),
+        _calls_of_windows(Verdict.SAFE, "it is known by what it computes"),
+    ),
+    "over": _REFUSED_CALLS,
+    "join": _REFUSED_CALLS,
+    "rolling": _REFUSED_CALLS,
+    "labels": _REFUSED_CALLS,
+    "deduplication": _REFUSED_CALLS,
+}

@@ -1,0 +1,207 @@
+"""Continuing a checkpoint: what its programs were, against those that start, on the driver and before anything runs.
+
+Layout: beside Spark's own files, ``windowpane/programs`` has, as JSON, an entry for each change of what runs: from which batch on,
+the time, for each operator its generations, and the parts that changed. It is in force once its batch is committed. Who may
+mutate: a start, before its query. Recovery: a start that has committed nothing leaves an entry that the next one leaves out. A
+checkpoint without that file, as ``df.writeStream`` leaves it, is asked for the headers of its state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import types as T
+
+from windowpane.engines.changes import Accepts, Outcome, Verdict, Way
+from windowpane.engines.program import Program
+from windowpane.errors import ChangedPlanError
+from windowpane.planning.changing import Held, Report, check, continued
+from windowpane.spark.building.operator_input import SourceRows
+from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.building.rolling_history import Cut, micros_of
+from windowpane.spark.sinks.notes import last_batches, lines_at, write_lines
+from windowpane.spark.stages.blob_state import SparkBlobStore
+
+_MARK = "programs"
+
+
+def continuing(built: BuiltProgram, checkpoint: str, accepts: Accepts, cut: Cut | None) -> BuiltProgram:
+    """Return a program as it goes on with a checkpoint, and say there what runs from its next batch on.
+
+    Args:
+        built: the program that starts.
+        checkpoint: the checkpoint location.
+        accepts: which changes are taken.
+        cut: where new windows begin at the earliest, ``None`` for above every event time so far.
+
+    Raises:
+        ChangedPlanError: the checkpoint has state that it cannot go on with, or changes that are not taken.
+    """
+    spark = built.source.dataframe.sparkSession
+    committed, _ = last_batches(spark, checkpoint)
+    before = _known(spark, checkpoint, committed)
+    going_on, reports = _compared(built, checkpoint, committed, before, cut)
+    check(reports, accepts)
+    operators = [_generations(program, held) for program, held in going_on]
+    if before is None or before["operators"] != operators:
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        parts = [part for each in reports for part in each.as_json()]
+        entry = {"batch": committed + 1, "time": time, "parts": parts, "operators": operators}
+        kept = [each for each in _entries(spark, checkpoint) if each["batch"] <= committed]
+        set_mark(spark, checkpoint, _MARK, json.dumps([*kept, entry]))
+    return _with_programs(built, [program for program, _ in going_on])
+
+
+def reports_of(built: BuiltProgram, checkpoint: str, cut: Cut | None = None) -> list[tuple[str, Report]]:
+    """Return what a start would change, by the name of each operator; nothing is written.
+
+    Raises:
+        ChangedPlanError: the checkpoint has other operators.
+    """
+    spark = built.source.dataframe.sparkSession
+    committed, _ = last_batches(spark, checkpoint)
+    _, reports = _compared(built, checkpoint, committed, _known(spark, checkpoint, committed), cut)
+    return list(zip((name for name, _ in _operators(built)), reports, strict=False))
+
+
+def history_of(spark: Any, checkpoint: str) -> list[dict[str, Any]]:
+    """Return the programs that wrote a checkpoint, each with the batch and the time from which on it did, the oldest first."""
+    committed, _ = last_batches(spark, checkpoint)
+    return [entry for entry in _entries(spark, checkpoint) if entry["batch"] <= committed]
+
+
+def _operators(built: BuiltProgram) -> list[tuple[str, Operator]]:
+    """Return the operators of a query, with the names of their programs; those of earlier programs first."""
+    return [(each.name, operator) for each in built.programs for operator in each.operators]
+
+
+def _compared(
+    built: BuiltProgram, checkpoint: str, committed: int, before: dict[str, Any] | None, cut: Cut | None
+) -> tuple[list[tuple[Any, Held | None]], list[Report]]:
+    """Return each program as it goes on, with what the checkpoint holds of it, and what that changes."""
+    operators = _operators(built)
+    if committed < 0:
+        return [(operator.program, None) for _, operator in operators], []
+    spark = built.source.dataframe.sparkSession
+    watermark = _watermark(spark, checkpoint, committed)
+    at = None if cut is None else micros_of(spark, cut, built.source.event_type or T.TimestampType())
+    known = _in_order(_from_state(spark, checkpoint), operators) if before is None else _held(before["operators"])
+    if len(known) != len(operators):
+        raise ChangedPlanError({"operators": (str(len(known)), str(len(operators)))})
+    going_on: list[tuple[Any, Held | None]] = []
+    reports: list[Report] = []
+    for (_, operator), held in zip(operators, known, strict=True):
+        if held is None:
+            going_on.append((operator.program, None))
+            continue
+        held = _timed(held, operator, watermark if operator.behind == 0 else None)
+        program, report = continued(operator.program, held, at)
+        going_on.append((program, held))
+        is_last = any(operator is each for each in built.operators)
+        reports.append(report if is_last else _uncut(report))
+    if before is not None and any(report.parts for report in reports):
+        in_state = _in_order(_from_state(spark, checkpoint), operators)
+        counts = [0 if held is None else held.open_windows for held in in_state]
+        reports = [replace(report, open_windows=number) for report, number in zip(reports, counts, strict=False)]
+    return going_on, reports
+
+
+def _timed(held: Held, operator: Operator, watermark: int | None) -> Held:
+    """Return it with the watermark of the next batch, and the latest event time that this is made of, where Spark makes it."""
+    delays = [each.get("watermark delay") for each in (operator.program.description, *(was for was, _ in held.generations))]
+    known = [delay for delay in delays if delay is not None]
+    if watermark is None or len(known) < len(delays):
+        return replace(held, watermark=-(2**63), latest=None)
+    return replace(held, watermark=watermark * 1000 - 1, latest=(watermark + 1) * 1000 + max(known))
+
+
+def _uncut(report: Report) -> Report:
+    refused = Outcome(Verdict.REFUSED, "windows whose results others read cannot be cut", Way.CUT)
+    parts = tuple(replace(each, outcome=refused) if each.outcome.way is Way.CUT else each for each in report.parts)
+    return replace(report, parts=parts)
+
+
+def _generations(program: Any, held: Held | None) -> list[list[Any]]:
+    """Return the descriptions of a program and of those before it, each with where its windows begin."""
+    own = json.loads(json.dumps(program.description))
+    if not isinstance(program, Program):
+        return [[own, 0]]
+    kept = [] if held is None else [list(each) for each in held.generations[: program.generation]]
+    return [*kept, [own, program.begins]]
+
+
+def _held(operators: Sequence[Any]) -> list[Held | None]:
+    return [Held(tuple((was, begins) for was, begins in generations)) for generations in operators]
+
+
+def _with_programs(built: BuiltProgram, programs: Sequence[Any]) -> BuiltProgram:
+    """Return a built program whose own operators run these, the last of ``programs``; rows arrive whole where old windows end."""
+    own = programs[len(programs) - len(built.operators) :]
+    operators = tuple(map(_with_program, built.operators, own))
+    return built if all(map(lambda one, other: one is other, operators, built.operators)) else replace(built, operators=operators)
+
+
+def _with_program(operator: Operator, program: Any) -> Operator:
+    if program is operator.program:
+        return operator
+    reads = operator.reads
+    if isinstance(program, Program) and program.earlier and isinstance(reads, SourceRows):
+        reads = replace(reads, encoder=replace(reads.encoder, combiner=None, next_watermark=None))
+        return replace(operator, program=program, reads=reads, next_watermark=None)
+    return replace(operator, program=program)
+
+
+# The checkpoint.
+
+
+def _entries(spark: Any, checkpoint: str) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = json.loads(mark_of(spark, checkpoint, _MARK) or "[]")
+    except ValueError:  # a start that was killed has not written it whole
+        return []
+    return found
+
+
+def _known(spark: Any, checkpoint: str, committed: int) -> dict[str, Any] | None:
+    """Return what is said of the programs that wrote the state, ``None`` where nothing is."""
+    return next((entry for entry in reversed(_entries(spark, checkpoint)) if entry["batch"] <= committed), None)
+
+
+def _watermark(spark: Any, checkpoint: str, committed: int) -> int:
+    """Return the watermark of the next batch in milliseconds, as Spark has committed it."""
+    place = f"{checkpoint}/commits/{committed}"
+    text = read_line(spark, place) or ""
+    if "{" not in text:  # on Spark Connect it is the first line, which is the version
+        text = str(spark.read.text(only(place)).collect()[-1][0])
+    return int(json.loads(text[text.index("{") :])["nextBatchWatermarkMs"])
+
+
+def _from_state(spark: Any, checkpoint: str) -> list[Held | None]:
+    """Return what the headers in state say, an operator each."""
+    held = []
+    try:
+        rows = spark.read.format("state-metadata").load(checkpoint).select("operatorId", "operatorName").distinct().collect()
+    except PySparkException:
+        return []
+    for number in sorted(row[0] for row in rows if str(row[1]).startswith("transformWithState")):
+        state = spark.read.format("statestore").option("stateVarName", SparkBlobStore.DECLARED[0]).option("operatorId", number)
+        found = state.load(checkpoint).filter("user_map_key.name like '%header'")
+        headers = found.selectExpr("user_map_key.name", "user_map_value.blob").collect()
+        held.append(Held.of([(row[0], bytes(row[1])) for row in headers]))
+    return held
+
+
+def _in_order(known: Sequence[Held | None], operators: Sequence[tuple[str, Operator]]) -> list[Held | None]:
+    """Return what is held of each operator: Spark numbers them in an order of its own, so they are known by their parts."""
+    left = [each for each in known if each is not None]
+    found: list[Held | None] = []
+    for _, operator in operators:
+        now = operator.program.description
+        unlike = [sum(now.get(part) != value for part, value in each.generations[-1][0].items()) for each in left]
+        found.append(left.pop(unlike.index(min(unlike))) if left else None)
+    return found
