@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from windowpane.arrays.instants import MAX, MIN, format_instant
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.changes import SINCE, Accepts, Change, Description, Outcome, Verdict, Way, changes, matched_calls, shown
 from windowpane.engines.changing import first_start_above
@@ -19,7 +20,6 @@ from windowpane.engines.registry import AnyProgram
 from windowpane.engines.rolling.growth import growth_of
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import ChangedPlanError, InvalidSpecError, UnreadableDescriptionError, present
-from windowpane.instants import MAX, MIN, format_instant
 from windowpane.planning.description.programs import read_back
 
 _TAKEN: Mapping[str, Verdict] = {"none": Verdict.SAME, "safe": Verdict.SAFE, "accept": Verdict.ACCEPT}

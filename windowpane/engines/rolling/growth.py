@@ -20,7 +20,7 @@ from windowpane.engines.changes import Description
 from windowpane.engines.rolling.pieces import Keys, Pieces
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.kernels.rolling import PieceFeatures
-from windowpane.windowing.rolling import RollingCall, RollingSpec
+from windowpane.windowing.rolling import RollingSpec
 from windowpane.windowing.times import MIN
 
 

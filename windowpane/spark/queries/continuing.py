@@ -1,7 +1,7 @@
 """Continuing a checkpoint: what its programs were, against those that start, on the driver and before anything runs.
 
-Layout: beside Spark's own files, ``windowpane/programs`` has, as JSON, an entry for each change of what runs: from which batch on,
-the time, for each operator its generations, and the parts that changed. It is in force once its batch is committed. Who may
+Layout: beside Spark's own files, ``windowpane/programs`` has, as JSON, an entry for each change of what runs: from which batch
+on, the time, for each operator its generations, and the parts that changed. It is in force once its batch is committed. Who may
 mutate: a start, before its query. Recovery: a start that has committed nothing leaves an entry that the next one leaves out. A
 checkpoint without that file, as ``df.writeStream`` leaves it, is asked for the headers of its state.
 """
@@ -24,8 +24,8 @@ from windowpane.planning.changing import Held, Report, check, continued
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.building.rolling_history import Cut, micros_of
-from windowpane.spark.sinks.notes import last_batches, lines_at, write_lines
-from windowpane.spark.stages.blob_state import SparkBlobStore
+from windowpane.spark.internals.blob_state import SparkBlobStore
+from windowpane.spark.session.checkpoints import last_batches, mark_of, only, read_line, set_mark
 
 _MARK = "programs"
 
