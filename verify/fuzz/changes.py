@@ -28,6 +28,7 @@ from verify.fuzz.windowed_programs import (
     time_unit,
 )
 from verify.fuzz.windowed_streams import Batch, random_stream
+from verify.sizes import drawn_sizes
 from windowpane.engines.changes import SINCE, Verdict, matched_calls
 from windowpane.engines.program import MAIN, WINDOW_START, Program
 from windowpane.engines.protocol import Clock
@@ -36,7 +37,6 @@ from windowpane.hidden_columns import TIME
 from windowpane.planning.changing import Held, Report, continued
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing import assigners
 from windowpane.windowing.times import MIN
 

@@ -314,6 +314,7 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "rolling": OTHERS,
     "labels": OTHERS,
     "deduplication": OTHERS,
+    "patterns": OTHERS,
 }
 """By kind of program the parts that may differ; any other part that does is refused."""
 
@@ -368,4 +369,5 @@ CALL_RULES: Mapping[str, CallRules] = {
     "rolling": _REFUSED_CALLS,
     "labels": _REFUSED_CALLS,
     "deduplication": _REFUSED_CALLS,
+    "patterns": _REFUSED_CALLS,
 }

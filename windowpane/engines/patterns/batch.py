@@ -67,7 +67,7 @@ class PatternBatch(OrderedBatch[PatternProgram]):
     counters = PatternCounters
 
     def __init__(self, program: PatternProgram, store: BlobStore) -> None:
-        super().__init__(program, store, program.growing)
+        super().__init__(program, store)
         self._buffer = SortBuffer(store, "b", program.event_time, (), pa.schema([*program.columns, pa.field(TIME, pa.int64())]))
         self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
         self._lookback = max(program.spec.lookback, 1 if program.remembers_keys else 0)

@@ -9,13 +9,12 @@ Rows up to the watermark, less the allowed lateness, are known, in order of thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 import pyarrow as pa
 
-from windowpane.arrays.columns import columns_by_text
+from windowpane.engines.changes import Description
 from windowpane.engines.program import LATE, Upstream
 from windowpane.engines.protocol import Counters
 from windowpane.windowing.lateness import horizon
@@ -57,11 +56,7 @@ class PatternProgram:
     upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "pattern reference"
     engine_reason: str = ""
-    description: tuple[tuple[str, str], ...] = ()  # the parts a restart compares, by name
-
-    @property
-    def growing(self) -> Mapping[str, Mapping[str, str]]:
-        return {"columns": columns_by_text(self.columns)}
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def shows_rows(self) -> bool:

@@ -7,7 +7,7 @@ changes from run to run beyond that (late outputs, the order of a batch's rows) 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from windowpane.engines.changes import FORMAT, Description
@@ -16,6 +16,7 @@ from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.join.windows import corrects_on_columns
 from windowpane.engines.over.program import Emit, OverProgram
+from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import Program
 from windowpane.engines.registry import AnyProgram
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
@@ -358,6 +359,49 @@ def _deduplication(parts: Description) -> DeduplicationProgram:
     )
 
 
+# Row patterns.
+
+
+def of_patterns(program: PatternProgram, conditions: Mapping[str, object]) -> Description:
+    """Return the description of a row pattern, given the conditions of its variables as the user wrote them."""
+    spec = program.spec
+    return _described(
+        "patterns",
+        program,
+        keys=list(program.keys),
+        pattern=str(spec.pattern),
+        conditions=[f"{name}: {condition}" for name, condition in sorted(conditions.items())],
+        subsets=[f"{name}: {', '.join(sorted(of))}" for name, of in sorted(spec.subsets.items())],
+        within=spec.within,
+        after_match=f"{spec.after_match}, on error {spec.on_error}",
+        order=written(program.order_by),
+        event_time=program.event_time,
+        columns=written_columns(program.columns),
+        resolved={
+            "spec": written(spec),
+            "measures": written_columns(program.measures),
+            "passed": list(program.passed),
+            "allowed lateness": program.allowed_lateness,
+        },
+    )
+
+
+def _patterns(parts: Description) -> PatternProgram:
+    more = parts["resolved"]
+    return PatternProgram(
+        spec=read(more["spec"]),
+        keys=tuple(parts["keys"]),
+        columns=read_columns(parts["columns"]),
+        measures=read_columns(more["measures"]),
+        passed=tuple(more["passed"]),
+        event_time=parts["event time"],
+        order_by=read(parts["order"]),
+        allowed_lateness=more["allowed lateness"],
+        engine=parts["engine"],
+        description=parts,
+    )
+
+
 _READERS: dict[str, Callable[[Description], AnyProgram]] = {
     "windows": _windows,
     "over": _over,
@@ -365,4 +409,5 @@ _READERS: dict[str, Callable[[Description], AnyProgram]] = {
     "rolling": _rolling,
     "labels": _rolling,
     "deduplication": _deduplication,
+    "patterns": _patterns,
 }

@@ -13,7 +13,7 @@ import pyarrow as pa
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import Upstream
 from windowpane.errors import NeverClosesError, UnboundedPatternWarning, UnboundedStateError
-from windowpane.planning.description import columns_text, description
+from windowpane.planning.description.programs import of_patterns
 from windowpane.planning.engines import with_engine
 from windowpane.planning.patterns.plan import PatternPlan
 from windowpane.windowing.patterns.spec import PatternSpec
@@ -49,7 +49,7 @@ def compile_pattern_program(
         upstream=upstream,
     )
     program = with_engine(program, plan.settings.engine)
-    return dataclasses.replace(program, description=_description(plan, program))
+    return dataclasses.replace(program, description=of_patterns(program, plan.conditions))
 
 
 def explain(plan: PatternPlan, program: PatternProgram, buckets: str) -> str:
@@ -81,19 +81,3 @@ def check_bounds(spec: PatternSpec) -> None:
 
 def _takes_all(part: Repetition, spec: PatternSpec) -> bool:
     return any(name not in spec.conditions for name in variables(part))
-
-
-def _description(plan: PatternPlan, program: PatternProgram) -> tuple[tuple[str, str], ...]:
-    spec = plan.spec
-    return description(
-        program.engine,
-        keys=", ".join(program.keys),
-        pattern=str(spec.pattern),
-        conditions="; ".join(f"{name}: {condition}" for name, condition in sorted(plan.conditions.items())),
-        subsets="; ".join(f"{name}: {', '.join(sorted(of))}" for name, of in sorted(spec.subsets.items())),
-        within=f"{spec.within} µs",
-        after_match=f"{spec.after_match}, on error {spec.on_error}",
-        order=", ".join(map(str, plan.order_by)),
-        event_time=plan.event_time,
-        columns=columns_text(program.columns),
-    )
