@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane import windowing
+from windowpane import aggregates, windowing
 from windowpane.errors import UnreadableDescriptionError
 
 Json = Any
@@ -71,10 +71,12 @@ def read(json: Json) -> Any:
         return kind[json["value"]]
     if _OPAQUE in json:
         raise UnreadableDescriptionError(json["is"])
-    made = object.__new__(kind)  # composable triggers have constructors of their own; what was written has been checked once
+    made = object.__new__(kind)  # composable triggers have constructors of their own, which take something else
     for name, part in json.items():
         if name != "is":
             object.__setattr__(made, name, read(part))
+    if hasattr(made, "__post_init__"):
+        made.__post_init__()
     return made
 
 
@@ -91,8 +93,10 @@ _CONSTANTS: dict[type, tuple[str, Callable[[Any], Json], Callable[[Json], Any]]]
 
 
 def _name(part: Any) -> str:
-    module = getattr(part, "__module__", None) or ""
-    return part.__qualname__ if module.split(".")[0] == _OWN else f"{module}:{part.__qualname__}"
+    room, _, below = (getattr(part, "__module__", None) or "").partition(".")
+    if room != _OWN:
+        return f"{part.__module__}:{part.__qualname__}"
+    return f"aggregates.{part.__qualname__}" if below.startswith("aggregates") else str(part.__qualname__)
 
 
 def _found(name: str) -> Any:
@@ -111,9 +115,10 @@ def _found(name: str) -> Any:
 @cache
 def _vocabulary() -> Mapping[str, Any]:
     """Return classes and functions of ours by their names."""
-    modules = [import_module(each.name) for each in pkgutil.walk_packages(windowing.__path__, f"{windowing.__name__}.")]
+    rooms = [pkgutil.walk_packages(room.__path__, f"{room.__name__}.") for room in (windowing, aggregates)]
+    modules = [import_module(each.name) for room in rooms for each in room]
     parts = [part for module in modules for part in vars(module).values() if callable(part) and hasattr(part, "__qualname__")]
-    return {part.__qualname__: part for part in parts if part.__module__.split(".")[0] == _OWN}
+    return {_name(part): part for part in parts if part.__module__.split(".")[0] == _OWN}
 
 
 # Types of Arrow.
