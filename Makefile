@@ -87,6 +87,7 @@ fuzz: setup  ## Run random programs on the reference and on the engine the plann
 	@$(PY) -m verify.fuzz over --engine columnar --programs $(PROGRAMS)
 	@$(PY) -m verify.fuzz rolling --programs $(PROGRAMS)
 	@$(PY) -m verify.fuzz joins --programs $(PROGRAMS)
+	@$(PY) -m verify.fuzz patterns --programs $(PROGRAMS)
 
 conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
 	@$(PY) -m verify.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle

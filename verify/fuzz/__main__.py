@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import SystemRandom
 
-from verify.fuzz import functions, joins, over, rolling, windowed
+from verify.fuzz import functions, joins, over, patterns, rolling, windowed
 from verify.fuzz.outcome import Outcome
 
 KINDS: dict[str, Callable[[int], Outcome]] = {
@@ -17,6 +17,7 @@ KINDS: dict[str, Callable[[int], Outcome]] = {
     "functions": functions.run,
     "joins": joins.run,
     "over": over.run,
+    "patterns": patterns.run,
     "rolling": rolling.run,
 }
 """What makes and runs the program of a seed, by kind."""
@@ -26,8 +27,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m verify.fuzz",
         description="Run random programs on the reference and on the engine the planner chooses, functions of the "
-        "user's own on the row engine and on the operator, joins on an engine, the reference and DuckDB, rolling features on an "
-        "engine, the reference and DuckDB, or OVER windows on an engine and on DuckDB. Exit code 1 if any differed.",
+        "user's own on the row engine and on the operator, joins on an engine, the reference and DuckDB, row patterns on an "
+        "engine and the matcher, rolling features on an engine, the reference and DuckDB, or OVER windows on an engine and on "
+        "DuckDB. Exit code 1 if any differed.",
     )
     parser.add_argument("kind", choices=list(KINDS), help="what the programs are made of")
     parser.add_argument("--programs", type=int, default=100, metavar="N", help="how many programs")

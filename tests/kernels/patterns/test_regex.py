@@ -7,43 +7,14 @@ import random
 import numpy as np
 import pytest
 
+from verify.fuzz.patterns import NAMES, random_end, random_pattern
 from windowpane.kernels.patterns.regex import OPENING, PatternText, refusal
 from windowpane.kernels.patterns.spans import Spans
 from windowpane.operators.patterns.matcher import Attempt, UnknownRowError, compile_pattern
-from windowpane.windowing.patterns import tree
 from windowpane.windowing.patterns.text import parse_pattern
 from windowpane.windowing.patterns.values import Picked
 
-NAMES = "ABCD"
 BITS = {name: bit for bit, name in enumerate(NAMES)}
-
-
-def random_pattern(draw: random.Random, depth: int = 0) -> tree.Pattern:
-    kind = draw.random()
-    if depth > 2 or kind < 0.4:
-        return tree.Variable(draw.choice(NAMES))
-    if kind < 0.6:
-        return tree.Sequence(tuple(random_pattern(draw, depth + 1) for _ in range(draw.randint(2, 3))))
-    if kind < 0.7:
-        return tree.Alternation((random_pattern(draw, depth + 1), random_pattern(draw, depth + 1)))
-    if kind < 0.75:
-        return tree.Permutation(tuple(map(tree.Variable, draw.sample(NAMES, draw.randint(2, 3)))))
-    least = draw.choice([0, 0, 1, 1, 2])
-    most = draw.choice([None, None, least + 1, least + 2, max(least, 1)])
-    part = random_pattern(draw, depth + 1) if draw.random() < 0.5 else tree.Variable(draw.choice(NAMES))
-    return tree.Repetition(part, least, most, draw.random() < 0.7)
-
-
-def random_end(draw: random.Random, pattern: tree.Pattern) -> tree.Pattern:
-    kind = draw.random()
-    if kind < 0.15:
-        return tree.Sequence((pattern, tree.Last()))
-    if kind < 0.3:
-        return tree.Sequence((pattern, tree.Absence(tuple(draw.sample(NAMES, draw.choice([1, 2]))))))
-    if kind < 0.5:
-        first = draw.choice(NAMES)
-        return tree.Sequence((pattern, tree.Passing((first, draw.choice(NAMES))), tree.Variable(first)))
-    return tree.Sequence((tree.First(), pattern)) if kind < 0.6 else pattern
 
 
 @pytest.mark.parametrize("seed", range(4))
