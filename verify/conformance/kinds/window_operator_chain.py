@@ -94,7 +94,9 @@ class _Chain:
         *earlier, last = self._operators
         for number, operator in enumerate(earlier, start=1):
             for field in (f"stage{number}", *(("intermediate",) if number == 1 else ())):
-                expect = operator.adapted(expect, field)
+                adapted = operator.adapted(expect, field)
+                if adapted.get(field) != expect.get(field):
+                    raise NotUnderstoodError("a window before another one gives the last refinement of a batch, Flink's gives each")
         return last.adapted(expect)
 
     def _reader(self, expect: Json) -> Any:
