@@ -96,7 +96,9 @@ class _Chain:
             for field in (f"stage{number}", *(("intermediate",) if number == 1 else ())):
                 adapted = operator.adapted(expect, field)
                 if adapted.get(field) != expect.get(field):
-                    raise NotUnderstoodError("a window before another one gives the last refinement of a batch, Flink's gives each")
+                    raise NotUnderstoodError(
+                        "a window before another one gives the last refinement of a batch, Flink's gives each"
+                    )
         return last.adapted(expect)
 
     def _reader(self, expect: Json) -> Any:
