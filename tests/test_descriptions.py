@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.engines.patterns.test_engines import random_program as random_pattern
 from tests.examples import seeds
 from verify.fuzz import joins, rolling, windowed
 from verify.fuzz.over_parts.inputs import random_trial
+from verify.fuzz.patterns import random_program as random_pattern
 from verify.fuzz.windowed_programs import random_program
 from verify.fuzz.windowed_streams import random_stream
 from windowpane.engines.protocol import Clock
