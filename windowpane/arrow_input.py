@@ -6,7 +6,7 @@ follows in one program, keys, event time, aggregates by name, is encoded in the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from windowpane.malformed import Policy
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from windowpane.spark.sources.arrow_rows import ArrowRows, BatchFunction
 
 
-def map_in_arrow(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:
+def map_in_arrow(rows: object, function: BatchFunction, schema: object) -> ArrowRows:
     """Map the rows of a DataFrame by a function on record batches, as ``DataFrame.mapInArrow`` does, for ``stream`` and ``over``.
 
     ``df.mapInArrow(function, schema)`` would give the same results; its rows go to the JVM and come back. Here they stay in
@@ -46,9 +46,9 @@ def map_in_arrow(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:
 
 
 def read_in_arrow(
-    spark: Any,
+    spark: object,
     path: str,
-    schema: Any,
+    schema: object,
     format: Literal["csv", "json", "parquet"] = "parquet",
     *,
     header: bool = False,
@@ -56,7 +56,7 @@ def read_in_arrow(
     null: str = "",
     malformed: Policy = "fail",
     streaming: bool = True,
-    **options: Any,
+    **options: object,
 ) -> ArrowRows:
     """Read files by Arrow in Python, for ``stream`` and ``over``: new files of a folder as they arrive, or those that it holds.
 

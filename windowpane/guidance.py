@@ -322,7 +322,7 @@ def _camel_case(word: str) -> str:
     return first + "".join(each.title() for each in rest)
 
 
-def _reads_durations(method: Any) -> bool:
+def _reads_durations(method: object) -> bool:
     return "Duration" in getattr(method, "__annotations__", {}).values()
 
 
@@ -360,7 +360,7 @@ class GuidedType(ABCMeta):
 class SpecType(GuidedType):
     """The class of specs (assigners, triggers, evictors): it answers words in place of numbers, too."""
 
-    def __call__(cls, *args: Any, **named: Any) -> Any:
+    def __call__(cls, *args: object, **named: object) -> Any:
         """Make a spec.
 
         Raises:

@@ -215,11 +215,11 @@ def why_no_object(document: bytes) -> str:
     return found if isinstance(found, str) else "it cannot be read as a row"
 
 
-def _cell(value: Any, as_json: bool) -> str | None:
+def _cell(value: object, as_json: bool) -> str | None:
     return value if value is None or (isinstance(value, str) and not as_json) else json_text(value)
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return a value as JSON, numbers as they were written."""
     if isinstance(value, _Number):
         return str(value)

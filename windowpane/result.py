@@ -54,7 +54,7 @@ class Runnable(Guided):
 
     def start(
         self,
-        *unnamed: Any,
+        *unnamed: object,
         checkpoint: str | None = None,
         trigger: Mapping[str, Any] | None = None,
         query_name: str | None = None,
@@ -196,7 +196,7 @@ def changes(result: Runnable, checkpoint: str, cut: str | dt.datetime | dt.date 
         return Changes(reports_of(result._built, checkpoint, cut))
 
 
-def progress(query: Any) -> Progress:
+def progress(query: object) -> Progress:
     """Return what the operators of a streaming query have counted so far, each with every counter.
 
     What counts rows and firings is added up over the batches of this run. Spark remembers the last 100 of them
@@ -223,7 +223,7 @@ def progress(query: Any) -> Progress:
     return Progress(found, malformed)
 
 
-def warm_up(spark: Any) -> Thread:
+def warm_up(spark: object) -> Thread:
     """Start the Python workers of a session in the background.
 
     A session that is made for one query starts its Python workers when the first batch waits for them, and they import pandas,

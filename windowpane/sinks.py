@@ -142,14 +142,14 @@ def apply_changes(
     return query
 
 
-def _spelled(df: Any, names: Sequence[str]) -> list[str]:
+def _spelled(df: object, names: Sequence[str]) -> list[str]:
     """Return names as the columns of a DataFrame are spelled that they mean in its session; others as they are."""
     from windowpane.spark.session.column_names import column_named
 
     return [column_named(df, name) or name for name in names]
 
 
-def _named(name: str, df: Any) -> str:
+def _named(name: str, df: object) -> str:
     """Return the name of a query whose checkpoint nobody starts again."""
     return name
 
@@ -228,13 +228,13 @@ class RedisHashes:
             "anew. Where all hashes were removed on purpose, and keys come again by themselves, use another prefix."
         )
 
-    def taken(self, dataframe: Any) -> int:
+    def taken(self, dataframe: object) -> int:
         """Return the number of the last batch of the query that the server has."""
         from windowpane.stores.redis import last_batch
 
         return last_batch(self.url, self.prefix, self._query(dataframe))
 
-    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+    def take(self, dataframe: object, number: int, pair: Pair, settled: int) -> None:
         """Write one batch beside a checkpoint, then its number; see ``NumberedSink``."""
         from windowpane.stores.redis import keep_batch
 
@@ -242,7 +242,7 @@ class RedisHashes:
         self(dataframe, number)
         keep_batch(self.url, self.prefix, self._query(dataframe), number)
 
-    def _query(self, dataframe: Any) -> str:
+    def _query(self, dataframe: object) -> str:
         return "" if self.read_query is None else self.read_query(dataframe)
 
     @property
@@ -303,7 +303,7 @@ class ChangeWriter:
             "stream, give the table to start(...) or apply_changes(...) under a name that the checkpoint does not know."
         )
 
-    def taken(self, dataframe: Any) -> int:
+    def taken(self, dataframe: object) -> int:
         """Return the number of the last batch of the query that the table has."""
         from windowpane.stores import is_server, open_store
 
@@ -319,7 +319,7 @@ class ChangeWriter:
         """Apply one batch beside a checkpoint; see ``NumberedSink``."""
         self._of(dataframe)._apply(dataframe.toArrow(), number, self._source(self._query(dataframe)), pair, settled)
 
-    def _of(self, df: Any) -> ChangeWriter:
+    def _of(self, df: object) -> ChangeWriter:
         return replace(self, key=tuple(_spelled(df, self.key)))
 
     def _query(self, df: Any) -> str | None:

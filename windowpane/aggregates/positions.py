@@ -133,7 +133,7 @@ _define("last", Last, FramedLast, RunningLast)
 
 def _position(name: str, column: Any, offset: int, ignore_nulls: bool) -> Aggregate:
     if isinstance(offset, bool):  # as PySpark's ``first(column, ignorenulls)`` has it
-        offset, ignore_nulls = 0, offset
+        offset, ignore_nulls = 0, bool(offset)
     if not isinstance(offset, int) or offset < 0:
         raise InvalidSpecError(f"{name}({column!r}, {offset!r}): the offset is a whole number of rows, from 0 on.")
     return Aggregate.of(name, column, ignore_nulls=bool(ignore_nulls), **({"offset": offset} if offset else {}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 
 
-def flat(column: Any) -> pa.Array:
+def flat(column: object) -> pa.Array:
     """Return a column as one array; Arrow copies a column that is one chunk already, so that is taken as it is.
 
     Lists and structs are copied all the same: who reads their values does not look where a slice of them begins.
@@ -43,6 +42,6 @@ def text_bounds(values: pa.LargeBinaryArray) -> Integers:
     return bounds
 
 
-def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
+def replaced(table: pa.Table, name: str, column: object) -> pa.Table:
     """Return a table with another column under a name that it has."""
     return table.set_column(table.column_names.index(name), name, column)

@@ -58,7 +58,7 @@ class Timing(wp.ProcessWindowFunction):
         return ON_TIME if was == EARLY else REFINED
 
 
-def hourly_delays(departures: Any) -> wp.Result:
+def hourly_delays(departures: object) -> wp.Result:
     """Return the program over a DataFrame of departures; delays are in minutes."""
     return (
         wp.stream(departures, event_time="scheduled", watermark=WATERMARK, heartbeat="heartbeat")

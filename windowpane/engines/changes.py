@@ -172,7 +172,7 @@ def differences(found: Sequence[Change]) -> dict[str, tuple[str | None, str | No
     return {each.part: (shown(each.part, each.was), shown(each.part, each.now)) for each in found}
 
 
-def shown(part: str, value: Any) -> str | None:
+def shown(part: str, value: object) -> str | None:
     """Return a part of a description as text, ``None`` for none."""
     if value is None:
         return None
@@ -181,7 +181,7 @@ def shown(part: str, value: Any) -> str | None:
     return _text(value) or "none"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     if not isinstance(value, dict):
@@ -215,11 +215,11 @@ def _call_text(call: Mapping[str, Any]) -> str:
 _LISTS = "rows in state have NULL in it"
 
 
-def _refuse(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _refuse(was: Description, now: Description, before: object, after: object) -> Outcome:
     return Outcome(Verdict.REFUSED, "its state cannot be read by the new program")
 
 
-def _free(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _free(was: Description, now: Description, before: object, after: object) -> Outcome:
     return Outcome(Verdict.SAFE, "the state does not depend on it")
 
 
@@ -244,28 +244,28 @@ CUT_ASSIGNERS = frozenset({"TumblingEventTimeWindows", "SlidingEventTimeWindows"
 _OLD_FIRST = "windows that start before the cut are finished by the old program, the others are of the new one"
 
 
-def _by_cut(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _by_cut(was: Description, now: Description, before: object, after: object) -> Outcome:
     if cuts(was) and cuts(now):
         return Outcome(Verdict.SAFE, _OLD_FIRST, Way.CUT)
     return Outcome(Verdict.REFUSED, "only windows by event time, each of a start and an end, can be cut")
 
 
-def _trigger(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _trigger(was: Description, now: Description, before: object, after: object) -> Outcome:
     if without_lateness(before) == without_lateness(after):
         return Outcome(Verdict.SAME, "it has the lateness of its windows")
     return _by_cut(was, now, before, after)
 
 
-def without_lateness(trigger: Any) -> Any:
+def without_lateness(trigger: object) -> Any:
     """Return a trigger without the lateness that one of panes is told of its program."""
     return {key: part for key, part in trigger.items() if key != "allowed_lateness"} if isinstance(trigger, dict) else trigger
 
 
-def _watermark_of_each_key(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _watermark_of_each_key(was: Description, now: Description, before: object, after: object) -> Outcome:
     return _free(was, now, before, after) if before is not None and after is not None else _refuse(was, now, before, after)
 
 
-def _refinements(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _refinements(was: Description, now: Description, before: object, after: object) -> Outcome:
     if now.get("engine") != "sessions" or not now.get("allowed lateness"):
         return _free(was, now, before, after)
     return Outcome(Verdict.REFUSED, "sessions that fire for each late row keep other state")
@@ -281,7 +281,7 @@ def _assigner(was: Description, now: Description, before: Any, after: Any) -> Ou
     return _by_cut(was, now, before, after)
 
 
-def _lateness(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _lateness(was: Description, now: Description, before: object, after: object) -> Outcome:
     if was["engine"] == now["engine"] == "sessions" and was["refinements"] == now["refinements"] == "last":
         return Outcome(Verdict.SAFE, "sessions that are over stay so; those beyond a shorter one are over at the next watermark")
     return _by_cut(was, now, before, after)

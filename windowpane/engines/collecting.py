@@ -76,21 +76,21 @@ class OutputCollector:
         self._sides: dict[int, list[_Result]] = {}
         self._late: list[_Late] = []
 
-    def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
+    def emit(self, key: object, window: Window, value: object, pane: Pane | None = None, change: str | None = None) -> None:
         self._results.append(_Result(value, key, window, self._timers.forwarded_watermark, self.row_number, pane, change))
 
-    def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
+    def side_output(self, tag: OutputTag, key: object, window: Window, value: object) -> None:
         number = self._program.output_of(tag)
         if number is None:
             raise UndeclaredSideOutputError(tag.name, [side.tag.name for side in self._program.side_outputs])
         result = _Result(value, key, window, self._timers.forwarded_watermark, self.row_number)
         self._sides.setdefault(number, []).append(result)
 
-    def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
+    def late(self, key: object, value: object, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
         if self._program.late_output is not None:
             self._late.append(_Late(self.row_number, missed, dropped, LATE))
 
-    def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
+    def finished(self, key: object, value: object, timestamp: int, windows: Sequence[Window]) -> None:
         if self._program.late_output is not None:
             self._late.append(_Late(self.row_number, windows, True, FINISHED))
 
@@ -149,7 +149,7 @@ class OutputCollector:
             return list(program.keys.names)
         return [name for name, column in zip(program.keys.names, program.key_columns, strict=True) if name == column]
 
-    def _as_row(self, row: Any) -> Any:
+    def _as_row(self, row: object) -> Any:
         """Return a row; a plain incremental function whose result is ``None`` gives one of NULLs where an evictor fires it."""
         return dict.fromkeys(self._program.main.names) if row is None else row
 

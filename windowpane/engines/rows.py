@@ -107,7 +107,7 @@ def output_table(output: str, schema: pa.Schema, rows: Iterable[tuple[Any, Any, 
     return pa.table([_column(output, field, named, emitted) for field in schema], schema=schema)
 
 
-def _named(output: str, schema: pa.Schema, given: Collection[str], row: Any, key: Any, window: Any) -> Mapping[str, Any]:
+def _named(output: str, schema: pa.Schema, given: Collection[str], row: object, key: object, window: object) -> Mapping[str, Any]:
     if hasattr(row, "asDict"):
         row = row.asDict()
     if isinstance(row, tuple | list) and len(row) == len(schema):
@@ -148,7 +148,7 @@ def check_keys(output: str, keys: pa.Schema, names: Collection[str], rows: Itera
                 raise OutputSchemaError(output, reason, row, key, window)
 
 
-def _is_same(returned: Any, value: Any, field: pa.Field) -> bool:
+def _is_same(returned: object, value: object, field: pa.Field) -> bool:
     """Whether a value that a function returned for a key column is that of the key, as the column holds it."""
     if returned is value or returned == value:
         return True

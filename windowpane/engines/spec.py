@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.protocol import Engine
@@ -15,11 +15,11 @@ P = TypeVar("P")
 P_contra = TypeVar("P_contra", contravariant=True)
 
 
-def _always(program: Any) -> bool:
+def _always(program: object) -> bool:
     return True
 
 
-def _runs_all(program: Any) -> None:
+def _runs_all(program: object) -> None:
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 _ROOM = "windowpane.errors"
 
@@ -14,7 +14,7 @@ class WindowpaneError(Exception):
 
     __module__ = _ROOM
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """Have tracebacks, and with them Spark's messages, name the module that users import an error from."""
         super().__init_subclass__(**options)
         if cls.__module__.startswith(f"{_ROOM}."):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sysconfig
 import traceback
 from pathlib import Path
-from typing import Any
 
 from windowpane.arrays.instants import format_instant
 from windowpane.errors.base import WindowpaneError
@@ -319,7 +318,7 @@ class SkipTargetError(WindowpaneError):
         variable: whose row it was to be.
     """
 
-    def __init__(self, key: Any, variable: str, has_row: bool) -> None:
+    def __init__(self, key: object, variable: str, has_row: bool) -> None:
         """Name the partition and the variable."""
         reason = (
             "that is the first row of the match, from which it would go on for ever" if has_row else "the match has no such row"
@@ -339,7 +338,7 @@ class PatternLimitError(WindowpaneError):
         steps: how many were allowed.
     """
 
-    def __init__(self, key: Any, steps: int) -> None:
+    def __init__(self, key: object, steps: int) -> None:
         """Name the partition and the bound."""
         super().__init__(
             f"partition {key!r}: the search for a match that begins at one row took more than {steps:,} steps. Nested loops over "

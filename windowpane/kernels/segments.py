@@ -60,7 +60,7 @@ class Segments:
     def rows_of(self, group: int) -> Integers:
         return self.order[self.offsets[group] : self.offsets[group + 1]]
 
-    def gather(self, column: Any) -> pa.Array:
+    def gather(self, column: object) -> pa.Array:
         return flat(column).take(pa.array(self.order))
 
     def picked(self, values: Values) -> Values:
@@ -92,7 +92,7 @@ class Runs(Segments):
         """Return runs that begin at ``offsets``; the last offset is the number of rows."""
         return cls(np.arange(offsets[-1]), offsets)
 
-    def gather(self, column: Any) -> pa.Array:
+    def gather(self, column: object) -> pa.Array:
         return flat(column)
 
     def picked(self, values: Values) -> Values:
@@ -144,5 +144,5 @@ def interleaved(held: int, at: Integers) -> Integers:
     return merged
 
 
-def take_or_null(column: Any, rows: Integers) -> pa.Array:
+def take_or_null(column: object, rows: Integers) -> pa.Array:
     return flat(column).take(pa.array(rows, mask=rows == NOWHERE))

@@ -143,7 +143,7 @@ def _short(length: Duration) -> str:
     return term[1] + _SHORT.get(term[2], term[2])
 
 
-def _aggregate_call(name: str, given: Any) -> WindowCall:
+def _aggregate_call(name: str, given: object) -> WindowCall:
     if not isinstance(given, Windowable):
         raise InvalidSpecError(f"over {name}={given!r}: expected an aggregate such as wp.count() or wp.sum('amount').")
     call = given.as_call()

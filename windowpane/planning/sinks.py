@@ -67,10 +67,10 @@ class NumberedSink(Protocol):
     def way_out(self) -> str:
         """What to do where it and the checkpoint do not belong together."""
 
-    def taken(self, dataframe: Any) -> int:
+    def taken(self, dataframe: object) -> int:
         """Return the number of the last batch, ``pairs.NONE`` if there is none, with any DataFrame of the session."""
 
-    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+    def take(self, dataframe: object, number: int, pair: Pair, settled: int) -> None:
         """Write a batch, and its number, unless it has it; ``settled`` is the last one that it must have.
 
         Raises:

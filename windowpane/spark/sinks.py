@@ -34,13 +34,13 @@ from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 _SLOTS = (0, 1)
 
 
-def kept_number(spark: Any, place: str) -> int:
+def kept_number(spark: object, place: str) -> int:
     """Return the greatest number kept at a place, ``NONE`` if there is none."""
     found = [read_line(spark, f"{place}-{slot}") for slot in _SLOTS]
     return max((int(each) for each in found if each is not None and each.isdecimal()), default=NONE)
 
 
-def keep_number(spark: Any, place: str, number: int) -> None:
+def keep_number(spark: object, place: str, number: int) -> None:
     """Keep a number, one more than the one before, or the same."""
     write_line(spark, f"{place}-{number % len(_SLOTS)}", str(number))
 
@@ -80,10 +80,10 @@ class PairedSink:
             committed, begun = last_batches(spark, self.checkpoint)
             self.pair.has_begun(self.sink.taken(rows), committed if committed >= first else NONE, begun)
 
-    def __call__(self, dataframe: Any, number: int) -> None:
+    def __call__(self, dataframe: object, number: int) -> None:
         self.sink.take(dataframe, number, self.pair, self.settled(dataframe, number))
 
-    def settled(self, dataframe: Any, number: int) -> int:
+    def settled(self, dataframe: object, number: int) -> int:
         """Return the batch before one that the sink must have, ``NONE`` for the first that it is given."""
         if self.first is None:
             self.first = self._first(dataframe, number)
@@ -137,15 +137,15 @@ class FolderWriter(ABC):
         keep_number(dataframe.sparkSession, self._number(dataframe), number)
 
     @abstractmethod
-    def write(self, dataframe: Any, number: int) -> None:
+    def write(self, dataframe: object, number: int) -> None:
         """Write one batch, over whatever an interrupted attempt left."""
 
     @abstractmethod
-    def takes_empty(self, dataframe: Any, number: int) -> bool:
+    def takes_empty(self, dataframe: object, number: int) -> bool:
         """Whether a batch without rows is written all the same, as the first one of a run."""
 
     @abstractmethod
-    def _number(self, dataframe: Any) -> str:
+    def _number(self, dataframe: object) -> str:
         """Return the place of the number."""
 
 
@@ -161,13 +161,13 @@ class FilesWriter(FolderWriter):
         """Whether a run that did not commit the batch has written rows of it."""
         return bool(names_in(dataframe.sparkSession, self._batch(dataframe, number)))
 
-    def _batch(self, dataframe: Any, number: int) -> str:
+    def _batch(self, dataframe: object, number: int) -> str:
         return f"{self._folder(dataframe)}/{self.folders[1]}={number}"
 
-    def _number(self, dataframe: Any) -> str:
+    def _number(self, dataframe: object) -> str:
         return f"{self._folder(dataframe)}/_windowpane"
 
-    def _folder(self, dataframe: Any) -> str:
+    def _folder(self, dataframe: object) -> str:
         return f"{self.sink.path}/{self.folders[0]}={self.query.read(dataframe)}"
 
 
@@ -179,10 +179,10 @@ class DeltaWriter(FolderWriter):
         once = {"txnAppId": self.query.read(dataframe), "txnVersion": str(number)}
         dataframe.write.mode("append").format("delta").options(**self.sink.options, **once).save(self.sink.path)
 
-    def takes_empty(self, dataframe: Any, number: int) -> bool:
+    def takes_empty(self, dataframe: object, number: int) -> bool:
         return self.taken(dataframe) == NONE
 
-    def _number(self, dataframe: Any) -> str:
+    def _number(self, dataframe: object) -> str:
         return f"{self.sink.path}/_windowpane/{self.query.read(dataframe)}"
 
 

@@ -131,7 +131,7 @@ class Session(Guided):
             self._storage.close()
             raise
 
-    def _take_up(self, spark: Any, statement: str, server: Server | None) -> None:
+    def _take_up(self, spark: object, statement: str, server: Server | None) -> None:
         view_tables = None if server is None else ViewTables(self._storage, server)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
@@ -162,7 +162,7 @@ class Session(Guided):
                 self._runner.close()
             raise
 
-    def _chosen_runner(self, spark: Any, deliveries: Deliveries) -> ViewRunner:
+    def _chosen_runner(self, spark: object, deliveries: Deliveries) -> ViewRunner:
         shared = self._storage, self._catalog, self._clock, deliveries, self._bad_values
         if spark is None:
             return EmbeddedRunner(*shared)

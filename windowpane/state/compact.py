@@ -234,7 +234,7 @@ def _like(lists: pa.ListArray, offsets: pa.Array, values: pa.Array) -> pa.ListAr
     return pa.ListArray.from_arrays(offsets, values, type=pa.list_(lists.type.value_field.with_type(values.type)))
 
 
-def _flat(column: Any) -> pa.ListArray:
+def _flat(column: object) -> pa.ListArray:
     """Return lists as one array; here offsets are read, so a slice needs no copy."""
     if not isinstance(column, pa.ChunkedArray):
         return column

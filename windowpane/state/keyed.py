@@ -67,7 +67,7 @@ class KeyedState:
         self._window: Window | None = None
         self._prefix: bytes | None = None
 
-    def set_current_key(self, key: Any, key_bytes: bytes | None = None) -> None:
+    def set_current_key(self, key: object, key_bytes: bytes | None = None) -> None:
         self.current_key = key
         self.current_key_bytes = encode_key(key) if key_bytes is None else key_bytes
         self._prefix = None
@@ -75,7 +75,7 @@ class KeyedState:
     def get(self, window: Window | None, name: str) -> Any:
         return self.get_at(self.address(window, name))
 
-    def put(self, window: Window | None, name: str, value: Any) -> None:
+    def put(self, window: Window | None, name: str, value: object) -> None:
         self.put_at(self.address(window, name), value)
 
     def get_at(self, address: bytes) -> Any:
@@ -85,7 +85,7 @@ class KeyedState:
             value = self._values[address] = None if stored is None else pickle.loads(stored)
         return value
 
-    def put_at(self, address: bytes, value: Any) -> None:
+    def put_at(self, address: bytes, value: object) -> None:
         self._values[address] = value
         self._dirty_values.add(address)
 
@@ -93,7 +93,7 @@ class KeyedState:
         if self.get(window, name) is not None:
             self.put(window, name, None)
 
-    def append(self, window: Window | None, name: str, element: Any) -> None:
+    def append(self, window: Window | None, name: str, element: object) -> None:
         address = self.address(window, name)
         self._cached_list(address).appended.append(element)
         self._dirty_lists.add(address)

@@ -71,7 +71,7 @@ def to_text(rows: pa.Table) -> pa.Table:
     return spelled
 
 
-def _item(field: pa.Field, kind: Any) -> str:
+def _item(field: pa.Field, kind: object) -> str:
     column = quoted(field.name)
     if _is_json(field.type):
         return f"CAST({column} AS {_without_times(kind)})"

@@ -29,7 +29,7 @@ from windowpane.windowing.triggers import PurgingTrigger
 class NoRows(KernelAggregate):
     """The result of an aggregate that was given no rows, whatever there is. Partial: the number of rows, which nobody reads."""
 
-    def __init__(self, prefix: str, result: Any, kind: pa.DataType) -> None:
+    def __init__(self, prefix: str, result: object, kind: pa.DataType) -> None:
         super().__init__(prefix, ())
         self._result, self._kind = result, kind
 

@@ -42,7 +42,7 @@ class GroupedRows:
     side: str
     sides: Mapping[int, Names]
 
-    def __call__(self, key: Any, window: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
+    def __call__(self, key: object, window: object, rows: Sequence[Mapping[str, Any]]) -> Any:
         parts = [[row for row in rows if row[self.side] == code] for code in self.sides]
         columns = self.sides.values()
         both = [[{n: row[given] for n, given in names} for row in part] for part, names in zip(parts, columns, strict=True)]

@@ -65,7 +65,7 @@ class CountingState(KeyedState):
         self._side = side
         self.rows = Sides()
 
-    def append(self, window: Window | None, name: str, element: Any) -> None:
+    def append(self, window: Window | None, name: str, element: object) -> None:
         super().append(window, name, element)
         if name == CONTENTS:
             self.rows.update(self._sides([element]))

@@ -135,13 +135,13 @@ class _Value:
     def get(self) -> Any:
         return self._values.get(self._name)
 
-    def update(self, value: Any) -> None:
+    def update(self, value: object) -> None:
         if value is None:
             self.clear()
         else:
             self._values[self._name] = value
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         if self._reduce is None:
             raise MistakeError("it is a reducing state")
         held = self.get()
@@ -275,7 +275,7 @@ class Standings:
             numbers[at], bits[at] = number, happened
         return numbers, bits
 
-    def after_row(self, number: int, window: Window, timestamp: int = MIN, element: Any = None) -> tuple[int, int]:
+    def after_row(self, number: int, window: Window, timestamp: int = MIN, element: object = None) -> tuple[int, int]:
         """Return the standing after a row of a window, and what happened; most triggers do not look at the row."""
         if self._looks_at_rows:
             return self._asked(number, window, timestamp, element)
@@ -289,7 +289,7 @@ class Standings:
             self._after_row[like, number] = known
         return known
 
-    def _asked(self, number: int, window: Window, timestamp: int, element: Any) -> tuple[int, int]:
+    def _asked(self, number: int, window: Window, timestamp: int, element: object) -> tuple[int, int]:
         desk = _Desk.of(self._all[number], window)
         context = _Context(desk, *self._clocks)
         if self._finishing is not None and self._finishing.is_finished(context):

@@ -45,7 +45,7 @@ def _elements_of(entry: Entry) -> Iterable[TimestampedValue]:
 class AddedColumnsOfRuns(AddedColumns):
     """Makes rows of before rows of now, in runs, too."""
 
-    def __call__(self, held: Any) -> Any:
+    def __call__(self, held: object) -> Any:
         if isinstance(held, ElementRun):
             return ElementRun(self(held.values), held.timestamps)
         return held.padded(self.columns) if isinstance(held, ColumnRun) else super().__call__(held)
@@ -76,7 +76,7 @@ class Buffer(Protocol):
 
     culprit: Any
 
-    def add(self, value: Any, timestamp: int) -> None:
+    def add(self, value: object, timestamp: int) -> None:
         """Add an element."""
 
     def add_all(self, values: list[Any], timestamps: Iterable[int]) -> None:
@@ -100,7 +100,7 @@ class FoldedBuffer:
         self._held: Any = contents.held(state_window)
         self.culprit: Any = None
 
-    def add(self, value: Any, timestamp: int) -> None:
+    def add(self, value: object, timestamp: int) -> None:
         """Fold the element in; a function that returns ``None`` leaves the window empty."""
         held = self._held
         if held is None:
@@ -144,7 +144,7 @@ class RunBuffer:
         self._timestamps: list[int] = []
         self.culprit: Any = None
 
-    def add(self, value: Any, timestamp: int) -> None:
+    def add(self, value: object, timestamp: int) -> None:
         self._values.append(value)
         self._timestamps.append(timestamp)
 

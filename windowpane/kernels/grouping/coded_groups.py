@@ -90,7 +90,7 @@ class CodedGroups:
     def _present(self) -> Integers:
         return np.flatnonzero(self._sizes)
 
-    def _reduced(self, step: np.ufunc, values: Values, start: Any) -> Values:
+    def _reduced(self, step: np.ufunc, values: Values, start: object) -> Values:
         found = np.full(self.most, start, values.dtype)
         step.at(found, self.codes, values)
         return found[self._present]

@@ -6,8 +6,6 @@ Columns of other types, and other kernels, have no such form.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -28,7 +26,7 @@ _VIEWS = {
 _SUMMED = (pa.int64(), pa.float64())
 
 
-def folded(column: Any, kernel: str, groups: Groups) -> pa.Array | None:
+def folded(column: object, kernel: str, groups: Groups) -> pa.Array | None:
     """Return a column's value for each group, ``None`` if there is no such form."""
     values = flat(column)
     if not is_folded(values.type, kernel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -39,14 +39,14 @@ class CodedTexts:
     codes: pa.Array
 
     @classmethod
-    def of(cls, column: Any) -> Self:
+    def of(cls, column: object) -> Self:
         """Return a column of coded texts apart, null as a text behind the others."""
         values = flat(column)
         texts = pa.concat_arrays([values.dictionary, pa.nulls(1, values.dictionary.type)])
         return cls(texts, pc.fill_null(values.indices, len(values.dictionary)))
 
     @classmethod
-    def in_order(cls, column: Any) -> Self | None:
+    def in_order(cls, column: object) -> Self | None:
         """Return a column of coded texts with codes in the order of the texts, null for null; ``None`` if rows are too few."""
         values = flat(column)
         if len(values) < _ROWS_A_TEXT * len(values.dictionary):
@@ -56,7 +56,7 @@ class CodedTexts:
         ranks[order.to_numpy()] = np.arange(len(order))
         return cls(values.dictionary.take(order), pa.array(ranks).take(values.indices))
 
-    def spelled(self, codes: Any) -> pa.Array:
+    def spelled(self, codes: object) -> pa.Array:
         return self.texts.take(flat(codes))
 
 

@@ -27,7 +27,7 @@ def is_nested(kind: pa.DataType) -> bool:
     return bool(is_array(kind) or pa.types.is_struct(kind) or pa.types.is_map(kind))
 
 
-def canonical(column: Any) -> pa.Array:
+def canonical(column: object) -> pa.Array:
     """Return the column with one spelling for equal values: one NaN, no negative zero, entries of maps sorted by key."""
     values = flat(column)
     if pa.types.is_floating(values.type):
@@ -40,7 +40,7 @@ def canonical(column: Any) -> pa.Array:
     return pa.array(spelled, values.type)
 
 
-def equality_codes(column: Any) -> Integers:
+def equality_codes(column: object) -> Integers:
     """Return codes that are equal exactly where the values are; ``NULL_CODE`` for null."""
     values = flat(column)
     leaves = struct_leaves(pa.chunked_array([values])) if pa.types.is_struct(values.type) else None
@@ -80,7 +80,7 @@ def as_written(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(codes, mask=codes == NULL_CODE)])
 
 
-def codes_and_validity(column: Any) -> tuple[Integers, Mask]:
+def codes_and_validity(column: object) -> tuple[Integers, Mask]:
     """Return codes in the order of the values, equal where those are, and where there is a value; of null they are any."""
     values = flat(column)
     if has_codes(values.type):
@@ -89,7 +89,7 @@ def codes_and_validity(column: Any) -> tuple[Integers, Mask]:
     return codes, codes != NULL_CODE
 
 
-def order_codes(column: Any) -> Integers:
+def order_codes(column: object) -> Integers:
     """Return codes in the order of the values, equal where those are; ``NULL_CODE``, the smallest, for null."""
     values = flat(column)
     if is_nested(values.type):

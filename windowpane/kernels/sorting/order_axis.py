@@ -156,12 +156,12 @@ def _places(keys: set[Any]) -> Callable[[Any], int]:
     return {key: number for number, key in enumerate(sorted(keys))}.__getitem__
 
 
-def _moved(value: Any, offset: Offset, forward: bool) -> Any:
+def _moved(value: object, offset: Offset, forward: bool) -> Any:
     moved = shifted(value, offset, forward)
     return moved if moved is BEYOND else _comparable(moved)
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(value: object) -> Any:
     """Return a value that compares as Arrow orders it; of a time its code, an instant whatever its zone."""
     if isinstance(value, dt.datetime):
         naive = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)

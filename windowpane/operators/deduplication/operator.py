@@ -34,7 +34,7 @@ class Deduplicator:
     is_same: Callable[[Row, Row], bool]
     _touched: dict[bytes, Any] = field(default_factory=dict, init=False)
 
-    def take_first(self, key: Any, key_bytes: bytes, time: int) -> bool:
+    def take_first(self, key: object, key_bytes: bytes, time: int) -> bool:
         """Take a row that is not late, and return whether it is emitted."""
         self.state.set_current_key(key, key_bytes)
         runs = self._runs()
@@ -43,7 +43,7 @@ class Deduplicator:
         self._put([*runs, Run(time, time)])
         return True
 
-    def take_last(self, key: Any, key_bytes: bytes, time: int, row: Row) -> None:
+    def take_last(self, key: object, key_bytes: bytes, time: int, row: Row) -> None:
         """Take a row that is not late; ``changes`` yields its effect."""
         self.state.set_current_key(key, key_bytes)
         self._touched[key_bytes] = key

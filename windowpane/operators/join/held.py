@@ -41,7 +41,7 @@ class KeyedRows:
     def key(self) -> tuple[Any, bytes]:
         return self.state.current_key, self.state.current_key_bytes
 
-    def turn_to(self, key: Any, key_bytes: bytes) -> None:
+    def turn_to(self, key: object, key_bytes: bytes) -> None:
         self.state.set_current_key(key, key_bytes)
 
     def read(self, name: str) -> list[Any]:

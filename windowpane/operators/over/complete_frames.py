@@ -124,7 +124,7 @@ class Closing:
                 return row
         return index
 
-    def _last_reach(self, value: Any) -> int:
+    def _last_reach(self, value: object) -> int:
         """The last instant whose frame can hold a row of this value."""
         offset = self._frame.start.offset
         if self._frame.start.side is not Side.PRECEDING or offset is None:
@@ -154,7 +154,7 @@ class Closing:
     def _instant(self, partition: SortedPartition, index: int) -> int:
         return instant(self._value(partition, index))
 
-    def _moved(self, value: Any, bound: Bound) -> Any:
+    def _moved(self, value: object, bound: Bound) -> Any:
         return value if bound.offset is None else shifted(value, bound.offset, forward=bound.side is Side.FOLLOWING)
 
 

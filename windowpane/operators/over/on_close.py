@@ -81,7 +81,7 @@ class OverOnClose:
     def _partition(self, row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in self._spec.partition_by)
 
-    def _load(self, partition: Any) -> Tail:
+    def _load(self, partition: object) -> Tail:
         self._state.set_current_key(partition)
         return self._state.get(None, _TAIL) or Tail()
 

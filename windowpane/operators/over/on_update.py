@@ -96,7 +96,7 @@ class OverOnUpdate:
             after[position] = row | {name: self._value(row, name, call(partition, index)) for name, call in self._calls}
         return after
 
-    def _value(self, row: Row, name: str, value: Any) -> Any:
+    def _value(self, row: Row, name: str, value: object) -> Any:
         """Return the value of an output: equal ones may look different (a map's order), and what was emitted stays as it was."""
         return row[name] if name in row and self._outputs[name].same(row, {name: value}) else value
 

@@ -65,7 +65,7 @@ class Search:
         self._steps = compile_pattern(spec.pattern)
 
     def advance(
-        self, key: Any, columns: Mapping[str, Sequence[Any]], times: Sequence[int], cursor: Cursor, watermark: int
+        self, key: object, columns: Mapping[str, Sequence[Any]], times: Sequence[int], cursor: Cursor, watermark: int
     ) -> Iterator[Found]:
         """Yield the results that a watermark decides, and move the cursor.
 
@@ -98,7 +98,7 @@ class Search:
             yield from found
             self.move(cursor, labels, key)
 
-    def attempt(self, key: Any, columns: Mapping[str, Sequence[Any]], cursor: Cursor, known: int, is_ended: bool) -> Attempt:
+    def attempt(self, key: object, columns: Mapping[str, Sequence[Any]], cursor: Cursor, known: int, is_ended: bool) -> Attempt:
         """Return the attempt that begins where the search stands, of which ``known`` rows of the partition are known."""
         spec, start, number = self._spec, cursor.start, cursor.matches + 1
         return Attempt(
@@ -119,7 +119,7 @@ class Search:
         """Return the last microsecond of an attempt that begins at a time, ``None`` where there is none."""
         return None if self._spec.within is None else min(time + self._spec.within - 1, MAX)
 
-    def move(self, cursor: Cursor, labels: Sequence[Label] | None, key: Any) -> None:
+    def move(self, cursor: Cursor, labels: Sequence[Label] | None, key: object) -> None:
         """Move the cursor past an attempt.
 
         Raises:

@@ -117,7 +117,7 @@ def _or(left: bool | None, right: bool | None) -> bool | None:
     return True if left is True or right is True else None if left is None or right is None else False
 
 
-def _differs(left: Any, right: Any) -> bool:
+def _differs(left: object, right: object) -> bool:
     return (left is None) != (right is None) or (left is not None and bool(left != right))
 
 

@@ -58,7 +58,7 @@ class RollingOperator:
                     yield from self._changed(instant, by_tick=True)
             self._look_again(timer.time if emit in (RollingEmit.EACH, RollingEmit.TICK) else watermark)
 
-    def take(self, key: Any, key_bytes: bytes, row: HeldRow) -> None:
+    def take(self, key: object, key_bytes: bytes, row: HeldRow) -> None:
         self.state.set_current_key(key, key_bytes)
         rows = self._rows()
         insort(rows, row, key=_ORDER)

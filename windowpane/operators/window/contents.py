@@ -17,7 +17,7 @@ from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.windows import Window
 
 
-def merged_states(target: Any, sources: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
+def merged_states(target: object, sources: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     """Return the state of a merged window, ``None`` for none.
 
     Args:
@@ -26,7 +26,7 @@ def merged_states(target: Any, sources: Iterable[Any], merge: Callable[[Any, Any
         merge: makes one of two.
     """
 
-    def join(left: Any, right: Any) -> Any:
+    def join(left: object, right: object) -> Any:
         return right if left is None else left if right is None else merge(left, right)
 
     return join(target, reduce(join, sources, None))
@@ -40,7 +40,7 @@ Emit = Callable[[Sequence[Any]], None]
 class Contents(Protocol):
     """The contents of the windows of the current key."""
 
-    def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
+    def add(self, state_window: Window, value: object, timestamp: int) -> bool:
         """Add an element; return whether the window was empty before. A fold may leave it empty then."""
 
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
@@ -69,7 +69,7 @@ class FoldedContents:
         self._state = state
         self.function = function
 
-    def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
+    def add(self, state_window: Window, value: object, timestamp: int) -> bool:
         held = self.held(state_window)
         self.keep(state_window, self.function.add(value, self.function.create_accumulator() if held is None else held))
         return held is None
@@ -109,7 +109,7 @@ class FoldedContents:
         held = self._state.get(state_window, CONTENTS)
         return None if held is None else held[0]
 
-    def keep(self, state_window: Window, accumulator: Any) -> None:
+    def keep(self, state_window: Window, accumulator: object) -> None:
         """Set the accumulator; ``None`` leaves the window empty."""
         if accumulator is None:
             self._state.remove(state_window, CONTENTS)
@@ -129,7 +129,7 @@ class ListedContents:
     def values(self, state_window: Window) -> list[Any]:
         return [element.value for element in self.elements(state_window)]
 
-    def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
+    def add(self, state_window: Window, value: object, timestamp: int) -> bool:
         was_empty = self.is_empty(state_window)
         self._state.append(state_window, CONTENTS, TimestampedValue(value, timestamp))
         return was_empty

@@ -71,13 +71,13 @@ class NamedState:
     def get(self) -> Any:
         return self._state.get_at(self._address)
 
-    def update(self, value: Any) -> None:
+    def update(self, value: object) -> None:
         if value is None:
             self.clear()
         else:
             self._state.put_at(self._address, value)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         held = self.get()
         if self._reduce is None:
             raise MistakeError("it is a reducing state")
@@ -163,7 +163,7 @@ class OperatorTriggerContext:
 class SideOutput(Protocol):
     """Takes what a function writes to a side output."""
 
-    def __call__(self, tag: OutputTag, window: Window, value: Any) -> None:
+    def __call__(self, tag: OutputTag, window: Window, value: object) -> None:
         """Emit ``value``."""
 
 
@@ -203,5 +203,5 @@ class OperatorProcessContext:
     def global_state(self, name: str) -> ValueState:
         return NamedState(self._state, None, GLOBAL_PREFIX + name)
 
-    def output(self, tag: OutputTag, value: Any) -> None:
+    def output(self, tag: OutputTag, value: object) -> None:
         self._side_output(tag, self.window, value)

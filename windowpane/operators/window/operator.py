@@ -45,19 +45,19 @@ T = TypeVar("T")
 class Collector(Protocol):
     """Takes what the operator emits. Timestamps are microseconds."""
 
-    def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
+    def emit(self, key: object, window: Window, value: object, pane: Pane | None = None, change: str | None = None) -> None:
         """Take a result of ``window``; its timestamp is the window's max timestamp.
 
         Where panes are asked for, ``pane`` is the one it is from; where panes take rows back, ``change`` is the kind of change.
         """
 
-    def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
+    def side_output(self, tag: OutputTag, key: object, window: Window, value: object) -> None:
         """Take what a function wrote to a side output."""
 
-    def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
+    def late(self, key: object, value: object, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
         """Take an element that missed windows; ``dropped`` if no window accepted it."""
 
-    def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
+    def finished(self, key: object, value: object, timestamp: int, windows: Sequence[Window]) -> None:
         """Take an element of ``windows`` whose trigger is finished."""
 
 
@@ -143,7 +143,7 @@ class WindowOperator:
 
     # The driver loop.
 
-    def process_element(self, key: Any, value: Any, timestamp: int = MIN, key_bytes: bytes | None = None) -> None:
+    def process_element(self, key: object, value: object, timestamp: int = MIN, key_bytes: bytes | None = None) -> None:
         """Take one element.
 
         Args:
@@ -162,7 +162,7 @@ class WindowOperator:
         self._guarded(lambda: self._process(key, value, timestamp))
         self.timers.take_note(timestamp)
 
-    def _process(self, key: Any, value: Any, timestamp: int) -> None:
+    def _process(self, key: object, value: object, timestamp: int) -> None:
         missed: list[Window] = []
         finished: list[Window] = []
         accepted = False
@@ -193,7 +193,7 @@ class WindowOperator:
         self._register_cleanup(window)
         return True
 
-    def _add(self, value: Any, timestamp: int, window: Window) -> None:
+    def _add(self, value: object, timestamp: int, window: Window) -> None:
         state_window = present(self._placement.state_window(window), "a window that was just placed is not late")
         self._evict_held_back(window, state_window)
         with self._in_trigger.of(window):
@@ -241,7 +241,7 @@ class WindowOperator:
             for entry in self._panes.rows(window, list(rows), firing, is_end_reached):
                 self._collector.emit(key, entry.window, entry.value, entry.pane, entry.change)
 
-    def _emit_side_output(self, tag: OutputTag, window: Window, value: Any) -> None:
+    def _emit_side_output(self, tag: OutputTag, window: Window, value: object) -> None:
         self._collector.side_output(tag, self._state.current_key, window, value)
 
     def _evict_held_back(self, window: Window, state_window: Window) -> None:
@@ -309,7 +309,7 @@ class WindowOperator:
 
     # Late elements, merges, cleanup.
 
-    def _report_late(self, key: Any, value: Any, timestamp: int, missed: list[Window], accepted: bool) -> None:
+    def _report_late(self, key: object, value: object, timestamp: int, missed: list[Window], accepted: bool) -> None:
         dropped = not accepted and self._lateness.is_behind(timestamp, self.timers.watermark)
         if not missed and not dropped:
             return
@@ -370,7 +370,7 @@ class WindowOperator:
 
     # Entering a key, and saying where an error happened.
 
-    def _enter(self, key: Any, key_bytes: bytes | None) -> None:
+    def _enter(self, key: object, key_bytes: bytes | None) -> None:
         self._state.set_current_key(key, key_bytes)
         self.timers.enter_key()
         self._placement.enter_key()

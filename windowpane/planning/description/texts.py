@@ -9,7 +9,7 @@ from typing import Any
 _NO_REPR: Any = object.__repr__
 
 
-def describe(part: Any) -> str:
+def describe(part: object) -> str:
     """Return a spec as text that is the same in every process: functions by their qualified name, not their address."""
     if isinstance(part, type):
         return part.__qualname__

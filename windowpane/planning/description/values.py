@@ -30,7 +30,7 @@ _OPAQUE = "shown as"
 """The mark of a value that is known by its class and its text alone."""
 
 
-def written(value: Any) -> Json:
+def written(value: object) -> Json:
     """Return a value as JSON; equal values give equal JSON in every process."""
     if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return value

@@ -35,7 +35,7 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def column_of(expression: Any) -> Any:
+def column_of(expression: object) -> Any:
     if isinstance(expression, str):
         return F.col(quoted(expression))
     if isinstance(expression, Name):
@@ -60,12 +60,12 @@ def replaced(expression: Expression, leaf: Callable[[Expression], Expression | N
     return Applied(expression.function, parts) if isinstance(expression, Applied) else expression
 
 
-def is_column(value: Any) -> bool:
+def is_column(value: object) -> bool:
     """Whether a value is a PySpark Column, classic or Connect."""
     return hasattr(value, "cast") and not isinstance(value, Expression)
 
 
-def sort_of(value: Any) -> Sort:
+def sort_of(value: object) -> Sort:
     """Return an item of ``order_by`` as a sort; without a direction it is Spark's default: ascending, NULLs first."""
     if isinstance(value, Sort):
         return value

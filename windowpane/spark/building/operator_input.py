@@ -24,7 +24,7 @@ from windowpane.spark.stages.wire import COUNTER_ROW
 
 
 class OperatorInput(Protocol):
-    def encoded(self, before: Any) -> Any:
+    def encoded(self, before: object) -> Any:
         """Return a DataFrame of ``encode.SCHEMA``; ``before`` is what left the operator before, if there is one."""
 
     @property
@@ -48,7 +48,7 @@ class SourceRows:
         """Return the rows of a source; of the projected columns those that are ``kept`` reach the operator."""
         return cls(source, dataframe, projection, encoder_of(source, keys, projection.columns, kept, **options))
 
-    def encoded(self, before: Any = None) -> Any:
+    def encoded(self, before: object = None) -> Any:
         made = self.source.made
         watermark = self.source.spark_watermark
         if made is not None and self.way_through_spark() is None:
@@ -107,7 +107,7 @@ class BothSides:
     # the rows of the right side, whose keys have the types of the left ones, so that equal keys meet in one bucket
     right: SourceRows
 
-    def encoded(self, before: Any = None) -> Any:
+    def encoded(self, before: object = None) -> Any:
         return self.left.encoded().union(self.right.encoded())
 
     @property

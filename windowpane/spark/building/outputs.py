@@ -91,7 +91,7 @@ class Output:
             return {}
         return {tag.name: cls(tag.name, number, arrow, spark_schema(arrow, known))}
 
-    def of(self, rows: Any, wire: Wire) -> Any:
+    def of(self, rows: object, wire: Wire) -> Any:
         system = [name for name in self.arrow.names if self.with_system and name.startswith(PREFIX)]
         needed = {*system, *(name for _, expression in self._columns for name in names_in(expression))}
         read = self.read(rows, wire, [name for name in self.arrow.names if name in needed] or self.arrow.names[:1])

@@ -7,7 +7,6 @@ reserved name, one for all its uses. Each call gets a name for its result; calls
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -98,7 +97,7 @@ class Names:
             return Name(self._name(expression, "select"))
         return None
 
-    def _name(self, value: Any, role: str) -> str:
+    def _name(self, value: object, role: str) -> str:
         """Return the name of the column that holds a value, which Spark computes before the first operator."""
         given = value.value if isinstance(value, Constant) and is_column(value.value) else value
         if is_column(given):
@@ -127,7 +126,7 @@ class Names:
             call=self._bound(call, ordered=bool(columns)),
         )
 
-    def _order_column(self, item: Any) -> OrderColumn:
+    def _order_column(self, item: object) -> OrderColumn:
         sort = sort_of(item)
         return OrderColumn(self._name(sort.expression, "order_by"), sort.descending, nulls_first=sort.nulls_first)
 

@@ -173,7 +173,7 @@ class _Names:
 
     # Expressions.
 
-    def _condition(self, variable: str, condition: Any) -> Expression:
+    def _condition(self, variable: str, condition: object) -> Expression:
         if is_column(condition):
             return self._computed(condition, variable)
         if not isinstance(condition, Expression):
@@ -182,7 +182,7 @@ class _Names:
             )
         return self._value(condition, variable)
 
-    def _computed(self, column: Any, role: str) -> Picked:
+    def _computed(self, column: object, role: str) -> Picked:
         name = self.projection.add(column, role, f"computed_{len(self.projection.columns)}")
         return Picked("last", None, name)
 
@@ -288,7 +288,7 @@ class _Names:
         columns = tuple(self._column(column, repr(aggregate)) for _, column in split)
         return _Unbound(next(iter(named), None), columns, aggregate)
 
-    def _column(self, column: Any, role: str) -> str:
+    def _column(self, column: object, role: str) -> str:
         return self._computed(column, role).column if is_column(column) else self.projection.add(column, role, "")
 
     # Types, once all columns are known.

@@ -217,7 +217,7 @@ def call_columns(calls: Sequence[RollingCall], schema: T.StructType) -> list[T.S
     return [schema[name] for name in columns_read(calls)]
 
 
-def _plain(given: Any) -> Any:
+def _plain(given: object) -> Any:
     if isinstance(given, Name):
         return given.name
     return given.value if isinstance(given, Constant) else column_of(given)

@@ -36,7 +36,7 @@ from windowpane.windowing.times import MIN
 Cut = str | dt.datetime | dt.date  # An instant; a text or a date is one of the session's time zone
 
 
-def with_history(built: BuiltProgram, history: Any, cut: Cut | None) -> BuiltProgram:
+def with_history(built: BuiltProgram, history: object, cut: Cut | None) -> BuiltProgram:
     """Return rolling features of a stream that begin with the rows of a history, a static DataFrame.
 
     Rows of the history from ``cut`` on are left out, and rows of the stream before it are; ``None`` is the microsecond after the
@@ -135,5 +135,5 @@ def _check_same(stream: pa.Schema, history: pa.Schema) -> None:
             raise InvalidSpecError(_differing(one.name, other.type, one.type))
 
 
-def _differing(name: str, history: Any, stream: Any) -> str:
+def _differing(name: str, history: object, stream: object) -> str:
     return f"history: {name!r} is {history}, and {stream} in the stream. Cast it in one of them."

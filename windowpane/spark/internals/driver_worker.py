@@ -55,13 +55,13 @@ def unpickled_on_workers(
             self.processor = pickle.loads(self.pickled)
             self.processor.init(handle)
 
-        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        def handleInputRows(self, key: object, rows: Iterator[Any], timerValues: object) -> Iterator[Any]:  # noqa: N802, N803
             yield from self.processor.handleInputRows(key, rows, timerValues)
 
-        def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
+        def handleExpiredTimer(self, key: object, timerValues: object, expiredTimerInfo: object) -> Iterator[Any]:  # noqa: N802, N803
             yield from self.processor.handleExpiredTimer(key, timerValues, expiredTimerInfo)
 
-        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+        def handleInitialState(self, key: object, initialState: object, timerValues: object) -> None:  # noqa: N802, N803
             self.processor.handleInitialState(key, initialState, timerValues)
 
         def close(self) -> None:

@@ -50,7 +50,7 @@ def results_in(dataframe: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(_RESULTS[name] for name in reversed(names) if name in _RESULTS))
 
 
-def has_kept_rows(dataframe: Any) -> bool:
+def has_kept_rows(dataframe: object) -> bool:
     """Whether rows of a stream leave an operator that may have kept them: their times may be behind the watermark of the batch.
 
     Such operators are aggregations, joins of two streams, and functions with state. Deduplication keeps no row back.
@@ -58,7 +58,7 @@ def has_kept_rows(dataframe: Any) -> bool:
     return any(map(_has_state, _nodes(dataframe)))
 
 
-def waits_for_watermark(dataframe: Any, passed_on: str) -> bool:
+def waits_for_watermark(dataframe: object, passed_on: str) -> bool:
     """Whether rows of a stream leave an operator that emits what the watermark has passed: an aggregation, or windows."""
     found = list(_nodes(dataframe))
     if any(name in _BY_WATERMARK for name, _ in found):
@@ -71,7 +71,7 @@ def waits_for_watermark(dataframe: Any, passed_on: str) -> bool:
     return any(passed_on in str(getattr(column._expr, "_metadata", "")) for node in selecting for column in node._columns)
 
 
-def mixes_sources(dataframe: Any) -> bool:
+def mixes_sources(dataframe: object) -> bool:
     """Whether a stream is a union of rows that have passed an operator with state and of rows that have not."""
     try:
         unions = [node for name, node in _nodes(dataframe) if name == "Union" and hasattr(dataframe, "_jdf")]
@@ -112,7 +112,7 @@ def _of_spark(plan: Any) -> Iterator[tuple[str, Any]]:
             yield name, node
 
 
-def _of_connect(plan: Any) -> Iterator[tuple[str, Any]]:
+def _of_connect(plan: object) -> Iterator[tuple[str, Any]]:
     waiting = [plan]
     while waiting:
         node = waiting.pop()
@@ -122,5 +122,5 @@ def _of_connect(plan: Any) -> Iterator[tuple[str, Any]]:
             yield name, node
 
 
-def _is_stream(plan: Any) -> bool:
+def _is_stream(plan: object) -> bool:
     return bool(getattr(plan, "_is_streaming", False)) or any(map(_is_stream, connect_below(plan)))

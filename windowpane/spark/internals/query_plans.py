@@ -61,7 +61,7 @@ def with_own_counters(dataframe: Any, name: str) -> Any:
     return dataframe
 
 
-def _united(union: Callable[..., Any], name: str, *given: Any, **options: Any) -> Any:
+def _united(union: Callable[..., Any], name: str, *given: object, **options: object) -> Any:
     try:
         return union(*given, **options)
     except AnalysisException as error:
@@ -73,7 +73,7 @@ def _united(union: Callable[..., Any], name: str, *given: Any, **options: Any) -
         ) from None
 
 
-def estimated_bytes(dataframe: Any) -> int | None:
+def estimated_bytes(dataframe: object) -> int | None:
     """Return how large Spark estimates the rows of a DataFrame; ``None`` where it has no idea, or does not say (Connect)."""
     if not hasattr(dataframe, "_jdf"):
         return None

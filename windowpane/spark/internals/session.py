@@ -40,14 +40,14 @@ _STATE_LOGGERS = (
 """What warns that a key has no state yet, and that a timer is there already, in Spark 4.3 and 4.0."""
 
 
-def is_classic(spark: Any) -> bool:
+def is_classic(spark: object) -> bool:
     return hasattr(spark, "_jsparkSession")
 
 
 @overload
-def setting(spark: Any, name: str, default: str) -> str: ...
+def setting(spark: object, name: str, default: str) -> str: ...
 @overload
-def setting(spark: Any, name: str) -> str | None: ...
+def setting(spark: object, name: str) -> str | None: ...
 def setting(spark: Any, name: str, default: str | None = None) -> str | None:
     """Return a setting of the session.
 

@@ -137,7 +137,7 @@ def _column_class() -> Any:
     import pandas as pd
 
     class Converted(pd.arrays.ArrowExtensionArray):
-        def map(self, mapper: Any, na_action: Any = None) -> Converted:
+        def map(self, mapper: object, na_action: object = None) -> Converted:
             """Return the values as they are, whatever would be made of each."""
             return self
 

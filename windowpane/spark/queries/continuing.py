@@ -69,7 +69,7 @@ def reports_of(built: BuiltProgram, checkpoint: str, cut: Cut | None = None) -> 
     return list(zip((name for name, _ in _operators(built)), reports, strict=False))
 
 
-def history_of(spark: Any, checkpoint: str) -> list[dict[str, Any]]:
+def history_of(spark: object, checkpoint: str) -> list[dict[str, Any]]:
     """Return the programs that wrote a checkpoint, each with the batch and the time from which on it did, the oldest first."""
     committed, _ = last_batches(spark, checkpoint)
     return [entry for entry in _entries(spark, checkpoint) if entry["batch"] <= committed]
@@ -159,7 +159,7 @@ def _with_program(operator: Operator, program: Any) -> Operator:
 # The checkpoint.
 
 
-def _entries(spark: Any, checkpoint: str) -> list[dict[str, Any]]:
+def _entries(spark: object, checkpoint: str) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = json.loads(mark_of(spark, checkpoint, _MARK) or "[]")
     except ValueError:  # a start that was killed has not written it whole
@@ -167,7 +167,7 @@ def _entries(spark: Any, checkpoint: str) -> list[dict[str, Any]]:
     return found
 
 
-def _known(spark: Any, checkpoint: str, committed: int) -> dict[str, Any] | None:
+def _known(spark: object, checkpoint: str, committed: int) -> dict[str, Any] | None:
     """Return what is said of the programs that wrote the state, ``None`` where nothing is."""
     return next((entry for entry in reversed(_entries(spark, checkpoint)) if entry["batch"] <= committed), None)
 

@@ -61,7 +61,7 @@ def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[st
         )
 
 
-def refuse_an_ended_stream(spark: Any, checkpoint: str, built: BuiltProgram, write: Write) -> None:
+def refuse_an_ended_stream(spark: object, checkpoint: str, built: BuiltProgram, write: Write) -> None:
     """Refuse a checkpoint whose stream has ended; its last windows are written first, where that was interrupted."""
     number = _mark(spark, checkpoint, _ENDING)
     if number is None:
@@ -89,6 +89,6 @@ def _write_last_windows(spark: Any, checkpoint: str, built: BuiltProgram, write:
     set_mark(spark, checkpoint, _ENDED, str(number))
 
 
-def _mark(spark: Any, checkpoint: str, name: str) -> int | None:
+def _mark(spark: object, checkpoint: str, name: str) -> int | None:
     number = mark_of(spark, checkpoint, name)
     return None if number is None else int(number)

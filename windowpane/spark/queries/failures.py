@@ -36,7 +36,7 @@ class FailedJobError(Exception):
 class ShortFailures:
     write: Callable[[Any, int], None]  # the function
 
-    def __call__(self, rows: Any, batch_id: int) -> None:
+    def __call__(self, rows: object, batch_id: int) -> None:
         try:
             self.write(rows, batch_id)
         except SPARK_ERRORS as error:

@@ -34,7 +34,7 @@ class Elsewhere:
 
 class FollowedQuery(BatchQuery):
     def __init__(
-        self, spark: Any, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take, elsewhere: Elsewhere
+        self, spark: object, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take, elsewhere: Elsewhere
     ) -> None:
         super().__init__(spark, name, checkpoint, rows, take)
         self._elsewhere = elsewhere

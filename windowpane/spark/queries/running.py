@@ -147,7 +147,7 @@ def start_writing(
     return started(writer.start, rows.sparkSession)
 
 
-def _check_trigger(trigger: Any) -> None:
+def _check_trigger(trigger: object) -> None:
     if trigger is None or (isinstance(trigger, Mapping) and trigger.keys() <= _TRIGGERS):
         return
     raise InvalidSpecError(
@@ -195,7 +195,7 @@ class BatchWriter:
         finally:
             blobs.unpersist()
 
-    def _spares(self, write: SinkFunction, blobs: Any, batch_id: int) -> bool:
+    def _spares(self, write: SinkFunction, blobs: object, batch_id: int) -> bool:
         """Whether a batch without rows is not written; the sink keeps its number."""
         if not isinstance(write, PairedSink) or not isinstance(write.sink, FolderWriter):
             return False
@@ -204,7 +204,7 @@ class BatchWriter:
         write.sink.skip(blobs, batch_id, write.pair, write.settled(blobs, batch_id))
         return True
 
-    def compare(self, rows: Any) -> None:
+    def compare(self, rows: object) -> None:
         for _, write in self.outputs:
             if isinstance(write, PairedSink):
                 write.compare(rows)

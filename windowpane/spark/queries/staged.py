@@ -141,7 +141,7 @@ def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> lis
     return [entry for entry in entries if entry.relation is None or entry.relation in inlet.relations]
 
 
-def _mapped(rows: Any, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Any:
+def _mapped(rows: object, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Any:
     return mapped(rows, function, schema).df
 
 

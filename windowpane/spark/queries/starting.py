@@ -27,7 +27,7 @@ Beside each is its first release that does not; no release of 4.0 has been mende
 """
 
 
-def started(start: Callable[[], Any], spark: Any) -> Any:
+def started(start: Callable[[], Any], spark: object) -> Any:
     """Start a query, again where the driver's Python worker did not connect back in time, and return it.
 
     Returns once the query's first batch is planned, or while it waits for data. An error of any other kind stays in the query.

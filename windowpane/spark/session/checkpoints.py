@@ -90,7 +90,7 @@ def query_id(spark: Any, checkpoint: str) -> str:
     return str(json.loads(spark.read.text(f"{only(checkpoint)}/metadata").first()[0])["id"])
 
 
-def last_batches(spark: Any, checkpoint: str) -> tuple[int, int]:
+def last_batches(spark: object, checkpoint: str) -> tuple[int, int]:
     """Return the numbers of the last batch that Spark has committed, and of the last one that it has begun.
 
     They differ while a batch runs, and where a crash or a failure has ended it.
@@ -102,20 +102,20 @@ def last_batches(spark: Any, checkpoint: str) -> tuple[int, int]:
     return committed, begun
 
 
-def has_begun(spark: Any, checkpoint: str) -> bool:
+def has_begun(spark: object, checkpoint: str) -> bool:
     return last_batches(spark, checkpoint)[0] != NONE
 
 
-def mark_of(spark: Any, checkpoint: str, name: str) -> str | None:
+def mark_of(spark: object, checkpoint: str, name: str) -> str | None:
     """Return what a file of ours beside Spark's own in a checkpoint says, ``None`` if there is none."""
     return read_line(spark, f"{checkpoint}/windowpane/{name}")
 
 
-def set_mark(spark: Any, checkpoint: str, name: str, text: str) -> None:
+def set_mark(spark: object, checkpoint: str, name: str, text: str) -> None:
     write_line(spark, f"{checkpoint}/windowpane/{name}", text)
 
 
-def compare_earlier_outputs(spark: Any, checkpoint: str, names: Sequence[str]) -> None:
+def compare_earlier_outputs(spark: object, checkpoint: str, names: Sequence[str]) -> None:
     """Compare the outputs of earlier operators that are computed beside the others with those of the query's first start."""
     now = ", ".join(names) or "none"
     was = mark_of(spark, checkpoint, _EARLIER)

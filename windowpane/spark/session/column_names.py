@@ -29,7 +29,7 @@ def column_named(dataframe: Any, name: str) -> str | None:
     return found[0] if found else None
 
 
-def refuse_alike(names: Iterable[str], spark: Any) -> None:
+def refuse_alike(names: Iterable[str], spark: object) -> None:
     every = list(names)
     if len({name.lower() for name in every}) == len(every):
         return

@@ -111,9 +111,9 @@ def _cores(spark: Any) -> int | None:
     return None if setting(spark, "spark.default.parallelism") else int(spark.sparkContext.defaultParallelism)
 
 
-def watermark_policy(spark: Any) -> str:
+def watermark_policy(spark: object) -> str:
     return setting(spark, WATERMARK_POLICY, "min").lower()
 
 
-def is_local(spark: Any) -> bool:
+def is_local(spark: object) -> bool:
     return _LOCAL.match(setting(spark, _MASTER) or "") is not None

@@ -56,7 +56,7 @@ class ArrowRows:
     sample: str | None = None  # a file that shows how files of Spark's are read, ``None`` for rows that a user's function makes
     reading: Reading | None = None  # how rows that may be malformed are read, ``None`` where none can be
 
-    def map_in_arrow(self, function: BatchFunction, schema: Any) -> ArrowRows:
+    def map_in_arrow(self, function: BatchFunction, schema: object) -> ArrowRows:
         columns = declared_schema(self.origin.sparkSession, schema, "map_in_arrow")
         return ArrowRows(self.origin, partial(_chained, self.typed, function), columns, reading=self.reading)
 
@@ -133,7 +133,7 @@ class TypedFunction:
         for result in self.function(iter(batches)):
             yield from self._fitted(result).to_batches(max_chunksize=MANY_ROWS)
 
-    def _fitted(self, result: Any) -> pa.Table:
+    def _fitted(self, result: object) -> pa.Table:
         if isinstance(result, pa.RecordBatch):
             result = pa.Table.from_batches([result])
         if not isinstance(result, pa.Table):

@@ -36,7 +36,7 @@ def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
     return (ORIGIN, MISREAD) if is_json else (ORIGIN,)
 
 
-def connector_rows(spark: Any, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> Any:
+def connector_rows(spark: object, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> Any:
     """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them."""
     given = dict(options)
     if connector == "kafka":

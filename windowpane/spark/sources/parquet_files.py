@@ -74,7 +74,7 @@ def parquet_stream(dataframe: Any, steps: Steps | None = None) -> ParquetStream 
     return found
 
 
-def _is_on(spark: Any) -> bool:
+def _is_on(spark: object) -> bool:
     return setting(spark, SWITCH, "true").lower() == "true"
 
 

@@ -115,7 +115,7 @@ class Source:
         """Return columns with names as the rows spell them; Columns are Spark's to resolve."""
         return tuple(self._named(each, role) for each in columns)
 
-    def _named(self, given: Any, role: str) -> Any:
+    def _named(self, given: object, role: str) -> Any:
         if isinstance(given, FunctionType):
             raise InvalidSpecError(
                 f"{role} takes columns, and was given a function. Give the name of a column, or a Column that Spark "
@@ -351,7 +351,7 @@ class Source:
             )
 
 
-def _spelled(dataframe: Any, name: str | None) -> str | None:
+def _spelled(dataframe: object, name: str | None) -> str | None:
     """Return the name of a column as the rows spell it; a name that they do not have is refused later."""
     if name is None or not hasattr(dataframe, "columns"):
         return name

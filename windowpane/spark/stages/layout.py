@@ -44,7 +44,7 @@ class Layout:
         query, partitions = task_property(QUERY), pinned_partitions()
         return None if query is None or partitions is None else cls(query, partitions)
 
-    def compare(self, bucket: Any, store: BlobStore) -> None:
+    def compare(self, bucket: object, store: BlobStore) -> None:
         """Compare with the layout that a bucket was written under; done once for each bucket in this process."""
         if (self, bucket) in _compared:
             return

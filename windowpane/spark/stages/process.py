@@ -112,7 +112,7 @@ class BucketProcessor(StatefulProcessor):
         self._store = SparkBlobStore(handle.getMapState(*SparkBlobStore.DECLARED))
         self._called: set[Any] = set()
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+    def handleInputRows(self, key: object, rows: Iterator[Any], timerValues: object) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
         found = received((bytes(blob) for frame in rows for blob in frame["blob"]), coded_columns(self._engine))
         if found.is_called:
@@ -121,7 +121,7 @@ class BucketProcessor(StatefulProcessor):
             self._compare_layouts(key)
             self._store.settle()
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+    def handleExpiredTimer(self, key: object, timerValues: object, expiredTimerInfo: object) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that only its timer called; nothing if its rows have called it already."""
         if key not in self._called:
             yield from self._run(key, received([]), timerValues)

@@ -63,7 +63,7 @@ class Projection:
         refuse_key_collations(given.schema, "key_by")
         return names, given.schema
 
-    def _key(self, key: Any) -> Any:
+    def _key(self, key: object) -> Any:
         """Return a key by the name that the rows spell; a Column that computes something as it is."""
         written = key if isinstance(key, str) else column_name(key)
         found = None if written is None else column_named(self.dataframe, written)
@@ -134,7 +134,7 @@ def mapped_in_arrow(dataframe: Any, function: Callable[[Iterator[Any]], Iterator
     return numbered.mapInArrow(partial(_renamed, function, names), schema)
 
 
-def encoded(dataframe: Any, encoding: Callable[[Iterator[Any]], Iterator[Any]], watermark: str | None) -> Any:
+def encoded(dataframe: object, encoding: Callable[[Iterator[Any]], Iterator[Any]], watermark: str | None) -> Any:
     """Return what an encoder makes of a DataFrame as ``encode.SCHEMA``; ``watermark`` is a delay as Spark takes it."""
     if watermark is None:
         return mapped_in_arrow(dataframe, encoding, SCHEMA)

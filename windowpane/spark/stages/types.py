@@ -70,7 +70,7 @@ def spark_schema(schema: pa.Schema, known: T.StructType | None = None) -> T.Stru
     return T.StructType([T.StructField(field.name, types.get(field.name, field.dataType), True) for field in found.fields])
 
 
-def declared_schema(spark: Any, schema: Any, what: str) -> T.StructType:
+def declared_schema(spark: object, schema: object, what: str) -> T.StructType:
     """Return a schema given by a user as DDL text or StructType."""
     if isinstance(schema, T.StructType):
         return schema

@@ -133,7 +133,7 @@ class _Walk:
         del self._guards[held:]
         return {**tree, "children": children}
 
-    def _parts(self, value: Any) -> Any:
+    def _parts(self, value: object) -> Any:
         if isinstance(value, list):
             return [self._parts(part) for part in value]
         if not isinstance(value, dict):
@@ -164,7 +164,7 @@ def _may_fail(tree: dict[str, Any]) -> bool:
     return tree["class"] == "CAST" or tree["type"] in ("ARRAY_EXTRACT", "ARRAY_SLICE")
 
 
-def _columns(tree: Any) -> Iterator[str]:
+def _columns(tree: object) -> Iterator[str]:
     if isinstance(tree, list):
         for part in tree:
             yield from _columns(part)

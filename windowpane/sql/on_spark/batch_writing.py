@@ -82,11 +82,11 @@ class LogWriter:
         self.begin(number, rows.sparkSession)
         self.run(rows, number)
 
-    def begin(self, number: int, spark: Any) -> None:
+    def begin(self, number: int, spark: object) -> None:
         """Send the tasks of a batch the progress before it; a batch that is run again gets the same."""
         self.exchange.publish(self._before(number).text(), spark)
 
-    def run(self, rows: Any, number: int) -> None:
+    def run(self, rows: object, number: int) -> None:
         """Run a batch, after ``begin``."""
         from windowpane.spark.queries.batch_query import written_files
 
@@ -147,11 +147,11 @@ class ServerWriter:
         self.begin(number, rows.sparkSession)
         self.run(rows, number)
 
-    def begin(self, number: int, spark: Any) -> None:
+    def begin(self, number: int, spark: object) -> None:
         """Send the tasks of a batch the progress before it."""
         self.logged.begin(number, spark)
 
-    def run(self, rows: Any, number: int) -> None:
+    def run(self, rows: object, number: int) -> None:
         """Run a batch, after ``begin``."""
         if number > self.logged.log.last() and not self.is_read():
             staging, outcome = self.stage(rows, number), self.logged.outcome(number)

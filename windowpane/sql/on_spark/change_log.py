@@ -124,7 +124,7 @@ class ChangeLog:
                 _share(path, target)
             yield target
 
-    def rows(self, spark: Any, number: int) -> Any:
+    def rows(self, spark: object, number: int) -> Any:
         """Return a batch as a static DataFrame of the paths of its files, as its query has it."""
         from windowpane.spark.queries.batch_query import of_files
 

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError
 from windowpane.sql.catalog.entries import Catalog, TableInfo
@@ -76,7 +75,7 @@ class ConnectLimits:
             )
 
 
-def check_folder(spark: Any, folder: Path) -> None:
+def check_folder(spark: object, folder: Path) -> None:
     """Refuse a folder that the server of Spark Connect does not see.
 
     Raises:

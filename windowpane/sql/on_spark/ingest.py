@@ -82,7 +82,7 @@ class Ingest:
         """Fill tables of ``catalog``."""
         self._storage, self._catalog, self._clock, self._pending = storage, catalog, clock, pending
 
-    def rows(self, info: TableInfo, spark: Any) -> Any:
+    def rows(self, info: TableInfo, spark: object) -> Any:
         """Return the streaming DataFrame that fills a table.
 
         Raises:

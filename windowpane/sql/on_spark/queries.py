@@ -41,7 +41,7 @@ Answer = Callable[[str, pa.Table, int], None]
 class ViewQueries:
     """The queries of a session, by view or table."""
 
-    def __init__(self, spark: Any, store: str, pending: PendingChanges, answer: Answer, ingest: Answer) -> None:
+    def __init__(self, spark: object, store: str, pending: PendingChanges, answer: Answer, ingest: Answer) -> None:
         """Run queries in a folder beside the store, or a temporary one.
 
         Args:
@@ -168,7 +168,7 @@ class ViewQueries:
             self._start(name, changes, writer, behind=take)
             return
 
-        def write_and_take(rows: Any, number: int) -> None:
+        def write_and_take(rows: object, number: int) -> None:
             writer(rows, number)
             take()  # before the next batch, which may go to the server alone
 
@@ -183,7 +183,7 @@ class ViewQueries:
             self.drop(name)
             self._sharing ^= {name}
 
-    def change_sets(self, name: str, spark: Any) -> Any:
+    def change_sets(self, name: str, spark: object) -> Any:
         """Return the change sets of a view as a streaming DataFrame."""
         from windowpane.spark.queries.batch_query import inbox
 
@@ -245,7 +245,7 @@ class ViewQueries:
 def _collecting(take: Callable[[pa.Table, int], None]) -> Callable[[Any, int], None]:
     """Return a function that takes a batch as a DataFrame, and hands its rows on as an Arrow table."""
 
-    def collect(rows: Any, number: int) -> None:
+    def collect(rows: object, number: int) -> None:
         from windowpane.spark.queries.batch_query import collected
 
         take(collected(rows), number)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import filterfalse
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -56,7 +56,7 @@ class SparkRunner(ViewRunner):
 
     def __init__(
         self,
-        spark: Any,
+        spark: object,
         storage: Storage,
         catalog: Catalog,
         clock: Watermarks,

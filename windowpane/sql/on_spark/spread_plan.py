@@ -79,7 +79,7 @@ class Direct:
     groups: StreamedGroups | None = None
 
 
-def spread(node: Node, direct: Direct, change_sets: Any, received: Path) -> Any:
+def spread(node: Node, direct: Direct, change_sets: object, received: Path) -> Any:
     """Return the changes that the plan emits for a DataFrame of change sets, as a DataFrame of ``FILES``.
 
     Args:

@@ -67,7 +67,7 @@ class HeldViews:
 class ViewBatches:
     """Starts the queries of views, and takes their batches."""
 
-    def __init__(self, spark: Any, held: HeldViews, pending: PendingChanges, streams: ViewStreams, ingest: Ingest) -> None:
+    def __init__(self, spark: object, held: HeldViews, pending: PendingChanges, streams: ViewStreams, ingest: Ingest) -> None:
         """Take the batches of queries on ``spark``; ``ingest`` has the rows of sources."""
         self._spark, self._pending, self._streams, self._ingest = spark, pending, streams, ingest
         self._storage, self._catalog, self._clock = held.storage, held.catalog, held.clock
@@ -114,7 +114,7 @@ class ViewBatches:
         tables = {source: self._streams.tables[source] for source in sorted(self._streams.own_sources(view))}
         direct, files = Direct(tables, self._ingest.rows, exchange, plan.groups), self.queries.received(name)
 
-        def changes(spark: Any) -> Any:
+        def changes(spark: object) -> Any:
             return spread(plan.node, direct, self.queries.change_sets(name, spark), files)
 
         self._start(view, exchange, changes)
@@ -229,7 +229,7 @@ class ViewBatches:
                 self._clock.raise_to(name, self._storage.value(f"SELECT CAST({micros} AS VARCHAR)"), mark.type)
             self._clock.count_late(name, outcome.late.get(source, 0))
 
-    def _stage(self, view: ViewInfo, batch: Any, number: int) -> str:
+    def _stage(self, view: ViewInfo, batch: object, number: int) -> str:
         """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
         from windowpane.spark.queries.batch_query import write_by_tasks
 

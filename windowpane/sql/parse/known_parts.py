@@ -145,7 +145,7 @@ def _nodes(tree: exp.Expr) -> Iterator[exp.Expr]:
             yield from gap.walk()
 
 
-def _is_known(node: exp.Expr, part: str, value: Any, known: frozenset[str]) -> bool:
+def _is_known(node: exp.Expr, part: str, value: object, known: frozenset[str]) -> bool:
     if isinstance(node, exp.Star) and isinstance(node.parent, exp.Anonymous):
         return False
     if part in known:
@@ -157,7 +157,7 @@ def _meaningless(node: exp.Expr, part: str) -> tuple[Any, ...]:
     return WRITTEN_BY_THE_PARSER.get(type(node), {}).get(part, ())
 
 
-def _refusal(node: exp.Expr, part: str, value: Any, text: Text) -> Exception:
+def _refusal(node: exp.Expr, part: str, value: object, text: Text) -> Exception:
     first = value[0] if isinstance(value, list) and value else value
     name = part.strip("_").replace("_", " ").upper()
     construct, instead = _WORDS.get(part, (f"{name} of {node.key.upper()} in {shown(node)!r}", _INSTEAD))

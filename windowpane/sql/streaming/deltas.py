@@ -172,7 +172,7 @@ def _key_numbers(columns: Sequence[pa.Array], rows: int) -> Integers:
     return np.unique(partition_numbers(columns, rows), return_inverse=True)[1].reshape(-1)
 
 
-def _value(cell: Any) -> Any:
+def _value(cell: object) -> Any:
     """Return a value that equal cells share."""
     if isinstance(cell, list):
         return [_value(each) for each in cell]

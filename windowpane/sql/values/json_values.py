@@ -47,7 +47,7 @@ def _integer_in_range(word: str) -> int:
     return int(word)
 
 
-def _write(value: Any) -> str:
+def _write(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -66,7 +66,7 @@ def by_value(text: str) -> str:
     return _write(_whole(read(text)))
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> Any:
     if isinstance(value, float) and value.is_integer():
         return _integer(value)
     if isinstance(value, list):

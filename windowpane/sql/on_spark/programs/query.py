@@ -38,7 +38,7 @@ _TIME, _HEARTBEAT, _COUNTERS = "at", "heartbeat", "windowpane_sql"
 _INSTANT = pa.timestamp("us", "UTC")
 
 
-def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: Any) -> Any:
+def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: object, exchange: object) -> Any:
     """Return the changes of the view as a DataFrame of ``FILES``.
 
     Args:
@@ -51,12 +51,12 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
     return made.withColumnRenamed("blob", "file")
 
 
-def streamed_groups(plan: StreamedGroups, table: TableInfo, rows: Any, exchange: Any) -> Any:
+def streamed_groups(plan: StreamedGroups, table: TableInfo, rows: object, exchange: object) -> Any:
     """Return the changes of groups below further nodes, and the watermarks, as ``mapped_with_reports`` does; see above."""
     return _program_result(plan, table, rows, exchange)._built.mapped_with_reports(ToViewChanges(plan, to_blobs))
 
 
-def _program_result(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: Any) -> Any:
+def _program_result(plan: StreamedPlan, table: TableInfo, rows: object, exchange: object) -> Any:
     from windowpane.spark.sources.arrow_rows import mapped, read_columns
 
     source = SourceRows(table, exchange)
@@ -68,7 +68,7 @@ def _program_result(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: A
     return _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
 
 
-def _groups(plan: StreamedGroups, made: Any) -> Any:
+def _groups(plan: StreamedGroups, made: object) -> Any:
     """Return the groups of windows: by a window program."""
     from windowpane.stream import stream
 
@@ -96,7 +96,7 @@ def watermark_of(plan: StreamedGroups, reached: int) -> int:
     return reached + 1 + _behind(plan)
 
 
-def _over(plan: StreamedOver, made: Any) -> Any:
+def _over(plan: StreamedOver, made: object) -> Any:
     """Return rows with the results of their calls: by an OVER program."""
     from windowpane.over import over
 

@@ -86,7 +86,7 @@ def _form(node: Node) -> Any:
     return _numbered(node, re.compile(rf"(?:{'|'.join(longest_first)})(?!\d)"), numbers)
 
 
-def _numbered(value: Any, ids: re.Pattern[str], numbers: Mapping[str, str]) -> Any:
+def _numbered(value: object, ids: re.Pattern[str], numbers: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return ids.sub(lambda found: numbers[found[0]], value)
     if is_dataclass(value):
