@@ -58,14 +58,14 @@ def end_available_now_runs(spark: Any) -> None:
 class _StopWhenConsumed(StreamingQueryListener):
     """Stops those queries of a session that are ours, wait for the clock, and run with ``availableNow``."""
 
-    def __init__(self, spark: object) -> None:
+    def __init__(self, spark: Any) -> None:
         self._session = weakref.ref(spark)
         self._first: dict[str, int] = {}
 
-    def onQueryStarted(self, event: object) -> None:  # noqa: N802
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """Nothing to do."""
 
-    def onQueryIdle(self, event: object) -> None:  # noqa: N802
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """Nothing to do."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
