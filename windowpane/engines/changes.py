@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Literal
 
@@ -34,6 +34,10 @@ Description = Mapping[str, Any]
 
 SINCE = "complete since"
 """The part of a call that says from which start on its windows have a result: it was added while others were open."""
+
+
+ACCEPTED = "accepted"
+"""The part that names those whose change someone has accepted, as buckets learn it that are opened later."""
 
 
 class Verdict(IntEnum):
@@ -92,7 +96,7 @@ def changes(was: Description, now: Description) -> tuple[Change, ...]:
     found: list[Change] = []
     for part in dict.fromkeys([*was, *now]):
         before, after = was.get(part), now.get(part)
-        if before == after or part == "resolved":
+        if before == after or part in _UNCOMPARED:
             continue
         if part == "calls":
             found += _changed_calls(was, now)
@@ -122,6 +126,7 @@ def matched_calls(was: Sequence[Any], now: Sequence[Any]) -> tuple[int | None, .
     return tuple(found)
 
 
+_UNCOMPARED = ("resolved", ACCEPTED)
 _NAMES = ("name", "reads", "type", "types", SINCE)
 """What of a call does not say what it computes."""
 
@@ -138,10 +143,7 @@ def _changed_calls(was: Description, now: Description) -> list[Change]:
     rules = CALL_RULES[now["kind"]]
     for call, number in zip(after, matched, strict=True):
         if number is None:
-            outcome = rules.added(was, now)
-            if outcome.way is Way.AS_IS and outcome.verdict is Verdict.ACCEPT and SINCE in call:
-                outcome = replace(outcome, verdict=Verdict.SAFE)  # the driver has asked
-            found.append(Change(f"call {call['name']}", None, call, outcome))
+            found.append(Change(f"call {call['name']}", None, call, rules.added(was, now)))
             continue
         old = before[number]
         if old.get(SINCE) != call.get(SINCE):
@@ -299,21 +301,33 @@ WINDOWS: Mapping[str, Rule] = {
     "code": _free,
     "columns": _columns,
 }
-OTHERS: Mapping[str, Rule] = {
-    "code": _free,
-    "watermark delay": _free,
-    "columns": _columns,
-    "labels": _columns,
-    "left columns": _columns,
-    "right columns": _columns,
-}
+OTHERS: Mapping[str, Rule] = {"code": _free, "columns": _columns, "labels": _columns}
+
+
+def _fewer_columns(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    """State holds columns by name: those that are gone are passed over, new ones are NULL."""
+    types = {each["name"]: each for each in before}
+    if any(types.get(each["name"], each) != each for each in after):
+        return Outcome(Verdict.REFUSED, "rows in state have a column with another type")
+    by_window = (now.get("match") or {}).get("is") == "WindowMatch"
+    if by_window or {each["name"] for each in after} >= types.keys():
+        return _columns(was, now, before, after)
+    return Outcome(Verdict.SAFE, "it is left out of all results")
+
+
+def _within(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    return Outcome(Verdict.ACCEPT, "keys that were forgotten under the shorter one stay so; from now on the new one counts")
+
+
+JOINS: Mapping[str, Rule] = {"code": _free, "left columns": _fewer_columns, "right columns": _fewer_columns}
+DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _fewer_columns}
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "windows": WINDOWS,
     "over": OTHERS,
-    "join": OTHERS,
+    "join": JOINS,
     "rolling": OTHERS,
     "labels": OTHERS,
-    "deduplication": OTHERS,
+    "deduplication": DEDUPLICATION,
     "patterns": OTHERS,
 }
 """By kind of program the parts that may differ; any other part that does is refused."""

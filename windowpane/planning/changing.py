@@ -13,7 +13,19 @@ from typing import Any, Self
 
 from windowpane.arrays.instants import MAX, MIN, format_instant
 from windowpane.engines.batch.header import BucketHeader
-from windowpane.engines.changes import SINCE, Accepts, Change, Description, Outcome, Verdict, Way, changes, matched_calls, shown
+from windowpane.engines.changes import (
+    ACCEPTED,
+    SINCE,
+    Accepts,
+    Change,
+    Description,
+    Outcome,
+    Verdict,
+    Way,
+    changes,
+    matched_calls,
+    shown,
+)
 from windowpane.engines.changing import first_start_above
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.registry import AnyProgram
@@ -119,6 +131,10 @@ def continued(program: AnyProgram, held: Held, cut: int | None = None) -> tuple[
         program = _complete_since(program, was)
     parts = _changes(program, was)
     generation = len(held.generations) - 1
+    accepted = {each.part for each in parts if each.outcome.verdict is Verdict.ACCEPT and each.outcome.way is Way.AS_IS}
+    if accepted or was.get(ACCEPTED):
+        named = sorted(accepted | set(was.get(ACCEPTED, ())))
+        program = replace(program, description={**program.description, ACCEPTED: named})
     if not isinstance(program, Program):
         return program, Report(parts, None, held.open_windows)
     if any(each.was is None and each.outcome.way is Way.AS_IS and each.part.startswith("call ") for each in parts):

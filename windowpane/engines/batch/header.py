@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from windowpane.engines.changes import Description, Verdict, Way, added_columns, changes, differences
+from windowpane.engines.changes import ACCEPTED, Description, Verdict, Way, added_columns, changes, differences
 from windowpane.errors import ChangedPlanError
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
@@ -78,7 +78,9 @@ class BucketHeader:
             return header
         if accepts is None or not accepts(was):
             found = changes(was, description)
-            refused = [each for each in found if each.outcome.verdict > Verdict.SAFE or each.outcome.way is Way.CUT]
+            accepted = description.get(ACCEPTED, ())
+            taken = [each.outcome.verdict <= (Verdict.ACCEPT if each.part in accepted else Verdict.SAFE) for each in found]
+            refused = [each for each, is_taken in zip(found, taken, strict=True) if not is_taken or each.outcome.way is Way.CUT]
             if refused:
                 raise ChangedPlanError(differences(refused))
         return cls(**vars(header) | {"added": added_columns(was, description)})

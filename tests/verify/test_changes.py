@@ -1,0 +1,96 @@
+"""Programs that change in the middle of a stream: random ones, and what open sessions become."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.examples import seeds
+from verify.fuzz import changes
+from verify.fuzz.comparison import difference
+from verify.fuzz.windowed_programs import program_of
+from verify.fuzz.windowed_streams import random_stream
+from windowpane import aggregates as agg
+from windowpane.engines.changes import Verdict
+from windowpane.engines.program import MAIN, Program
+from windowpane.engines.protocol import Clock
+from windowpane.errors import WindowpaneError
+from windowpane.hidden_columns import TIME
+from windowpane.planning.changing import Held, continued
+from windowpane.planning.engines import make_engine
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.assigners import EventTimeSessionWindows, TumblingEventTimeWindows
+from windowpane.windowing.times import MAX
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_a_changed_program_gives_what_both_give_alone(seed: int) -> None:
+    outcome = changes.run(seed)
+    assert outcome.differences == [], outcome.program
+
+
+def sessions(gap: int, lateness: int, engine: str | None = None) -> Program:
+    calls = {"n": agg.count(), "total": agg.sum("n"), "top": agg.max("d")}
+    parts = {} if engine is None else {"engine": engine}
+    return program_of(EventTimeSessionWindows(gap), calls, ("k",), window_bound=pa.int64(), allowed_lateness=lateness, **parts)
+
+
+class Bucket:
+    def __init__(self, program: Program) -> None:
+        self.program, self.store = program, MemoryBlobStore()
+
+    def run(self, parts: Any, watermark: int) -> list[dict[str, Any]]:
+        output = make_engine(self.program).run(self.store, list(parts), Clock(watermark, 0))
+        return [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_open_sessions_keep_their_end_and_later_rows_have_the_new_gap_and_lateness(seed: int) -> None:
+    """The reference operator, whose program is replaced between two elements, says what that means."""
+    draw = Random(seed)
+    gaps, lateness = draw.sample(range(1, 12), 2), draw.choice([0, 3])
+    now = lateness + draw.choice([0, 0, 5])
+    old, new = sessions(gaps[0], lateness), sessions(gaps[1], now)
+    bucket = Bucket(old)
+    oracle = Bucket(replace(sessions(gaps[0], lateness, "reference"), description={}))
+    stream = random_stream(draw, old)
+    if any(part[TIME].null_count for batch in stream for part in batch.parts):
+        return  # such a row is an error
+    point = draw.randint(1, max(1, len(stream) - 1))
+    for number, batch in enumerate(stream):
+        if number == point:
+            blob = bucket.store.get("header")
+            if blob is None:
+                return
+            held = Held.of([("header", blob)], batch.watermark, MAX - 1)
+            assert held is not None
+            going_on, report = continued(new, held)
+            assert report.verdict is Verdict.SAFE
+            assert report.cut is None
+            assert isinstance(going_on, Program)
+            bucket.program = going_on
+            oracle.program = replace(sessions(gaps[1], now, "reference"), description={})
+        try:
+            expected = oracle.run(batch.parts, batch.watermark)
+        except WindowpaneError:  # near the ends of time
+            return
+        got = bucket.run(batch.parts, batch.watermark)
+        assert difference(expected, got) is None, f"batch {number}"
+
+
+REFUSED = {
+    "keys": {"keys": ("n",)},
+    "kind of windows": {"assigner": EventTimeSessionWindows(5)},
+}
+
+
+@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
+def test_what_state_cannot_go_on_under_is_refused(change: dict[str, Any]) -> None:
+    parts: dict[str, Any] = {"assigner": TumblingEventTimeWindows.of(10), "aggregates": {"rows": agg.count()}, "keys": ("k",)}
+    old, new = (program_of(window_bound=pa.int64(), **each) for each in (parts, {**parts, **change}))
+    _, report = continued(new, Held(((old.description, 0),), latest=7))
+    assert report.verdict is Verdict.REFUSED
