@@ -33,9 +33,14 @@ def test_a_changed_program_gives_what_both_give_alone(seed: int) -> None:
     assert outcome.differences == [], outcome.program
 
 
+def test_rows_of_a_program_that_is_done_are_late_for_the_next_one_or_still_go_to_it() -> None:
+    outcome = changes.run(23)  # the second of three programs waits longer for late rows than the first
+    assert outcome.differences == [], outcome.program
+
+
 def sessions(gap: int, lateness: int, engine: str | None = None) -> Program:
     calls = {"n": agg.count(), "total": agg.sum("n"), "top": agg.max("d")}
-    parts = {} if engine is None else {"engine": engine}
+    parts: dict[str, Any] = {} if engine is None else {"engine": engine}
     return program_of(EventTimeSessionWindows(gap), calls, ("k",), window_bound=pa.int64(), allowed_lateness=lateness, **parts)
 
 

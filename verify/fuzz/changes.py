@@ -34,49 +34,56 @@ from windowpane.engines.program import MAIN, WINDOW_START, Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import WindowpaneError
 from windowpane.hidden_columns import TIME
-from windowpane.planning.changing import Held, Report, continued
+from windowpane.planning.changing import Held, continued
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing import assigners
-from windowpane.windowing.times import MIN
+from windowpane.windowing.times import MAX, MIN
 
 Rows = list[dict[str, Any]]
 
 
 def run(seed: int) -> Outcome:
-    """Make the program and the change of a seed, and compare what it gives with both programs alone."""
+    """Make the program and the changes of a seed, and compare what comes out with each program alone."""
     draw = Random(seed)
-    old, new, columns = _drawn(draw)
-    stream = random_stream(draw, old, columns)
-    text = f"{text_of(old)}\n  becomes\n{text_of(new)}"
+    programs = _drawn(draw)
+    stream = random_stream(draw, programs[0], COLUMNS)
+    text = "\n  becomes\n".join(map(text_of, programs))
     try:
         with drawn_sizes(seed), warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = _differences(draw, old, new, stream)
+            found = _differences(draw, programs, stream)
     except Exception as error:  # a program that raises, or warns, is a finding like any other
         found = [raised(error)]
-    return Outcome(seed, text, f"{old.engine} -> {new.engine}", found)
+    return Outcome(seed, text, " -> ".join(each.engine for each in programs), found)
 
 
-def _drawn(draw: Random) -> tuple[Program, Program, pa.Schema]:
-    """Return a program, another one of the same keys and rows, and the columns of these."""
-    while True:
-        keys, kind = random_keys(draw), draw.choice(["fixed", "fixed", "sessions", "global"])
-        parts = _random_parts(draw, kind)
-        changed = {**parts, **{name: part for name, part in _random_parts(draw, kind).items() if draw.random() < 0.4}}
-        if kind != "fixed":  # calls alone: what else may change there is compared elsewhere
-            changed = {**parts, "aggregates": random_aggregates(draw)}
-        if draw.random() < 0.5:
-            kept = dict(draw.sample(sorted(parts["aggregates"].items()), draw.randint(0, len(parts["aggregates"]))))
-            changed["aggregates"] = {f"also_{name}": each for name, each in kept.items()} | changed["aggregates"]
+def _drawn(draw: Random) -> list[Program]:
+    """Return two or three programs of the same keys and rows, each unlike the one before."""
+    keys, kind = random_keys(draw), draw.choice(["fixed", "fixed", "sessions", "global"])
+    parts, found = _random_parts(draw, kind), list[Program]()
+    wanted = 3 if kind == "fixed" and draw.random() < 0.4 else 2
+    while len(found) < wanted:
+        engine = "reference" if found and draw.random() < 0.3 else None
         try:
-            old, new = (program_of(keys=keys, window_bound=pa.int64(), columns=COLUMNS, **each) for each in (parts, changed))
+            program = program_of(keys=keys, window_bound=pa.int64(), columns=COLUMNS, **parts, engine=engine)
         except WindowpaneError:
+            keys, parts, found = random_keys(draw), _random_parts(draw, kind), []
             continue
-        if draw.random() < 0.3:
-            new = program_of(keys=keys, window_bound=pa.int64(), columns=COLUMNS, **changed, engine="reference")
-        if old.description != new.description:
-            return old, new, COLUMNS
+        if not found or found[-1].description != program.description:
+            found.append(program)
+        parts = _changed(draw, parts, kind)
+    return found
+
+
+def _changed(draw: Random, parts: dict[str, Any], kind: str) -> dict[str, Any]:
+    changed = {**parts, **{name: part for name, part in _random_parts(draw, kind).items() if draw.random() < 0.4}}
+    if kind != "fixed":  # calls alone: what else may change there is compared elsewhere
+        changed = {**parts, "aggregates": random_aggregates(draw)}
+    if draw.random() < 0.5:
+        kept = dict(draw.sample(sorted(parts["aggregates"].items()), draw.randint(0, len(parts["aggregates"]))))
+        changed["aggregates"] = {f"also_{name}": each for name, each in kept.items()} | changed["aggregates"]
+    return changed
 
 
 def _random_parts(draw: Random, kind: str) -> dict[str, Any]:
@@ -111,35 +118,42 @@ class _Bucket:
         return [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
 
 
-def _differences(draw: Random, old: Program, new: Program, stream: Sequence[Batch]) -> list[str]:
-    point = draw.choice([1, 1, draw.randint(1, max(1, len(stream) - 1))])
-    bucket = _Bucket(old, MemoryBlobStore())
-    alone = [_Bucket(old, MemoryBlobStore()), _Bucket(new, MemoryBlobStore())]
+def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Batch]) -> list[str]:
     try:
-        both = [[each.run(batch) for batch in stream] for each in alone]
+        alone = [[each.run(batch) for batch in stream] for each in (_Bucket(of, MemoryBlobStore()) for of in programs)]
     except WindowpaneError:
         return []  # what a program refuses is compared elsewhere
-    for batch in stream[:point]:
-        bucket.run(batch)
-    held = _held(bucket.store, stream[:point])
-    if held is None:
-        return []
-    going_on, report = continued(new, held)
-    if report.verdict is Verdict.REFUSED:
-        return []
-    assert isinstance(going_on, Program)
-    bucket.program = going_on
-    found: list[str] = []
-    for number, batch in enumerate(stream[point:], start=point):
+    points = sorted({draw.choice([1, 1, 2, draw.randint(1, max(1, len(stream) - 1))]) for _ in programs[1:]})
+    bucket, owners, found = _Bucket(programs[0], MemoryBlobStore()), [(0, MIN)], list[str]()
+    for number, batch in enumerate(stream):
+        if number in points:
+            held = _held(bucket.store, stream[:number])
+            if held is None:
+                return found
+            now = owners[-1][0] + 1
+            going_on, report = continued(programs[now], held)
+            if report.verdict is Verdict.REFUSED or not isinstance(going_on, Program):
+                return found
+            bucket.program = going_on
+            since = [call[SINCE] for call in going_on.description["calls"] if SINCE in call]
+            begins = report.cut if report.cut is not None else since[0] if since else None
+            owners = [*owners, (now, begins)] if begins is not None else [*owners[:-1], (now, owners[-1][1])]
         before = bucket.store.snapshot()
         got = bucket.run(batch)
         if draw.random() < 0.3:
             bucket.store.restore(before)
             if difference(got, bucket.run(batch)) is not None:
                 found.append(f"batch {number}, repeated, differs")
-        expected = _expected(old, new, going_on, report, *(rows[number] for rows in both))
+        ends = [*(begins for _, begins in owners[1:]), MAX]
+        shown = programs[owners[-1][0]]
+        expected = [
+            row
+            for (of, begins), end in zip(owners, ends, strict=True)
+            for row in _as_shown(programs[of], shown, alone[of][number])
+            if begins <= _start(row) < end
+        ]
         differs = difference(expected, got)
-        found += [] if differs is None else [f"batch {number}, cut {report.cut}: {differs}"]
+        found += [] if differs is None else [f"batch {number}, {owners}: {differs}"]
     return found[:3]
 
 
@@ -150,15 +164,12 @@ def _held(store: MemoryBlobStore, batches: Sequence[Batch]) -> Held | None:
     return Held.of(headers, batches[-1].watermark, max(times, default=None))
 
 
-def _expected(old: Program, new: Program, going_on: Program, report: Report, was: Rows, now: Rows) -> Rows:
-    """Return what both programs together give in a batch."""
-    added = [call[SINCE] for call in going_on.description["calls"] if SINCE in call]
-    cut = report.cut if report.cut is not None else added[0] if added else MIN
+def _as_shown(old: Program, new: Program, rows: Rows) -> Rows:
+    """Return the results of a program with the columns of a later one."""
     before, calls = old.description["calls"], new.description["calls"]
     numbers = zip(calls, matched_calls(before, calls), strict=True)
     names = {call["name"]: None if number is None else before[number]["name"] for call, number in numbers}
-    shown = [{name: _of(row, names.get(name, name)) for name in new.main_schema.names} for row in was]
-    return [row for row in shown if _start(row) < cut] + [row for row in now if _start(row) >= cut]
+    return [{name: _of(row, names.get(name, name)) for name in new.main_schema.names} for row in rows]
 
 
 def _start(row: dict[str, Any]) -> int:

@@ -105,7 +105,7 @@ class _Earlier:
 
     def __init__(self, engine: Engine, program: Program, now: Program, end: int, is_first: bool) -> None:
         self._engine, self._program, self._now = engine, program, now
-        self._begins, self._end = MIN if is_first else program.begins, end
+        self._takes_from, self._end = MIN if is_first else program.begins, end
         self._slices = _slices(program.spec.assigner)
         self._reach = max([end, *(window.end for window in _holding(self._slices, end - 1))]) if end > MIN else MIN
         self._own = _OwnColumns(program, now)
@@ -119,14 +119,14 @@ class _Earlier:
             if blob is None or self._is_over(BucketHeader.of(blob).watermark):
                 return BucketOutput()
         output = self._engine.run(state, own, clock)
-        return _between(output, self._begins, self._end, self._own.results)
+        return _between(output, self._program.begins, self._end, self._own.results)
 
     def _is_over(self, watermark: int) -> bool:
         return self._program.spec.lateness.is_over(self._reach - 1, watermark)
 
     def _rows(self, table: pa.Table, watermark: int) -> pa.Table:
         def wanted(times: pa.ChunkedArray) -> Mask:
-            found: Mask = (times >= self._begins) & (times < self._reach)
+            found: Mask = (times >= self._takes_from) & (times < self._reach)
             behind = np.flatnonzero(found & (times >= self._end))
             if len(behind):
                 starts = self._slices.starts(times[behind])

@@ -151,7 +151,8 @@ def continued(program: AnyProgram, held: Held, cut: int | None = None) -> tuple[
     earlier = [_earlier(program, description, number, since) for number, (description, since) in enumerate(kept)]
     ends = [*(each.begins for each in earlier[1:]), begins]
     watermark = MIN if held.watermark is None else held.watermark
-    live = [each for each, end in zip(earlier, ends, strict=True) if not _is_over(each, program, end, watermark)]
+    later = [(*earlier[number + 1 :], program) for number in range(len(earlier))]
+    live = [of for of, end, others in zip(earlier, ends, later, strict=True) if not _is_over((of, *others), end, watermark)]
     return replace(program, generation=generation, begins=begins, earlier=tuple(live)), report
 
 
@@ -218,9 +219,9 @@ def _earlier(program: Program, description: Description, number: int, begins: in
     )
 
 
-def _is_over(was: Program, now: Program, end: int, watermark: int) -> bool:
-    """Whether all windows of an earlier program are over, and rows of before its end late for the present one, too."""
-    return all(each.spec.lateness.is_over(max(_last_end(each, end), end) - 1, watermark) for each in (was, now))
+def _is_over(programs: Sequence[Program], end: int, watermark: int) -> bool:
+    """Whether no window of the first program is open, and rows of before its end are late for the later ones, too."""
+    return all(each.spec.lateness.is_over(max(_last_end(each, end), end) - 1, watermark) for each in programs)
 
 
 def _last_end(program: Program, end: int) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import windowpane as wp
 from tests.spark.helpers import Feed, run
+from windowpane.cli import app
 from windowpane.errors import ChangedPlanError
 from windowpane.spark.queries.continuing import history_of
 
@@ -32,6 +35,13 @@ def fives(feed: Feed, spark: Any) -> Any:
 def more(feed: Feed, spark: Any) -> Any:
     windowed = keyed(feed, spark).window(wp.TumblingEventTimeWindows.of("10 seconds")).allowed_lateness("1 minute")
     return windowed.aggregate(n=wp.count(), total=wp.sum("v"))
+
+
+def program(spark: Any) -> Any:
+    """Return the program with another call, as the command line imports it; its rows are of no matter."""
+    rows = spark.readStream.schema("k string, t timestamp, v long").parquet(str(Path(__file__).parent))
+    windowed = wp.stream(rows, "t", watermark="5 seconds").key_by("k").window(wp.TumblingEventTimeWindows.of("10 seconds"))
+    return windowed.allowed_lateness("1 minute").aggregate(n=wp.count(), total=wp.sum("v"))
 
 
 def test_windows_become_shorter_by_a_cut_and_none_is_partial_or_lost(spark: Any, tmp_path: Path) -> None:
@@ -62,6 +72,31 @@ def test_windows_become_shorter_by_a_cut_and_none_is_partial_or_lost(spark: Any,
     assert [each["part"] for each in changed["parts"]] == ["assigner"]
 
 
+@pytest.mark.slow
+def test_a_start_that_has_committed_nothing_leaves_the_old_program(spark: Any, tmp_path: Path) -> None:
+    feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
+    run(tens(feed, spark), checkpoint=checkpoint)
+    feed.add(SECOND)
+
+    def fails(rows: Any, batch: int) -> None:
+        rows.collect()
+        raise RuntimeError("the sink is down")
+
+    query = fives(feed, spark).start(main=fails, checkpoint=str(checkpoint), trigger={"availableNow": True})
+    with pytest.raises(Exception, match="the sink is down"):
+        query.awaitTermination()
+    assert wp.changes(tens(feed, spark), str(checkpoint)).verdict == "same"
+    assert run(tens(feed.add(END), spark), checkpoint=checkpoint).rows() == [
+        ("a", 0, 10, 67),
+        ("a", 10, 20, 8),
+        ("a", 20, 30, 32),
+        ("a", 30, 40, 256),
+        ("b", 10, 20, 20),
+        ("b", 20, 30, 128),
+    ]
+
+
+@pytest.mark.slow
 def test_an_added_call_asks_and_is_null_in_windows_of_before(spark: Any, tmp_path: Path) -> None:
     feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
     run(tens(feed, spark), checkpoint=checkpoint)
@@ -70,6 +105,14 @@ def test_an_added_call_asks_and_is_null_in_windows_of_before(spark: Any, tmp_pat
         run(more(feed, spark), checkpoint=checkpoint)
     assert "changes='accept'" in str(refused.value)
     assert set(refused.value.differences) == {"allowed lateness", "call n", "call total"}
+    shown = CliRunner().invoke(app, ["checkpoint", "diff", str(checkpoint), f"{__name__}:program", "--json"])
+    assert shown.exit_code == 1
+    parts = json.loads(shown.output.splitlines()[-1])["parts"]
+    assert {each["part"]: each["verdict"] for each in parts} == {
+        "allowed lateness": "safe",
+        "call n": "accept",
+        "call total": "safe",
+    }
     rows = run(more(feed, spark), checkpoint=checkpoint, changes="accept").rows()
     assert rows == [
         ("a", 0, 10, None, 67),
@@ -81,6 +124,7 @@ def test_an_added_call_asks_and_is_null_in_windows_of_before(spark: Any, tmp_pat
     ]
 
 
+@pytest.mark.slow
 def test_other_keys_are_refused_before_anything_runs(spark: Any, tmp_path: Path) -> None:
     feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
     run(tens(feed, spark), checkpoint=checkpoint)

@@ -1,0 +1,89 @@
+"""Programs other than windows that go on under another one: what state has of them, and what is asked first."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.engines.common.test_added_columns import BEFORE, NOW, Bucket, entry, rows, shown
+from windowpane.engines.changes import Verdict
+from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
+from windowpane.engines.join.program import JoinProgram, JoinSide
+from windowpane.engines.join.sides import tagged
+from windowpane.errors import ChangedPlanError
+from windowpane.planning.changing import Held, Report, check, continued
+from windowpane.planning.description.programs import of_deduplication, of_join
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch
+from windowpane.windowing.times import MAX, MIN
+
+
+def going_on(old: Any, new: Any) -> tuple[Any, Report]:
+    return continued(new, Held(((old.description, 0),)))
+
+
+@pytest.mark.parametrize("is_reference", [False, True], ids=["columnar", "reference"])
+@pytest.mark.parametrize(
+    ("match", "engine", "expected"),
+    [
+        (IntervalMatch(-10, 10), "join_interval", [(2, 3), (4, 1), (4, 3)]),
+        (AsOfMatch(), "join_asof", [(2, 1), (4, 3)]),
+        (ArrivalMatch(), "join_arrival", [(4, 3)]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_joins_go_on_without_a_column(match: Any, engine: str, expected: list[tuple[Any, ...]], is_reference: bool) -> None:
+    def program(columns: pa.Schema) -> JoinProgram:
+        side = JoinSide(("p",), columns, tuple(columns.names))
+        name = "join reference" if is_reference else engine
+        made = JoinProgram(how="inner", left=side, right=side, match=match, engine=name)
+        return dataclasses.replace(made, description=of_join(made, ("t", "t")))
+
+    bucket, old = Bucket(), program(NOW)
+    bucket.run(old, MIN, tagged(rows(NOW, entry(1, added="r")), "right"), tagged(rows(NOW, entry(2, added="l")), "left"))
+    new, report = going_on(old, program(BEFORE))
+    assert [(each.part, each.outcome.verdict) for each in report.parts] == [
+        ("left columns", Verdict.SAFE),
+        ("right columns", Verdict.SAFE),
+    ]
+    arrived = tagged(rows(BEFORE, entry(3)), "right"), tagged(rows(BEFORE, entry(4)), "left")
+    found = bucket.run(new, MIN, *arrived) + bucket.run(new, MAX)
+    assert all("left.added" not in row for row in found)
+    assert shown(found, "left.id", "right.id") == expected
+
+
+def deduplication(columns: pa.Schema, within: int, keep: Keep, engine: str) -> DeduplicationProgram:
+    made = DeduplicationProgram(("p",), columns, tuple(columns.names), within=within, keep=keep, engine=engine)
+    return dataclasses.replace(made, description=of_deduplication(made, "t"))
+
+
+@pytest.mark.parametrize("engine", ["deduplication", "deduplication reference"])
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        (10, 3, [(5,), (8,)]),  # 5 is four from 1, and 8 is three from 5
+        (3, 10, []),  # both are near to 1
+    ],
+)
+def test_first_rows_are_compared_by_another_length(before: int, now: int, expected: list[tuple[int]], engine: str) -> None:
+    bucket, old = Bucket(), deduplication(NOW, before, Keep.FIRST, engine)
+    assert shown(bucket.run(old, MIN, rows(NOW, entry(1, added="x"))), "id") == [(1,)]
+    new, report = going_on(old, deduplication(BEFORE, now, Keep.FIRST, engine))
+    assert {each.part: each.outcome.verdict for each in report.parts} == {"within": Verdict.ACCEPT, "columns": Verdict.SAFE}
+    with pytest.raises(ChangedPlanError, match="within"):
+        check([report], "safe")
+    check([report], "accept")
+    assert shown(bucket.run(new, MIN, rows(BEFORE, entry(5), entry(8))), "id") == expected
+    with pytest.raises(ChangedPlanError, match="within"):
+        Bucket.run(bucket, deduplication(BEFORE, 7, Keep.FIRST, engine), MIN)
+
+
+@pytest.mark.parametrize("engine", ["deduplication", "deduplication reference"])
+def test_last_rows_are_compared_by_another_length(engine: str) -> None:
+    bucket, old = Bucket(), deduplication(NOW, 3, Keep.LAST, engine)
+    bucket.run(old, MIN, rows(NOW, entry(1, added="x")))
+    new, _ = going_on(old, deduplication(BEFORE, 10, Keep.LAST, engine))
+    found = bucket.run(new, MIN, rows(BEFORE, entry(8)))
+    assert shown(found, "id", "_change_type") == [(1, "update_preimage"), (8, "update_postimage")]
