@@ -69,10 +69,21 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         ),
         "key_by group_by partition_by": "several keys are given at once: .key_by('user', 'country').",
         "drop_duplicates drop_duplicates_within_watermark distinct": "near rows of a key are .deduplicate(within='1 hour').",
+        "match_recognize pattern cep detect sequence followed_by not_followed_by": (
+            "patterns of rows are .match('a -> !b', a=wp.col('kind') == 'order', b=wp.col('kind') == 'payment')."
+        ),
         "interval_join join": "two streams are joined by wp.join(left, right).on('user').within('-5 minutes', '5 minutes').",
         _WATERMARKS: _WATERMARK_WAY,
         _SHAPING: _SHAPING_WAY,
         _ENDS: "it has no results yet: .window(wp.TumblingEventTimeWindows.of('1 hour')).aggregate(n=wp.count()).",
+    },
+    "Matching": {
+        "followed_by next begin not_followed_by one_or_more times optional where": (
+            "what follows what is said in the text of the pattern: .match('a -> b+ -> !c', a=..., b=..., c=...)."
+        ),
+        "measures aggregate agg process": "one row a match is .select(n=wp.count()), its rows are .all_rows('*').",
+        "after_match_skip skip skip_past_last": "it is called after_match: .after_match('to next row').",
+        _ENDS: "it has no results yet: .select(n=wp.count()) for one row a match, .all_rows('*') for its rows.",
     },
     "WindowedStream": {
         "agg": "it is called aggregate: .aggregate(n=wp.count(), total=wp.sum('amount')).",
