@@ -182,13 +182,8 @@ def changes(result: Runnable, checkpoint: str, cut: str | dt.datetime | dt.date 
         InvalidSpecError: the cut is no instant.
 
     Example:
-        >>> print(wp.changes(result, "ckpt"))
-        changes: accept
-        windowpane
-          call top: was absent, is top = max(delay) of int32
-            accept: NULL in results of windows that start before the cut
-          cut: 2026-01-01T12:00:00Z
-          open: 40 windows or keys
+        >>> if wp.changes(result, "ckpt").verdict in ("same", "safe"):
+        ...     result.start(main="out/hourly", checkpoint="ckpt")
     """
     from windowpane.spark.queries.continuing import reports_of
 

@@ -97,6 +97,24 @@ def test_a_start_that_has_committed_nothing_leaves_the_old_program(spark: Any, t
 
 
 @pytest.mark.slow
+def test_a_checkpoint_of_a_dataframe_is_asked_for_its_state_and_one_with_a_cut_needs_start(spark: Any, tmp_path: Path) -> None:
+    feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
+
+    def written(result: Any) -> Any:
+        query = result.df.writeStream.foreachBatch(lambda rows, batch: rows.collect()).trigger(availableNow=True)
+        return query.option("checkpointLocation", str(checkpoint)).start()
+
+    written(tens(feed, spark)).awaitTermination()
+    found = wp.changes(fives(feed, spark), str(checkpoint))
+    assert [(each["part"], each["verdict"]) for each in found.parts] == [("assigner", "safe")]
+    assert "open: 2 windows or keys" in str(found)
+    assert run(fives(feed.add(SECOND), spark), checkpoint=checkpoint).rows()[0] == ("a", 0, 10, 67)
+    feed.add(END)
+    with pytest.raises(Exception, match="parted by a cut between programs, which result.start"):
+        written(fives(feed, spark)).awaitTermination()
+
+
+@pytest.mark.slow
 def test_an_added_call_asks_and_is_null_in_windows_of_before(spark: Any, tmp_path: Path) -> None:
     feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
     run(tens(feed, spark), checkpoint=checkpoint)

@@ -73,7 +73,9 @@ class BucketHeader:
         header = cls.of(blob)
         was = header.description
         if header.generation != generation:
-            raise ChangedPlanError({"programs before": (str(header.generation), str(generation))})
+            counts = (str(header.generation), str(generation))
+            note = "  state is parted by a cut between programs, which result.start(...) knows of, and result.df does not"
+            raise ChangedPlanError({"programs before this one": counts}, [note])
         if was == description:
             return header
         if accepts is None or not accepts(was):
