@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import windowpane.aggregates as aggregates
 from tests.examples import seeds
 from verify.fuzz.patterns import COLUMNS, count_of, is_kind, replay, run, type_of
 from windowpane.engines.patterns.program import TIMEOUTS, PatternProgram
@@ -18,7 +19,7 @@ from windowpane.engines.protocol import Engine
 from windowpane.errors import MissingEventTimeError, PatternLimitError, SkipTargetError
 from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec
 from windowpane.windowing.patterns.text import parse_pattern
-from windowpane.windowing.patterns.values import MatchNumber, MatchTime, Picked
+from windowpane.windowing.patterns.values import Aggregated, MatchNumber, MatchTime, Picked
 from windowpane.windowing.times import MAX, MIN
 
 ENGINES = pytest.mark.parametrize("engine", [PatternReferenceEngine, PatternTextEngine])
@@ -111,6 +112,33 @@ def test_an_attempt_that_waits_with_too_many_rows_is_given_up(engine: type[Engin
     assert counts["overflow"] == 1
 
 
+@ENGINES
+def test_aggregates_count_values_and_no_row_that_was_passed_over(engine: type[Engine]) -> None:
+    """COUNT of a column leaves NULLs out; rows between an a and the next b are no rows of the match."""
+    counted = [count_of(None), values_of("count", None), values_of("sum", None), values_of("max", "a"), values_of("sum", "b")]
+    rows = [("x", 1, "a", None), ("x", 2, "c", 100), ("x", 3, "b", 4), ("x", 4, "a", 1), ("x", 5, "b", None)]
+    found, _ = replay(engine, program("a -> b", counted, within=50), [(MIN, rows), (MAX, [])])
+
+    assert found[1] == [(MAIN, ("x", 2, 1, 4, None, 4)), (MAIN, ("x", 2, 1, 1, 1, None))]
+
+
+@pytest.mark.parametrize(
+    ("rows_shown", "expected"),
+    [
+        ("all", [(1, 1, None), (2, 2, 1), (3, 2, 2), (4, 3, None)]),
+        ("all omit empty", [(2, 2, 1), (3, 2, 2)]),
+        ("all unmatched", [(1, 1, None), (2, 2, 1), (3, 2, 2), (4, 3, None)]),
+    ],
+)
+def test_an_empty_match_has_a_number_and_is_shown_unless_it_is_omitted(rows_shown: Any, expected: list[Any]) -> None:
+    """``a*`` over c a a c: an empty match at 1, one of two rows, an empty one at 4."""
+    rows = [("x", 1, "c", 0), ("x", 2, "a", 1), ("x", 3, "a", 2), ("x", 4, "c", 0)]
+    asked = program("a*", [MatchNumber(), Picked("last", "a", "value")], rows=rows_shown)
+    found, _ = replay(PatternReferenceEngine, asked, [(MIN, rows), (MAX, [])])
+
+    assert [(values[1], *values[4:]) for _, values in found[1]] == expected
+
+
 def test_a_search_that_takes_too_many_steps_ends_by_name() -> None:
     rows = [("x", at, "a", 1) for at in range(30)]
     nested = program("(a+)+ b", [count_of(None)], most_steps=10_000)
@@ -130,3 +158,8 @@ def test_random_programs_are_those_of_the_matcher(seed: int) -> None:
     outcomes = [run(1000 * seed + number) for number in range(25)]
     assert [(outcome.seed, outcome.differences) for outcome in outcomes if outcome.differences] == []
     assert len({outcome.engine for outcome in outcomes}) == 2
+
+
+def values_of(name: str, variable: str | None) -> Aggregated:
+    bound = getattr(aggregates, name)("value").bind([pa.int64()])
+    return Aggregated(variable, ("value",), bound, name, f"{name}({variable})")
