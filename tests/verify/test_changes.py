@@ -24,7 +24,7 @@ from windowpane.planning.changing import Held, continued
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.assigners import EventTimeSessionWindows, TumblingEventTimeWindows
-from windowpane.windowing.times import MAX
+from windowpane.windowing.times import MAX, MIN
 
 
 @pytest.mark.parametrize("seed", seeds(60))
@@ -33,9 +33,19 @@ def test_a_changed_program_gives_what_both_give_alone(seed: int) -> None:
     assert outcome.differences == [], outcome.program
 
 
-def test_rows_of_a_program_that_is_done_are_late_for_the_next_one_or_still_go_to_it() -> None:
-    outcome = changes.run(23)  # the second of three programs waits longer for late rows than the first
-    assert outcome.differences == [], outcome.program
+@pytest.mark.parametrize(("watermark", "live"), [(15, [0, 1]), (35, [1]), (40, [])])
+def test_a_program_stays_until_rows_before_its_end_are_late_for_the_next_one_too(watermark: int, live: list[int]) -> None:
+    """The second of three programs waits 20 longer than the first, whose last window ends at 10; its own last one ends at 20."""
+
+    def tumbling(size: int, lateness: int) -> Program:
+        assigner = TumblingEventTimeWindows.of(size)
+        return program_of(assigner, {"rows": agg.count()}, ("k",), window_bound=pa.int64(), allowed_lateness=lateness)
+
+    held = Held(((tumbling(10, 0).description, MIN), (tumbling(10, 20).description, 10)), watermark=watermark, latest=16)
+    going_on, report = continued(tumbling(5, 0), held)
+    assert isinstance(going_on, Program)
+    assert (report.cut, going_on.generation) == (20, 2)
+    assert [each.generation for each in going_on.earlier] == live
 
 
 def sessions(gap: int, lateness: int, engine: str | None = None) -> Program:

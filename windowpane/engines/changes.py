@@ -344,9 +344,11 @@ class CallRules:
 
 def _calls_of_windows(verdict: Verdict, effect: str) -> Callable[[Description, Description], Outcome]:
     def rule(was: Description, now: Description) -> Outcome:
-        if cuts(was) and cuts(now):
+        can_cut, same_engine = cuts(was) and cuts(now), was["engine"] == now["engine"]
+        holds = same_engine and _holds_partials(was) and _holds_partials(now)
+        if can_cut and not (holds and verdict is Verdict.SAFE and _is_ordered(was) == _is_ordered(now)):
             return Outcome(verdict, effect, Way.CUT)
-        if _holds_partials(was) and _holds_partials(now) and was["engine"] == now["engine"]:
+        if holds:
             if _is_ordered(was) != _is_ordered(now):
                 return Outcome(
                     Verdict.REFUSED, "its windows do not say in which order their rows came, as one of the calls needs"
