@@ -79,8 +79,8 @@ def _drawn(draw: Random) -> list[Program]:
 def _changed(draw: Random, parts: dict[str, Any], kind: str) -> dict[str, Any]:
     if draw.random() < 0.3:  # calls that are there, in another order and under other names
         calls = sorted(parts["aggregates"].items())
-        kept = draw.sample(calls, draw.randint(1, len(calls)))
-        return {**parts, "aggregates": {f"was_{name}": each for name, each in kept}}
+        chosen = draw.sample(calls, draw.randint(1, len(calls)))
+        return {**parts, "aggregates": {f"was_{name}": each for name, each in chosen}}
     changed = {**parts, **{name: part for name, part in _random_parts(draw, kind).items() if draw.random() < 0.4}}
     if kind != "fixed":  # calls alone: what else may change there is compared elsewhere
         changed = {**parts, "aggregates": random_aggregates(draw)}
