@@ -152,3 +152,18 @@ def test_other_keys_are_refused_before_anything_runs(spark: Any, tmp_path: Path)
     with pytest.raises(ChangedPlanError, match="keys: was k string, is v int64"):
         run(result, checkpoint=checkpoint, changes="accept")
     assert run(tens(feed.add(END), spark), checkpoint=checkpoint).rows() == [("a", 0, 10, 3), ("b", 10, 20, 4)]
+
+
+def test_a_cut_is_above_the_rows_that_came_under_a_longer_delay(spark: Any, tmp_path: Path) -> None:
+    feed, checkpoint = Feed(tmp_path / "in").add([("a", 100, 1)]), tmp_path / "checkpoint"
+
+    def windows(delay: str, size: str) -> Any:
+        rows = wp.stream(feed.stream(spark), "t", watermark=delay).key_by("k")
+        return rows.window(wp.TumblingEventTimeWindows.of(size)).aggregate(s=wp.sum("v"))
+
+    run(windows("60 seconds", "10 seconds"), checkpoint=checkpoint)
+    feed.add([("a", 50, 2)])
+    run(windows("5 seconds", "10 seconds"), checkpoint=checkpoint)
+    (found,) = wp.changes(windows("5 seconds", "5 seconds"), str(checkpoint)).parts
+    # the watermark is at 45 now, but the row of second 100 has come under the one of 60 seconds' delay
+    assert found["cut"] - 1_704_067_200_000_000 >= 105_000_000

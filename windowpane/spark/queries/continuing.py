@@ -95,11 +95,13 @@ def _compared(
         raise ChangedPlanError({"operators": (str(len(known)), str(len(operators)))})
     going_on: list[tuple[Any, Held | None]] = []
     reports: list[Report] = []
-    for (_, operator), held in zip(operators, known, strict=True):
+    earlier = [_held(entry["operators"]) for entry in _entries(spark, checkpoint) if entry["batch"] <= committed]
+    for number, ((_, operator), held) in enumerate(zip(operators, known, strict=True)):
         if held is None:
             going_on.append((operator.program, None))
             continue
-        held = _timed(held, operator, watermark if operator.behind == 0 else None)
+        was = [each[number] for each in (*earlier, known) if len(each) == len(known)]
+        held = _timed(held, operator, watermark if operator.behind == 0 else None, was)
         program, report = continued(operator.program, held, at)
         going_on.append((program, held))
         is_last = any(operator is each for each in built.operators)
@@ -111,9 +113,13 @@ def _compared(
     return going_on, reports
 
 
-def _timed(held: Held, operator: Operator, watermark: int | None) -> Held:
-    """Return it with the watermark of the next batch, and the latest event time that this is made of, where Spark makes it."""
-    delays = [each.get("watermark delay") for each in (operator.program.description, *(was for was, _ in held.generations))]
+def _timed(held: Held, operator: Operator, watermark: int | None, earlier: Sequence[Held | None]) -> Held:
+    """Return it with the watermark of the next batch, and the latest event time that this is made of, where Spark makes it.
+
+    A delay may have been longer before: no row was further above the watermark than the longest one.
+    """
+    programs = [was for each in earlier if each is not None for was, _ in each.generations]
+    delays = [each.get("watermark delay") for each in (operator.program.description, *programs)]
     known = [delay for delay in delays if delay is not None]
     if watermark is None or len(known) < len(delays):
         return replace(held, watermark=-(2**63), latest=None)
