@@ -238,6 +238,8 @@ def test_redis_has_the_newest_window_of_each_key(seed: int, killed: tuple[Path, 
             expected[key] = (start, n, total)
     server, found = killed[2], {}
     for name in server.scan_iter():
+        if name.startswith("windowpane:"):  # the number of the last batch
+            continue
         row = server.hgetall(name)
         moment = NAIVE_ORIGIN.replace(year=1970) + timedelta(microseconds=int(row["window_start"]))
         found[row["k"]] = (seconds(moment), int(row["n"]), int(row["total"]))
