@@ -30,10 +30,12 @@ from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.nested_keys.writing import hashable_keys
 from windowpane.engines.over.sort_buffer import SortBuffer
+from windowpane.engines.patterns.measures import with_measures
 from windowpane.engines.patterns.program import TIMEOUTS, PatternCounters, PatternProgram
 from windowpane.engines.rows import refuse_missing_times
 from windowpane.hidden_columns import HASH, TIME, hidden
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
+from windowpane.kernels.segments import starts_of_runs
 from windowpane.kernels.sorting.column_order import ASCENDING, SortKey, sort_keys, sorted_by
 from windowpane.operators.patterns.search import Cursor
 from windowpane.state.blob_store import BlobStore
@@ -88,9 +90,9 @@ class PatternBatch(OrderedBatch[PatternProgram]):
             self._buffer.add(punctual.select([*program.columns.names, TIME]))
 
     def on_watermark(self, before: int) -> None:
-        known = self.program.known(self.watermark)
         if self.watermark == before:
             return
+        known = self.program.known(self.watermark)
         rows = self._released(known)
         hashes = np.zeros(0, np.uint64) if rows is None else stored_hashes(rows)
 
@@ -133,31 +135,29 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         order = np.argsort(codes, kind="stable")
         rows, codes = rows.take(pa.array(order)), codes[order]
         is_new = order >= (0 if held is None else held.num_rows)
-        bounds = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), rows.num_rows]
+        bounds = [*np.flatnonzero(starts_of_runs(codes)).tolist(), rows.num_rows]
         partitions = self._partitions(rows, bounds, is_new, known)
         self.search(rows, [each for each in partitions if each is not None], known)
         return self._left(rows, bounds, partitions)
 
     def _waiting(self, new: pa.Table) -> pa.Table:
+        """Return rows that no attempt has begun at yet."""
         count = new.num_rows
-        columns = {WAITS: np.ones(count, np.bool_), COVERED: np.zeros(count, np.bool_)}
-        for name, values in columns.items():
+        no, none = np.zeros(count, np.bool_), np.zeros(count, np.int64)
+        for name, values in zip((WAITS, COVERED, MATCHES, OPENS), (~no, no, none, no), strict=True):
             new = new.append_column(name, pa.array(values))
-        return new.append_column(MATCHES, pa.array(np.zeros(count, np.int64))).append_column(
-            OPENS, pa.array(np.zeros(count, np.bool_))
-        )
+        return new
 
     def _partitions(self, rows: pa.Table, bounds: Sequence[int], is_new: Mask, known: int) -> list[Partition | None]:
         """Return the partitions that something may be decided in; ``None`` for those that stay as they are."""
-        times, within = rows[TIME].to_numpy(), self.program.spec.within
+        times, spec = rows[TIME].to_numpy(), self.program.spec
         waits, covered, opens = (flat(rows[name]).to_numpy(zero_copy_only=False) for name in (WAITS, COVERED, OPENS))
         matches = rows[MATCHES].to_numpy()
         found: list[Partition | None] = []
         for first, end in pairwise(bounds):
             waiting = int(np.argmax(waits[first:end])) if waits[first:end].any() else end - first
-            is_due = waiting < end - first and (
-                known == MAX or (within is not None and times[first + waiting] + within - 1 <= known)
-            )
+            bound = spec.bound(int(times[first + waiting])) if waiting < end - first else None
+            is_due = waiting < end - first and (known == MAX or (bound is not None and bound <= known))
             if not (is_new[end - 1] or is_due):
                 found.append(None)
                 continue
@@ -210,11 +210,9 @@ class PatternBatch(OrderedBatch[PatternProgram]):
     def _with_measures(self, shown: pa.Table, decided: Decided, schema: pa.Schema) -> pa.Table:
         fields = self.program.measures
         measures = [pa.array([values[number] for values in decided.measures], kind.type) for number, kind in enumerate(fields)]
-        columns = [*(flat(column) for column in shown.columns), *measures]
-        return pa.Table.from_arrays([column.cast(kind.type) for column, kind in zip(columns, schema, strict=True)], schema=schema)
+        return with_measures(shown, measures, schema)
 
     def _summary(self, page: pa.Table) -> PageSummary:
-        within, waits = self.program.spec.within, flat(page[WAITS]).to_numpy(zero_copy_only=False)
-        if within is None or not waits.any():
-            return PageSummary(MAX, page.num_rows)
-        return PageSummary(min(int(page[TIME].to_numpy()[waits].min()) + within - 1, MAX), page.num_rows)
+        waiting = page[TIME].to_numpy()[flat(page[WAITS]).to_numpy(zero_copy_only=False)]
+        bound = self.program.spec.bound(int(waiting.min())) if len(waiting) else None
+        return PageSummary(MAX if bound is None else bound, page.num_rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,7 @@ class Matches:
         spans = Spans(bounds[:, :, 0], bounds[:, :, 1], self._variables)
         keys = rows.select(self._program.keys).take(pa.array(bounds[:, 0, 0]))
         measures = [self._measure(measure.value, rows, spans, field.type) for measure, field in self._measured]
-        columns = [*(flat(column) for column in keys.columns), *measures]
-        return pa.Table.from_arrays(
-            [column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
-        )
+        return with_measures(keys, measures, schema)
 
     @property
     def _measured(self) -> Any:
@@ -104,6 +101,12 @@ class Matches:
                     accumulator = aggregate.add(accumulator, *(column[row] for column in columns))
             found.append(aggregate.get_result(accumulator))
         return pa.array(found, kind)
+
+
+def with_measures(shown: pa.Table, measures: Sequence[pa.Array], schema: pa.Schema) -> pa.Table:
+    """Return columns that results are shown with and their measures, as the columns of an output."""
+    columns = [*(flat(column) for column in shown.columns), *measures]
+    return pa.Table.from_arrays([column.cast(kind.type) for column, kind in zip(columns, schema, strict=True)], schema=schema)
 
 
 def _taken(rows: pa.Table, column: str, places: Integers) -> pa.Array:

@@ -227,7 +227,7 @@ class InPartition:
         return int(np.searchsorted(self._times, bound, side="right")) + 1
 
     def _bound(self, place: int) -> int:
-        return present(self._all.search.bound(int(self._times[place - 1])), "there is a bound")
+        return present(self._spec.bound(int(self._times[place - 1])), "there is a bound")
 
     def _failures(self, place: int, end: int) -> Iterator[Found]:
         """Yield the rows of attempts that failed, from a place up to an end: unmatched ones, and timeouts."""

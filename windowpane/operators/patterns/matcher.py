@@ -23,6 +23,7 @@ from windowpane.errors import PatternLimitError
 from windowpane.operators.patterns.values import Label, Values
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.patterns import tree
+from windowpane.windowing.patterns.spec import MAX_STEPS
 
 
 class UnknownRowError(Exception):
@@ -141,7 +142,7 @@ class Attempt:
     is_first: bool = True
     number: int = 1
     key: Any = None
-    most_steps: int = 10_000_000
+    most_steps: int = MAX_STEPS
     partial: tuple[Label, ...] | None = field(default=None, init=False)
     """The first path that ended for want of a row: of an attempt that failed, or that waits for one."""
 

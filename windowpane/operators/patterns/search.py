@@ -82,7 +82,7 @@ class Search:
         """
         spec = self._spec
         while cursor.start < len(times):
-            bound = self.bound(times[cursor.start])
+            bound = spec.bound(times[cursor.start])
             known = len(times) if bound is None else _below(times, bound + 1, cursor.start)
             is_ended = watermark == MAX or (bound is not None and watermark >= bound)
             attempt = self.attempt(key, columns, cursor, known, is_ended)
@@ -114,10 +114,6 @@ class Search:
             key,
             spec.most_steps,
         )
-
-    def bound(self, time: int) -> int | None:
-        """Return the last microsecond of an attempt that begins at a time, ``None`` where there is none."""
-        return None if self._spec.within is None else min(time + self._spec.within - 1, MAX)
 
     def move(self, cursor: Cursor, labels: Sequence[Label] | None, key: object) -> None:
         """Move the cursor past an attempt.

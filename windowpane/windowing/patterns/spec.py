@@ -10,6 +10,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.patterns.tree import Pattern, looked_for, variables
 from windowpane.windowing.patterns.values import lookback
+from windowpane.windowing.times import MAX
 
 RowsShown = Literal["one", "all", "all omit empty", "all unmatched"]
 """What comes out of a match: one row; each of its rows; so, but for empty matches; and rows that are in no match, too."""
@@ -97,6 +98,10 @@ class PatternSpec:
         """How many rows before the first one of a match are looked at."""
         asked = [*self.conditions.values(), *(measure.value for measure in self.measures)]
         return max(map(lookback, asked), default=0)
+
+    def bound(self, time: int) -> int | None:
+        """Return the last microsecond of an attempt that begins at a time, ``None`` where there is none."""
+        return None if self.within is None else min(time + self.within - 1, MAX)
 
     def stands_for(self, name: str) -> frozenset[str]:
         """Return the variables that a name stands for."""
