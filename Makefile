@@ -88,6 +88,8 @@ fuzz: setup  ## Run random programs on the reference and on the engine the plann
 	@$(PY) -m verify.fuzz rolling --programs $(PROGRAMS)
 	@$(PY) -m verify.fuzz joins --programs $(PROGRAMS)
 	@$(PY) -m verify.fuzz patterns --programs $(PROGRAMS)
+	@$(PY) -m verify.fuzz changes --programs $(PROGRAMS)
+	@$(PY) -m verify.fuzz faults --programs $(PROGRAMS)
 
 conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
 	@$(PY) -m verify.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle

@@ -49,7 +49,7 @@ def run(seed: int) -> Outcome:
     """Return what became of the program of a seed."""
     drawn = Random(seed)
     program = random_program(drawn)
-    steps = [*_random_steps(drawn, program), _Step(MAX, {"left": [], "right": []})]
+    steps = [*random_steps(drawn, program), _Step(MAX, {"left": [], "right": []})]
     kind = f"{program.how} on update" if program.updates else program.how
     text = f"{program.match} {kind}, lateness {program.allowed_lateness}, condition {program.condition!r}, {steps!r}"
     try:
@@ -119,7 +119,8 @@ def _random_match(drawn: Random) -> Match:
     )
 
 
-def _random_steps(drawn: Random, program: JoinProgram) -> Iterator[_Step]:
+def random_steps(drawn: Random, program: JoinProgram) -> Iterator[_Step]:
+    """Draw batches of both sides."""
     number, now, watermark = 0, drawn.choice([-40, 0, 1000]), MIN
     has_nulls = drawn.random() < 0.4
     for _ in range(drawn.randint(1, 7)):
@@ -160,7 +161,7 @@ class _Run:
 
     def step(self, step: _Step) -> tuple[Counter[Result], Counter[Result]]:
         """Run a batch and return the results, net, and the late rows."""
-        tables = [_table(self.program, side, rows) for side, rows in step.rows.items() if rows]
+        tables = [table_of(self.program, side, rows) for side, rows in step.rows.items() if rows]
         restored = MemoryBlobStore()
         restored.restore(self.store.snapshot())
         self.store = restored
@@ -180,7 +181,8 @@ class _Run:
         return results, late
 
 
-def _table(program: JoinProgram, side: Side, rows: list[dict[str, Any]]) -> pa.Table:
+def table_of(program: JoinProgram, side: Side, rows: list[dict[str, Any]]) -> pa.Table:
+    """Return rows of a side as an engine is given them."""
     schema = pa.schema([*program.sides[side].columns, pa.field(TIME, pa.int64())])
     table = pa.Table.from_pylist(rows, schema)
     table = table.append_column(PARTITION, pa.array([0] * len(rows), pa.int32()))

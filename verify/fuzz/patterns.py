@@ -74,7 +74,7 @@ def replay(
     """Return what came out of each batch, by output, and the counters added up."""
     store, running, found, counts = MemoryBlobStore(), engine(program), [], Counter[str]()
     for watermark, rows in batches:
-        output = running.run(store, [_table(rows)], Clock(watermark, 0))
+        output = running.run(store, [table_of(rows)], Clock(watermark, 0))
         found.append([(number, tuple(row.values())) for number, rows in output.tables for row in rows.to_pylist()])
         counts.update({name: value for name, value in vars(output.counters).items() if value and name != "state_bytes"})
         if restarts:
@@ -111,7 +111,8 @@ def type_of(value: Expression) -> pa.DataType:
     return pa.int64()
 
 
-def _table(rows: Sequence[Row]) -> pa.Table:
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    """Return rows as an engine is given them."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * 4
     given = {field.name: pa.array(values, field.type) for field, values in zip(COLUMNS, columns, strict=True)}
     places = {PARTITION: pa.array([0] * len(rows), pa.int32()), POSITION: pa.array(range(len(rows)), pa.int64())}

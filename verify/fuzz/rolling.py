@@ -65,7 +65,7 @@ def run(seed: int) -> Outcome:
     """Return what became of the program of a seed."""
     drawn = Random(seed)
     program = random_program(drawn)
-    steps = list(_random_steps(drawn, program))
+    steps = list(random_steps(drawn, program))
     text = f"{program.spec!r}, keys {program.keys.names}, {program.upstream}, until {program.until}, {steps!r}"
     try:
         with drawn_sizes(seed):
@@ -108,7 +108,8 @@ def random_program(drawn: Random) -> RollingProgram:
     return with_engine(program)
 
 
-def _random_steps(drawn: Random, program: RollingProgram) -> Iterator[Step]:
+def random_steps(drawn: Random, program: RollingProgram) -> Iterator[Step]:
+    """Draw batches."""
     now, watermark, number = drawn.choice([-30, 0, 1000]), MIN, 0
     reach, has_nulls = program.spec.reach, drawn.random() < 0.4
     is_behind = drawn.random() < 0.5

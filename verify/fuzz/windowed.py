@@ -47,7 +47,7 @@ Outcoming = BucketOutput | WindowpaneError
 def run(seed: int) -> Outcome:
     """Make the program of a seed, run it on both engines, and compare."""
     draw = Random(seed)
-    program, columns = _columnar_program(draw)
+    program, columns = columnar_program(draw)
     stream = random_stream(draw, program, columns)
     try:
         with drawn_sizes(seed), warnings.catch_warnings():
@@ -92,7 +92,7 @@ def _differences_at_once(program: Program, stream: Sequence[Batch], draw: Random
     return [f"at once: {each}" for each in _differences(program, one, other)]
 
 
-def _columnar_program(draw: Random) -> tuple[Program, pa.Schema]:
+def columnar_program(draw: Random) -> tuple[Program, pa.Schema]:
     """Draw until the planner takes another engine than the reference, which would only be compared with itself."""
     while True:
         try:
