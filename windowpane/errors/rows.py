@@ -345,3 +345,14 @@ class PatternLimitError(WindowpaneError):
             "rows that all variables take, as in '(a+)+', try every way to share the rows out: write 'a+', or raise max_steps."
         )
         self.key, self.steps = key, steps
+
+
+class StateStoreError(WindowpaneError):
+    """Spark's state store did not read or write what it was asked to."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(
+            f"Spark's state store failed: {said}. Nothing of this batch was committed: mend the cause (a full disk, a checkpoint "
+            "folder that cannot be reached) and restart from the same checkpoint."
+        )
+        self.said = said

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 
 import pytest
-from pyspark.errors import PySparkRuntimeError
 from pyspark.serializers import CPickleSerializer
 from pyspark.sql.streaming.map_state_client import MapStateClient
 from pyspark.sql.streaming.proto import StateMessage_pb2
 from pyspark.sql.streaming.stateful_processor import MapState
 
+from windowpane.errors import StateStoreError
 from windowpane.spark.internals.blob_state import SparkBlobStore
 
 FAILS = b"fails"
@@ -86,7 +86,7 @@ def test_a_read_and_a_removal_see_the_writes_before(server, store):
 def test_what_could_not_be_written_is_said_with_the_next_question_and_no_answer_is_left(server, store, asked):
     store.put("a", FAILS)
     store.put("b", b"2")
-    with pytest.raises(PySparkRuntimeError, match="Error in a call to map state: the disk is full"):
+    with pytest.raises(StateStoreError, match="Spark's state store failed: the disk is full"):
         asked(store)
     assert not server.answers
     assert store.get("b") == b"2"
@@ -143,3 +143,12 @@ def test_a_map_without_such_a_client_is_asked_at_once():
     assert (store.get("a"), store.get("b")) == (b"1", None)
     store.remove("a")
     assert not written
+
+
+def test_a_server_that_is_gone_is_no_fault_of_the_users_function(server, store):
+    def gone():
+        raise EOFError
+
+    server._receive_proto_message = gone
+    with pytest.raises(StateStoreError, match="it does not answer"):
+        store.get("a")

@@ -13,8 +13,9 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import types as T
+
+from windowpane.errors import StateStoreError
 
 _MOST_UNANSWERED = 64
 _DONE = 0
@@ -64,7 +65,11 @@ class SparkBlobStore:
         self._write(key, self._map.removeKey)
 
     def settle(self) -> None:
-        """Wait until everything is stored: the last thing before any other call to Spark, or another bucket."""
+        """Wait until everything is stored: the last thing before any other call to Spark, or another bucket.
+
+        Raises:
+            StateStoreError: something could not be stored.
+        """
         self._fetched.clear()
         self._answer_from(1)
 
@@ -94,9 +99,12 @@ class _Deferring:
 
     def answers(self) -> list[Any]:
         """Return the value that each unanswered call was answered with, ``None`` where there is none."""
-        answers = [self._server._receive_proto_message() for _ in range(self.unanswered)]
+        try:
+            answers = [self._server._receive_proto_message() for _ in range(self.unanswered)]
+        except (OSError, EOFError) as error:
+            raise StateStoreError(f"it does not answer ({error})") from error
         self.unanswered = 0
         failures = [answer[1] for answer in answers if answer[0] != _DONE]
         if failures:
-            raise PySparkRuntimeError(f"Error in a call to map state: {failures[0]}")
+            raise StateStoreError(failures[0])
         return [self._server._deserialize_from_bytes(answer[2]) if answer[2] else None for answer in answers]
