@@ -119,5 +119,7 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
     "is null": pc.is_null,
     "is not null": pc.is_valid,
     "is distinct from": _differ,
+    "coalesce": pc.coalesce,
+    "div": lambda left, right: pc.divide(left, _not_zero(right)),
 }
-_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "is distinct from"})
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "is distinct from", "coalesce"})

@@ -61,6 +61,7 @@ from windowpane.sql.parse.statements import (
 )
 from windowpane.sql.results import Result
 from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.matching import matched
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.embedded_runner import EmbeddedRunner
 from windowpane.sql.upkeep.view_runner import ViewRunner
@@ -393,14 +394,15 @@ class Session(Guided):
         bound, notice = self._bound(statement, text)
         return replace(self._answer(bound), notice=notice)
 
-    def _bound(self, statement: Query, text: Text) -> tuple[BoundQuery, str]:
-        """Return the plan of a query, and what a user should know of it."""
+    def _bound(self, statement: Query, text: Text, keep: Callable[[str], None] | None = None) -> tuple[BoundQuery, str]:
+        """Return the plan of a query, and what a user should know of it; ``keep`` takes names of relations made for it."""
         if statement.on_window_close:
             place = statement.place
             message = "EMIT ON WINDOW CLOSE in a SELECT is not supported. CREATE MATERIALIZED VIEW ... EMIT ON WINDOW CLOSE is."
             raise UnsupportedSqlError(message, place.line, place.column)
         binder = self._definitions.binder(text)
         bound = binder.bind(statement.query)
+        bound = replace(bound, node=matched(bound.node, self._storage, keep))
         return bound, self._definitions.told_of_ties(self._definitions.ties_now(bound.node, binder.by_default))
 
     def _answer(self, bound: BoundQuery) -> Result:
@@ -408,16 +410,26 @@ class Session(Guided):
 
     def _parts(self, statement: Query, text: Text, rows: int) -> Iterator[Result]:
         """Yield the rows of a query in parts: each as soon as it is known whether another follows."""
-        (bound, notice), shown_in = self._within(statement, text, lambda: (self._bound(statement, text), zone.current()))
+        kept: list[str] = []
+
+        def keep(relation: str) -> None:
+            self._storage.retain(relation)
+            kept.append(relation)
+
+        (bound, notice), shown_in = self._within(statement, text, lambda: (self._bound(statement, text, keep), zone.current()))
         with zone.within(shown_in):
             query = _shown_sql(bound)
         first, last = 0, None
-        with closing(self._storage.stream(query, rows)) as tables:
-            for table in tables:
-                if last is not None:
-                    yield replace(_result(bound, last, shown_in), first=first, more=True)
-                    first += last.num_rows
-                last = table
+        try:
+            with closing(self._storage.stream(query, rows)) as tables:
+                for table in tables:
+                    if last is not None:
+                        yield replace(_result(bound, last, shown_in), first=first, more=True)
+                        first += last.num_rows
+                    last = table
+        finally:
+            for relation in kept:
+                self._storage.release(relation)
         if last is None:
             raise MistakeError("a result has a table, though without rows")
         yield replace(_result(bound, last, shown_in), first=first, notice=notice)

@@ -107,9 +107,9 @@ def columnar_engine() -> Engine:
 
 def local_engine() -> Engine:
     """Return the embedded engine: SQL on a session without Spark, and the operators it is made of."""
-    from verify.conformance.kinds import sql
+    from verify.conformance.kinds import pattern_in_sql, sql
 
-    return {**row_engine(), "sql": sql.replay}
+    return {**row_engine(), "sql": sql.replay, "pattern": pattern_in_sql.replay}
 
 
 def spark_engine() -> Engine:

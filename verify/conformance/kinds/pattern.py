@@ -29,7 +29,7 @@ from windowpane.windowing.times import MIN
 MakeEngine = Callable[[PatternProgram], Engine]
 """Makes the engine of a program."""
 
-_FIELDS = {
+FIELDS = {
     *(
         "id",
         "kind",
@@ -54,7 +54,7 @@ _NAMES = {MAIN: "match", TIMEOUTS: "timeout", LATE: "late"}
 
 def replay(case: Case, options: Options, engine: MakeEngine = PatternReferenceEngine) -> list[Difference]:
     """Run the steps through the engine; with ``restart`` it is built anew on what its state was written to, after each."""
-    require_known(case.body, _FIELDS, "pattern")
+    require_known(case.body, FIELDS, "pattern")
     return list(_differences(case, options, engine))
 
 

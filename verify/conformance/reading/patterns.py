@@ -22,7 +22,7 @@ def pattern_spec(query: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> 
     """Return the spec of a query of the vectors."""
     to, *variable = query["skip"]
     return PatternSpec(
-        pattern=_pattern(query["pattern"]),
+        pattern=pattern_tree(query["pattern"]),
         conditions={name: _value(condition, types) for name, condition in query["define"].items()},
         subsets={name: frozenset(of) for name, of in (query["subset"] or {}).items()},
         measures=tuple(Measure(name, _value(value, types), final) for name, value, final in query["measures"]),
@@ -33,20 +33,21 @@ def pattern_spec(query: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> 
     )
 
 
-def _pattern(node: list[Any]) -> tree.Pattern:
+def pattern_tree(node: list[Any]) -> tree.Pattern:
+    """Return the pattern of a query of the vectors."""
     match node:
         case ["var", name]:
             return tree.Variable(name)
         case ["cat", *parts]:
-            return tree.Sequence(tuple(map(_pattern, parts)))
+            return tree.Sequence(tuple(map(pattern_tree, parts)))
         case ["alt", *parts]:
-            return tree.Alternation(tuple(map(_pattern, parts)))
+            return tree.Alternation(tuple(map(pattern_tree, parts)))
         case ["permute", *parts]:
-            return tree.Permutation(tuple(map(_pattern, parts)))
+            return tree.Permutation(tuple(map(pattern_tree, parts)))
         case ["q", part, least, most, is_greedy]:
-            return tree.Repetition(_pattern(part), least, most, is_greedy)
+            return tree.Repetition(pattern_tree(part), least, most, is_greedy)
         case ["excl", part]:
-            return tree.Exclusion(_pattern(part))
+            return tree.Exclusion(pattern_tree(part))
         case ["^"]:
             return tree.First()
         case ["$"]:

@@ -18,7 +18,7 @@ from windowpane.errors import MistakeError
 from windowpane.kernels.conditions import values
 from windowpane.kernels.patterns.spans import ABSENT, Spans
 from windowpane.windowing.expressions import Expression, Operation
-from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Moved, Picked
+from windowpane.windowing.patterns.values import Aggregated, Began, Classifier, MatchNumber, MatchTime, Moved, Picked
 
 
 class Matches:
@@ -70,6 +70,8 @@ class Matches:
                 moved_to = np.maximum(places + moved, 0)
                 is_there = (places != ABSENT) & (places + moved >= self._opens[places])
                 return _taken(rows, of.column, np.where(is_there, moved_to, ABSENT))
+            case Began(column):
+                return _taken(rows, column, spans.starts[:, 0])
             case Aggregated():
                 return self._aggregate(value, rows, spans, kind)
             case Classifier(variable):

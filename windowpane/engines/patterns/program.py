@@ -20,7 +20,7 @@ from windowpane.engines.protocol import Counters
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.patterns.spec import PatternSpec
-from windowpane.windowing.patterns.tree import First, Last, every_part, longest
+from windowpane.windowing.patterns.tree import First, every_part
 from windowpane.windowing.patterns.values import MatchNumber
 
 TIMEOUTS = LATE + 1
@@ -85,14 +85,6 @@ class PatternProgram:
         """Whether what was in a key before counts for ever: that there were rows, or how many matches."""
         asks_first = any(isinstance(part, First) for part in every_part(self.spec.pattern))
         return asks_first or any(isinstance(measure.value, MatchNumber) for measure in self.spec.measures)
-
-    @property
-    def passed_on(self) -> int | None:
-        """Microseconds by which results may stay behind the watermark; ``None`` where nothing bounds it."""
-        if self.spec.within is not None:
-            return self.spec.within
-        ends = any(isinstance(part, Last) for part in every_part(self.spec.pattern))
-        return 0 if longest(self.spec.pattern) == 1 and not ends else None
 
     def known(self, watermark: int) -> int:
         """Return the time up to which rows are known, and at or below which they are late."""

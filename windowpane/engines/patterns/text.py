@@ -32,6 +32,7 @@ from windowpane.operators.patterns.search import Found, Search
 from windowpane.operators.patterns.values import Label
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.expressions import Constant, Expression, Operation
+from windowpane.windowing.patterns.spec import PatternSpec
 from windowpane.windowing.patterns.tree import Absence, Last, every_part
 from windowpane.windowing.patterns.values import Moved, Picked
 from windowpane.windowing.times import MAX
@@ -42,7 +43,11 @@ _UNKNOWN = b"U"
 
 def refusal(program: PatternProgram) -> str | None:
     """Return why the engine cannot run a program, ``None`` if it can."""
-    spec = program.spec
+    return refusal_of(program.spec)
+
+
+def refusal_of(spec: PatternSpec) -> str | None:
+    """Return why the engine cannot run a pattern, ``None`` if it can."""
     for name, condition in spec.conditions.items():
         if not _is_of_rows(condition, spec.stands_for, name):
             return f"the condition of {name} is of the match so far or of rows to come"

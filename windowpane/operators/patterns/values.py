@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any, NamedTuple, Protocol
 
 from windowpane.errors import ConditionError
 from windowpane.windowing.expressions import Constant, Expression, Operation
-from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Moved, Picked
+from windowpane.windowing.patterns.values import Aggregated, Began, Classifier, MatchNumber, MatchTime, Moved, Picked
 
 
 class Label(NamedTuple):
@@ -61,6 +62,8 @@ class Values:
             case Moved(of, moved):
                 row = self._row(of, labels)
                 return None if row is None else self._at(self._beside(row + moved), of.column)
+            case Began(column):
+                return self._at(self._start, column)
             case Aggregated():
                 return self._aggregate(expression, labels)
             case Classifier(variable):
@@ -128,6 +131,15 @@ def _remainder(left: Any, right: Any) -> Any:
     return -rest if left < 0 else rest
 
 
+def _mean(total: Any, count: int) -> Decimal | None:
+    """Return an exact mean, with as many places as a quotient of SQL has."""
+    if not count:
+        return None
+    with localcontext(prec=80):
+        return (Decimal(total) / count).quantize(_PLACES, ROUND_HALF_UP)
+
+
+_PLACES = Decimal(1).scaleb(-28)
 _LOGIC: Mapping[str, Callable[..., Any]] = {
     "&": _and,
     "|": _or,
@@ -135,6 +147,7 @@ _LOGIC: Mapping[str, Callable[..., Any]] = {
     "is null": lambda value: value is None,
     "is not null": lambda value: value is not None,
     "is distinct from": _differs,
+    "coalesce": lambda *values: next((value for value in values if value is not None), None),
 }
 _OPERATORS: Mapping[str, Callable[..., Any]] = {
     "==": operator.eq,
@@ -148,5 +161,7 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
     "*": operator.mul,
     "/": lambda left, right: None if right == 0 else left / right,
     "%": _remainder,
+    "div": lambda left, right: None if right == 0 else abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1),
+    "mean": _mean,
     "neg": operator.neg,
 }

@@ -71,7 +71,7 @@ def check_bounds(spec: PatternSpec) -> None:
         if isinstance(part, Last | Absence):
             raise NeverClosesError(
                 f"pattern '{spec.pattern}'",
-                "on a stream no watermark says that a key has no further row: add .within('30 minutes')",
+                "on a stream no watermark says that a key has no further row: add .within('30 minutes'), in SQL WITHIN",
             )
         if isinstance(part, Passing) or (isinstance(part, Repetition) and part.most is None and _takes_all(part, spec)):
             raise UnboundedStateError.of_pattern(spec.pattern, part)

@@ -16,6 +16,7 @@ from windowpane.engines.patterns.program import PATTERN_COUNTERS, TIMEOUTS, Patt
 from windowpane.engines.program import MAIN
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, TIME
+from windowpane.planning.patterns.binding import Unbound, bound_spec, measure_types
 from windowpane.planning.patterns.plan import PatternPlan, PatternRequest
 from windowpane.planning.patterns.programs import check_bounds, compile_pattern_program, explain
 from windowpane.spark.building.expressions import column_of, is_column
@@ -33,7 +34,7 @@ from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.patterns.spec import Measure, PatternSpec
 from windowpane.windowing.patterns.text import parse_pattern
 from windowpane.windowing.patterns.tree import looked_for, variables
-from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Moved, Picked
+from windowpane.windowing.patterns.values import Classifier, MatchNumber, MatchTime, Moved, Picked
 
 
 def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest) -> BuiltProgram:
@@ -55,7 +56,7 @@ def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest
         operators=(Operator(program, reads),),
         outputs=_outputs(source, plan, program, names),
         explained=partial(explain, plan, program),
-        held_back=program.passed_on,
+        held_back=program.spec.passed_on,
         counters=PATTERN_COUNTERS,
     )
 
@@ -92,7 +93,7 @@ class _Names:
     """What a request comes to over one DataFrame: the columns that Spark computes before the operator, and the spec over them."""
 
     def __init__(self, source: Source, keys: tuple[Any, ...], request: PatternRequest, event_time: str) -> None:
-        self._rows, self._request, self._event_time = source.rows, request, event_time
+        self._rows, self._request = source.rows, request
         self._pattern = parse_pattern(request.text)
         self._variables = {*variables(self._pattern), *looked_for(self._pattern)}
         self.projection = Projection(self._rows)
@@ -111,11 +112,11 @@ class _Names:
         self.shown = self.key_columns if request.rows == "one" else [(name, Name(name)) for name in self.columns]
         self._refuse_twice()
         self._finish(source)
-        self.spec = PatternSpec(
+        spec = PatternSpec(
             self._pattern,
-            {name: self._bound(condition) for name, condition in conditions.items()},
+            conditions,
             request.subsets,
-            tuple(Measure(name, self._bound(value), final) for name, value, final in self._measures.values()),
+            tuple(Measure(*measure) for measure in self._measures.values()),
             request.rows,
             request.after_match,
             request.on_error,
@@ -124,7 +125,8 @@ class _Names:
             request.most_rows,
             request.most_steps,
         )
-        self.measure_types = pa.schema([(measure.name, self._type(measure.value)) for measure in self.spec.measures])
+        self.spec = bound_spec(spec, self.arrow)
+        self.measure_types = measure_types(self.spec, self.arrow, self.arrow.field(event_time).type)
 
     def _check(self) -> None:
         request = self._request
@@ -286,53 +288,14 @@ class _Names:
             ((variable, column),) = split
             return Picked(end, variable, self._column(column, repr(aggregate)), int(parameters.get("offset", 0)))
         columns = tuple(self._column(column, repr(aggregate)) for _, column in split)
-        return _Unbound(next(iter(named), None), columns, aggregate)
+        return Unbound(next(iter(named), None), columns, aggregate)
 
     def _column(self, column: object, role: str) -> str:
         return self._computed(column, role).column if is_column(column) else self.projection.add(column, role, "")
 
-    # Types, once all columns are known.
-
-    def _bound(self, expression: Expression) -> Expression:
-        if isinstance(expression, _Unbound):
-            types = [self.arrow.field(name).type for name in expression.columns]
-            return Aggregated(
-                expression.variable,
-                expression.columns,
-                expression.aggregate.bind(types),
-                expression.aggregate.name,
-                repr(expression.aggregate),
-            )
-        if isinstance(expression, Operation):
-            return Operation(expression.operator, tuple(map(self._bound, expression.parts)))
-        return expression
-
-    def _type(self, value: Expression) -> pa.DataType:
-        if isinstance(value, Picked):
-            return self.arrow.field(value.column).type
-        if isinstance(value, Moved):
-            return self.arrow.field(value.of.column).type
-        if isinstance(value, Aggregated):
-            return value.aggregate.result_type
-        if isinstance(value, MatchTime):
-            return self.arrow.field(self._event_time).type
-        return pa.string() if isinstance(value, Classifier) else pa.int64()
-
-
-class _Unbound(Expression):
-    """An aggregate whose columns have no types yet."""
-
-    __slots__ = ("aggregate", "columns", "variable")
-
-    def __init__(self, variable: str | None, columns: tuple[str, ...], aggregate: Aggregate) -> None:
-        self.variable, self.columns, self.aggregate = variable, columns, aggregate
-
-    def __repr__(self) -> str:
-        return f"{self.aggregate!r} of {self.variable}"
-
 
 def _outputs(source: Source, plan: PatternPlan, program: PatternProgram, names: _Names) -> dict[str, Output]:
-    rows, arrow, behind = names.projected.schema, program.main_schema, program.passed_on
+    rows, arrow, behind = names.projected.schema, program.main_schema, program.spec.passed_on
     times = [measure.name for measure in plan.spec.measures if isinstance(measure.value, MatchTime)]
     event_time = next(iter(times), None) if plan.spec.rows == "one" else plan.event_time
     delay = None if behind is None else behind + plan.settings.allowed_lateness

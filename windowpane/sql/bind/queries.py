@@ -26,6 +26,7 @@ from windowpane.sql.expressions.types import INTEGER, UNKNOWN, VARCHAR, SqlType,
 from windowpane.sql.nodes import Node, Order, Scan, Values
 from windowpane.sql.parse.frame_reader import constant_as
 from windowpane.sql.parse.positions import Text
+from windowpane.sql.patterns.clause import match_recognize
 from windowpane.sql.scalar.sets import SETS
 from windowpane.sql.windows.default_frames import ROWS
 from windowpane.sql.windows.gap_fill import gap_fill
@@ -158,6 +159,10 @@ class QueryBinder:
         except MismatchError as error:
             raise self.text.type_error(tree, str(error)) from None
 
+    def evaluate_sql(self, sql: str) -> Any:
+        """Return the value of a constant as DuckDB writes it."""
+        return self._evaluator(sql)
+
     def whole_number(self, tree: exp.Expr, what: str) -> int:
         """Return the value of LIMIT or OFFSET."""
         found = self.evaluate(tree)
@@ -193,7 +198,11 @@ class QueryBinder:
                 tree, f"{tree.key.upper()} in FROM", "Relations, subqueries and window table functions are."
             )
         self.relation_places |= {column.id: tree for column in node.columns}
-        return self._joined(tree, node, self.aliased(scope, alias), tables)
+        scope, match = self.aliased(scope, alias), tree.args.get("match")
+        if match is not None:
+            node, scope = match_recognize(self, match, node, scope)
+            scope = self.aliased(scope, match.args.get("alias"))
+        return self._joined(tree, node, scope, tables)
 
     def _joined(self, tree: exp.Expr, node: Node, scope: Scope, tables: Tables) -> tuple[Node, Scope]:
         """Return a relation with those that are joined to it before others: ``a JOIN b JOIN c ON ... ON ...``."""

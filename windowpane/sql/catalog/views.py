@@ -12,7 +12,7 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog.relations import Relation, StoredColumn
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.nodes import Join, Node, Over, Watermark, every_node
+from windowpane.sql.nodes import Join, Match, Node, Over, Watermark, every_node
 from windowpane.sql.optimize import is_keyless, is_small, pruned
 from windowpane.sql.parse.naming import check_columns
 from windowpane.sql.parse.positions import Text
@@ -25,6 +25,7 @@ _KEYLESS = (
     "aggregate one to a single row, or bound it by LIMIT; or, if one has few rows for good, declare its table or view "
     "WITH (small = 'true')."
 )
+_MATCHES = "Add EMIT ON WINDOW CLOSE: a match comes once, when no row to come can change it."
 _SESSION = "Add EMIT ON WINDOW CLOSE, or use the SESSION table function."
 
 
@@ -111,6 +112,8 @@ def check_streamable(node: Node, query: QueryBinder, statement: CreateView, text
         SqlError: an OVER window without PARTITION BY, or with a SESSION frame, outside EMIT ON WINDOW CLOSE; a join without keys.
     """
     for each in every_node(node):
+        if isinstance(each, Match) and not statement.on_window_close:
+            raise text.unsupported(statement.query, "MATCH_RECOGNIZE in a view that emits on update", _MATCHES)
         if isinstance(each, Over):
             _check_window(each, query, statement, text)
         elif isinstance(each, Join) and is_keyless(each):

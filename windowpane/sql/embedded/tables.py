@@ -30,6 +30,7 @@ from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.statements import Delete, Insert, Update
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inserted, netted, same
+from windowpane.sql.streaming.matching import matched
 from windowpane.sql.values import far_instants
 from windowpane.sql.values.value_text import cell_text
 
@@ -169,6 +170,7 @@ class TableWriter:
         if isinstance(tree, exp.Values):
             return self._value_rows(tree, targets, info)
         bound = self._query.bind(tree)
+        bound = replace(bound, node=matched(bound.node, self._storage))
         names = self._fitting(len(bound.outputs), targets, tree)
         items = []
         literals = open_literals(tree)
@@ -401,7 +403,7 @@ class TableWriter:
         """Return a condition with subqueries as one on the key: the rows are those that a SELECT finds."""
         source = exp.Table(this=exp.to_identifier(relation.name, quoted=True))
         select = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=source), where=exp.Where(this=tree))
-        node = self._query.bind(select).node
+        node = matched(self._query.bind(select).node, self._storage)
         pairs = zip(_first_scan(node).key, relation.key, strict=True)
         same_key = " AND ".join(
             f"found.{quoted(one)} IS NOT DISTINCT FROM {relation.storage}.{quoted(other)}" for one, other in pairs

@@ -34,7 +34,7 @@ from windowpane.sql.nodes.rowwise import (
     Unnest,
     Values,
 )
-from windowpane.sql.nodes.windowed import ClockStamp, CloseSort, Over, SessionWindows, TemporalFilter
+from windowpane.sql.nodes.windowed import ClockStamp, CloseSort, Match, Over, SessionWindows, TemporalFilter
 
 __all__ = [
     "BRANCH_TYPE",
@@ -46,6 +46,7 @@ __all__ = [
     "Filter",
     "Fold",
     "Join",
+    "Match",
     "Node",
     "OnTime",
     "Order",

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from windowpane.engines.patterns.text import refusal_of
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import is_integer
 from windowpane.sql.nodes.base import Order, Unary, listed
 from windowpane.sql.windows.over_calls import OverNodeCall, over_sql
 from windowpane.windowing.assigners.base import WindowAssigner
+from windowpane.windowing.patterns.spec import PatternSpec
+from windowpane.windowing.patterns.values import columns_of
+from windowpane.windowing.times import format_micros
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,56 @@ class Over(Unary):
         if not has_distance or not is_integer(self.input.column(item.column).type):
             return item.sql
         return item.sql.replace(quoted(item.column), f"CAST({quoted(item.column)} AS HUGEINT)", 1)
+
+
+@dataclass(frozen=True)
+class Match(Unary):
+    """Matches of a row pattern, one row each or their rows: columns of the input, then values of the matches.
+
+    ``spec`` has one measure for each of these values, and columns by id. ``time`` is the column of event time, ``None`` where the
+    rows have none; ``timed_out`` a column that says whether an attempt failed for want of a row.
+    """
+
+    partition: tuple[str, ...] = field(kw_only=True)
+    order: tuple[Order, ...] = field(kw_only=True)
+    spec: PatternSpec = field(kw_only=True, compare=False)
+    time: str | None = field(kw_only=True)
+    shown: tuple[str, ...] = field(kw_only=True)
+    timed_out: str | None = field(default=None, kw_only=True)
+    label: ClassVar[str] = "Match"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        """Return what names the plan: no query has matches, see ``streaming.matching``."""
+        return f"SELECT {listed(tuple(column.id for column in self.columns))} FROM {relations[0]}"
+
+    @property
+    def reads(self) -> set[str]:
+        """The columns of the input that it needs."""
+        values = [*self.spec.conditions.values(), *(measure.value for measure in self.spec.measures)]
+        asked = set().union(*map(columns_of, values))
+        return {*self.partition, *(item.column for item in self.order), *self.shown, *asked, *([self.time] if self.time else [])}
+
+    @property
+    def detail(self) -> str:
+        by = f" partition by {', '.join(self.partition)}" if self.partition else ""
+        order = f" order by {', '.join(item.sql for item in self.order)}" if self.order else ""
+        within = "" if self.spec.within is None else f" within {format_micros(self.spec.within)}"
+        refused = refusal_of(self.spec)
+        way = "pattern text" if refused is None else f"pattern reference, since {refused}"
+        return f"{self.spec.pattern}{by}{order}{within}; {way}"
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        spec = self.spec
+        return {
+            "pattern": str(spec.pattern),
+            "define": {name: repr(condition) for name, condition in spec.conditions.items()},
+            "subset": {name: sorted(of) for name, of in spec.subsets.items()},
+            "measures": [[measure.name, repr(measure.value), measure.is_final] for measure in spec.measures],
+            "match": [spec.rows, str(spec.after_match), spec.within, spec.has_timeouts],
+            "partition": list(self.partition),
+            "order": [item.parts for item in self.order],
+        }
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MistakeError
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.nodes import Aggregate, CloseSort, Join, Over
+from windowpane.sql.nodes import Aggregate, CloseSort, Join, Match, Over
 from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
 from windowpane.sql.on_spark.rowwise import task_storage, typed, typed_items
 from windowpane.sql.on_spark.stages import HASH, INPUT, Stage, column_types
@@ -38,6 +38,7 @@ from windowpane.sql.streaming.distinct_values import Placing
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.freeing import closing_columns
 from windowpane.sql.streaming.joining import Joined
+from windowpane.sql.streaming.matching import Matching
 from windowpane.sql.streaming.operators import CloseSorter, Keyed
 from windowpane.sql.streaming.over import over_on_blobs, runs_keyed
 from windowpane.state.blob_store import BlobStore
@@ -137,6 +138,9 @@ class NodeEngine:
         if isinstance(stage.node, Over) and not runs_keyed(stage.node, self._storage):
             operator = over_on_blobs(stage.node, self._storage, store)
             return operator.run(arrived.deltas, initial=is_initial(arrived.clock))
+        if isinstance(stage.node, Match):
+            matching = Matching(stage.node, self._storage, store, FixedClock(clock_of(arrived.clock)))
+            return matching.run(arrived.deltas, initial=is_initial(arrived.clock))
         return PagedNode(stage, self._storage, store).run(arrived)
 
 

@@ -20,6 +20,7 @@ from windowpane.sql.nodes import (
     Expand,
     Filter,
     Join,
+    Match,
     Node,
     Over,
     Project,
@@ -53,6 +54,8 @@ def pruned(node: Node, needed: Collection[str] | None = None) -> Node:
         return _project(node, wanted)
     if isinstance(node, Aggregate):
         return _aggregate(node, wanted)
+    if isinstance(node, Match):
+        return replace(node, input=_narrow(node.input, node.reads))
     if isinstance(node, Over):
         return _unary(_with_calls(node, wanted), wanted)
     return _unary(node, wanted) if isinstance(node, Unary) else node

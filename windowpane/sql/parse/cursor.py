@@ -260,10 +260,6 @@ _UNREAD = {
     ("AS", "CHANGELOG", "FROM"): (
         "AS CHANGELOG FROM is not supported. session.changelog(name) says what a flush has changed in a view."
     ),
-    ("MATCH_RECOGNIZE", "("): (
-        "MATCH_RECOGNIZE is not supported. LAG and other calls OVER a window say what was before a row; "
-        "SESSION finds rows that are near to one another."
-    ),
     ("WINDOW", "TUMBLING", "("): (
         "WINDOW TUMBLING is not supported. TUMBLE(t, at, INTERVAL '1 hour') in FROM, and GROUP BY window_start, are."
     ),

@@ -10,12 +10,15 @@ from sqlglot.dialects.risingwave import RisingWave
 from sqlglot.parsers.risingwave import RisingWaveParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from windowpane.sql.parse.match_clause import parse_final, parse_match
+
 SESSION_GAP = "windowpane_session_gap"
 """Where an ORDER BY keeps the gap of the session frame behind it."""
 UNKNOWN_TRUTH = "windowpane_unknown"
 """Marks the NULL that was written ``UNKNOWN``: of booleans only."""
 
 _ENDS_A_TABLE = (TokenType.R_PAREN, TokenType.COMMA)
+_NO_UNITS = ("PRECEDING", "FOLLOWING", "SUBSET", "DEFINE")
 _SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "POSITION", "OVERLAY")
 
 
@@ -57,10 +60,27 @@ class Parser(RisingWaveParser):
     }
     """``~`` binds less closely than ``+``, as every operator of PostgreSQL that is not one of arithmetic."""
 
+    QUERY_MODIFIER_PARSERS: ClassVar[dict[Any, Any]] = {
+        kind: parse for kind, parse in RisingWaveParser.QUERY_MODIFIER_PARSERS.items() if kind != TokenType.MATCH_RECOGNIZE
+    }
+    """MATCH_RECOGNIZE is of one relation, and not of a query."""
+
     ID_VAR_TOKENS: ClassVar[set[TokenType]] = {*RisingWaveParser.ID_VAR_TOKENS, TokenType.MATCH_CONDITION}
     TABLE_ALIAS_TOKENS: ClassVar[set[TokenType]] = set(RisingWaveParser.TABLE_ALIAS_TOKENS) - {TokenType.MATCH_CONDITION}
 
     TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = dict.fromkeys(exp.DType, _typed_literal)
+
+    def _parse_table(self, *args: Any, joins: bool = False, **options: Any) -> exp.Expr | None:
+        table = super()._parse_table(*args, **options)
+        if table is not None and self._match(TokenType.MATCH_RECOGNIZE):
+            table.set("match", parse_match(self))
+        if table is not None and joins:
+            for join in self._parse_joins():
+                table.append("joins", join)
+        return table
+
+    def _parse_unary(self) -> exp.Expr | None:
+        return parse_final(self) or super()._parse_unary()
 
     def _parse_rounded(self, name: str) -> exp.Expr:
         """Parse the arguments of FLOOR and CEIL, or Flink's ``x TO unit``, which is a call of ``floor_to`` and ``ceil_to``."""
@@ -101,11 +121,11 @@ class Parser(RisingWaveParser):
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         """Keep the text of an interval whole: sqlglot takes its first unit, and drops a clock behind it.
 
-        PRECEDING and FOLLOWING are no units: ``RANGE INTERVAL '90' PRECEDING`` has seconds.
+        A word of a clause behind it is no unit: ``RANGE INTERVAL '90' PRECEDING`` has seconds.
         """
         written = this.name if this and this.is_string else ""
         interval = super()._parse_interval_span(this, parse_function_unit)
-        if str(interval.args.get("unit") or "").upper() in ("PRECEDING", "FOLLOWING"):
+        if str(interval.args.get("unit") or "").upper() in _NO_UNITS:
             self._retreat(self._index - 1)
             interval.set("unit", None)
         if exp.INTERVAL_STRING_RE.search(written):
@@ -143,13 +163,14 @@ class WindowpaneDialect(RisingWave):
     INDEX_OFFSET = 0
 
     class Tokenizer(RisingWave.Tokenizer):
-        """Takes no statement for opaque text, and Flink's backquotes for quotes of names; knows Snowflake's MATCH_CONDITION."""
+        """Takes no statement for opaque text, Flink's backquotes for quotes of names; knows two words of FROM."""
 
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         COMMANDS: ClassVar[set[TokenType]] = set()
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             **RisingWave.Tokenizer.KEYWORDS,
             "MATCH_CONDITION": TokenType.MATCH_CONDITION,
+            "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE,
         }
 
     Parser = Parser

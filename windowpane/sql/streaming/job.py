@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.storage import DuckBlobs, Storage
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried
-from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Node, Over, Scan, TemporalFilter, TopN, Values
+from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Match, Node, Over, Scan, TemporalFilter, TopN, Values
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import Delta, kept
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.folding_rows import FoldedWithRows, folds_with_rows
 from windowpane.sql.streaming.joining import Joined
+from windowpane.sql.streaming.matching import Matching
 from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
 from windowpane.sql.streaming.over import over_operator
 from windowpane.sql.streaming.temporal import ClockStamper, TemporalFilterer
@@ -73,6 +74,8 @@ class Job:
             return CloseSorter(node, self._storage, owner, self._clock)
         if isinstance(node, Over):
             return over_operator(node, self._storage, owner, self._clock)
+        if isinstance(node, Match):
+            return Matching(node, self._storage, DuckBlobs(self._storage, owner), self._clock)
         if isinstance(node, Join):
             return Joined(node, self._storage, owner, self._clock)
         if isinstance(node, Aggregate) and folds(node):

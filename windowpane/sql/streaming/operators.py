@@ -19,6 +19,7 @@ from windowpane.sql.nodes import (
     Expand,
     Filter,
     Join,
+    Match,
     Node,
     Over,
     Project,
@@ -217,7 +218,7 @@ def keys_of(node: Node, index: int) -> tuple[str, ...]:
     """Return the columns of an input by which the result can be computed apart."""
     if isinstance(node, Aggregate):
         return node.groups
-    if isinstance(node, TopN | SessionWindows | Over):
+    if isinstance(node, TopN | SessionWindows | Over | Match):
         return node.partition
     if isinstance(node, Join):
         return tuple(pair[index] for pair in node.keys)

@@ -21,7 +21,7 @@ from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIM
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.sql.embedded.storage import DuckBlobs, Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.nodes import Over
+from windowpane.sql.nodes import Node, Over
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, settled, to_weights, types_of, with_words
 from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
@@ -114,10 +114,14 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 def arrow_schema(storage: Storage, node: Over) -> tuple[pa.Schema, pa.Schema]:
     """Return the Arrow types of the input columns of a node, and of its calls."""
-    items = ", ".join(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in node.columns)
-    schema = storage.arrow(f"SELECT {items}").schema
-    width = len(node.input.columns)
+    schema, width = arrow_types(storage, node), len(node.input.columns)
     return pa.schema(list(schema)[:width]), pa.schema(list(schema)[width:])
+
+
+def arrow_types(storage: Storage, node: Node) -> pa.Schema:
+    """Return the Arrow types of the columns of a node."""
+    items = ", ".join(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in node.columns)
+    return storage.arrow(f"SELECT {items}").schema
 
 
 def result_items(node: Over) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.nodes import Node, Over, compile_plan, every_node
+from windowpane.sql.nodes import Match, Node, Over, compile_plan, every_node
 from windowpane.windowing.frames import RUNNING_RANGE, RUNNING_ROWS, WHOLE_PARTITION, Frame
 
 DEFAULT_FRAME = "default_frame"
@@ -40,6 +40,8 @@ def explained(by_default: Mapping[str, str]) -> list[str]:
 def windows_with_ties(node: Node, by_default: Mapping[str, str]) -> Iterator[Over]:
     """Yield the windows of a plan that count rows by default and in which rows may tie: no key is part of what they sort by."""
     for each in every_node(node):
+        if any(isinstance(below, Match) for below in every_node(each)):
+            continue  # no query says what is in it now
         if isinstance(each, Over) and any(by_default.get(column.id) == ROWS for column in each.columns):
             sorted_by = {*each.partition, *(item.column for item in each.order)}
             if not set(each.input.key) <= sorted_by:

@@ -1,6 +1,7 @@
 """EMIT ON WINDOW CLOSE: turns a plan into one that emits each row once, when by its watermark it will not change any more.
 
-An OVER window gets a sort on its order column below it, and emits by itself; its result then has no watermark.
+An OVER window gets a sort on its order column below it, and emits by itself; its result then has no watermark. A row pattern was
+closed where it was bound; what is above it, and only adds rows, emits as it does.
 Any other plan gets a sort at its root: a row is emitted as soon as one of its columns is behind that column's watermark, which
 is enough for it not to change any more (the steps of CUMULATE share their start and differ in their end). A join without such a
 column in its result waits until its rows are final (``close_joins``). Source of the rules: RisingWave's
@@ -17,13 +18,15 @@ from sqlglot import exp
 from windowpane.errors import InvalidSpecError
 from windowpane.sql.bind.build_plan import Computed, close_sort
 from windowpane.sql.bind.scope import Ids
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.operators import interval_length
 from windowpane.sql.expressions.types import INTERVAL
-from windowpane.sql.nodes import Filter, Join, Node, Over, Project, Unary, UnionAll, Unnest, Watermark
+from windowpane.sql.nodes import Filter, Join, Match, Node, Over, Project, Unary, UnionAll, Unnest, Watermark, every_node
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.streaming.over import over_spec
 from windowpane.sql.windows.close_joins import closing_join
-from windowpane.windowing.over.spec import check_closes
+from windowpane.windowing.frames import Units
+from windowpane.windowing.over.spec import OverCall, check_closes
 
 _NEEDED = "Declare WATERMARK FOR on the time column of the table, and keep or group by that column or a window of it."
 
@@ -43,6 +46,8 @@ def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, 
     """
     if _has_over(node):
         return _with_closing_windows(node, text, query, places, ids)
+    if node.append_only and any(isinstance(each, Match) for each in every_node(node)):
+        return node
     by = [column.id for column in node.columns if column.id in node.watermarks]
     if by:
         return close_sort(node, by)
@@ -53,7 +58,7 @@ def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, 
 
 
 def _has_over(node: Node) -> bool:
-    return isinstance(node, Over) or any(_has_over(source) for source in node.inputs)
+    return (isinstance(node, Over) and not node.closes) or any(_has_over(source) for source in node.inputs)
 
 
 def _with_closing_windows(node: Node, text: Text, query: exp.Expr, places: Mapping[str, exp.Expr], ids: Ids) -> Node:
@@ -109,6 +114,28 @@ def _closing(node: Over, text: Text, place: exp.Expr, ids: Ids) -> Over:
         behind = " What an OVER window or a join AS OF has emitted on window close has no watermark any more."
         raise text.unsupported(place, f"EMIT ON WINDOW CLOSE ordered by {name!r}, which has no watermark", _NEEDED + behind)
     return replace(node, input=close_sort(source, [column]), append_only=True, watermarks={}, closes=True)
+
+
+def with_times(node: Node) -> Node:
+    """Return rows that OVER windows emit on close, with the watermark of their order where each row comes as it is released."""
+    if isinstance(node, Over) and node.closes and all(looks_back(call) for call in over_spec(node).calls):
+        column = node.order[0].column
+        return replace(node, watermarks={column: node.input.watermarks[column]})
+    if isinstance(node, Project):
+        source = with_times(node.input)
+        marks = {quoted(name): mark for name, mark in source.watermarks.items()}
+        kept = {column.id: marks[item] for column, item in zip(node.columns, node.items, strict=True) if item in marks}
+        return replace(node, input=source, watermarks={**kept, **node.watermarks})
+    if isinstance(node, Filter | Unnest):
+        source = with_times(node.input)
+        return replace(node, input=source, watermarks=source.watermarks)
+    return node
+
+
+def looks_back(call: OverCall) -> bool:
+    """Whether no row behind the current one changes the result of a call."""
+    reach = call.reach
+    return reach.units is Units.ROWS and reach.end.steps is not None and reach.end.steps <= 0
 
 
 def _by_length(node: Over, ids: Ids) -> Over:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.expressions import Expression
-from windowpane.windowing.patterns.tree import Pattern, looked_for, variables
+from windowpane.windowing.patterns.tree import Last, Pattern, every_part, longest, looked_for, variables
 from windowpane.windowing.patterns.values import lookback
 from windowpane.windowing.times import MAX
 
@@ -98,6 +98,14 @@ class PatternSpec:
         """How many rows before the first one of a match are looked at."""
         asked = [*self.conditions.values(), *(measure.value for measure in self.measures)]
         return max(map(lookback, asked), default=0)
+
+    @property
+    def passed_on(self) -> int | None:
+        """Microseconds by which results may stay behind the watermark; ``None`` where nothing bounds it."""
+        if self.within is not None:
+            return self.within
+        ends = any(isinstance(part, Last) for part in every_part(self.pattern))
+        return 0 if longest(self.pattern) == 1 and not ends else None
 
     def bound(self, time: int) -> int | None:
         """Return the last microsecond of an attempt that begins at a time, ``None`` where there is none."""

@@ -46,8 +46,8 @@ class _Token:
     column: int
 
 
-def parse_pattern(text: str) -> Pattern:
-    """Return the tree of a pattern.
+def parse_pattern(text: str, *, folds: bool = False) -> Pattern:
+    """Return the tree of a pattern; where it ``folds``, names without quotes are in lower case, as those of SQL.
 
     Raises:
         PatternError: the text is no pattern; says where.
@@ -56,15 +56,15 @@ def parse_pattern(text: str) -> Pattern:
         >>> str(parse_pattern("bad{3,} good"))
         'bad{3,} good'
     """
-    parser = _Parser(text)
+    parser = _Parser(text, folds)
     found = parser.alternation()
     parser.expect_end()
     return found
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, folds: bool) -> None:
+        self._text, self._folds = text, folds
         self._tokens = [
             _Token(match[match.lastgroup], match.lastgroup, match.start(match.lastgroup) + 1)
             for match in _TOKEN.finditer(text)
@@ -160,7 +160,9 @@ class _Parser:
         if token.kind != "name":
             raise self._refusal("the name of a variable is missing")
         self._at += 1
-        return token.text[1:-1].replace('""', '"') if token.text.startswith('"') else token.text
+        if token.text.startswith('"'):
+            return token.text[1:-1].replace('""', '"')
+        return token.text.lower() if self._folds else token.text
 
     def _primary(self) -> Pattern | None:
         if self._next.kind == "name":

@@ -38,6 +38,16 @@ class Moved(Expression):
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Began(Expression):
+    """A column of the row that the attempt began at, which a match without rows has, too."""
+
+    column: str
+
+    def __repr__(self) -> str:
+        return f"began({self.column!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Aggregated(Expression):
     """An aggregate of columns over the rows of a variable; without a column it counts rows."""
 
@@ -77,7 +87,7 @@ class MatchTime(Expression):
         return "match_time()"
 
 
-Value = Picked | Moved | Aggregated | Classifier | MatchNumber | MatchTime
+Value = Picked | Moved | Began | Aggregated | Classifier | MatchNumber | MatchTime
 """A leaf that is computed of a match."""
 
 
@@ -85,6 +95,14 @@ def lookback(expression: Expression) -> int:
     """Return how many rows before the first row of a match an expression looks at."""
     own = max(-expression.rows, 0) if isinstance(expression, Moved) else 0
     return max([own, *(lookback(part) for part in expression.operands)])
+
+
+def columns_of(expression: Expression) -> set[str]:
+    """Return the columns that an expression asks for."""
+    if isinstance(expression, Moved):
+        return {expression.of.column}
+    own = {expression.column} if isinstance(expression, Picked | Began) else set(getattr(expression, "columns", ()))
+    return own.union(*map(columns_of, expression.operands))
 
 
 def classifier(variable: str | None = None) -> Classifier:

@@ -23,7 +23,7 @@ from windowpane.sql.on_spark.programs.plan import (
 )
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.streaming.over import over_spec
-from windowpane.windowing.frames import Units
+from windowpane.sql.windows.emit_on_close import looks_back
 
 _KEPT_TYPES = {"double": "double", "real": "float"}
 """Further types that the OVER engines keep as SQL does."""
@@ -106,8 +106,7 @@ def over_program(parts: OverParts, tables: Mapping[str, TableInfo]) -> StreamedO
     over, (time,) = parts.over, parts.sort.by
     delay = watermark_delay(parts.scan, parts.sort.input.watermarks.get(time), tables)
     for call, asked in zip(over_spec(over).calls, over.calls, strict=True):
-        reach = call.reach
-        if reach.units is not Units.ROWS or reach.end.steps is None or reach.end.steps > 0:
+        if not looks_back(call):
             raise NotStreamed(
                 f"{asked.text} looks behind the current row: there the watermark would complete a row, in SQL rows do"
             )

@@ -1,0 +1,68 @@
+"""Values of a match before the types of their columns are known, and with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.expressions import Expression, Operation
+from windowpane.windowing.patterns.spec import PatternSpec
+from windowpane.windowing.patterns.values import Aggregated, Began, Classifier, MatchTime, Moved, Picked
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Unbound(Expression):
+    """An aggregate whose columns have no types yet."""
+
+    variable: str | None
+    columns: tuple[str, ...]
+    aggregate: Aggregate
+
+    def __repr__(self) -> str:
+        return f"{self.aggregate!r} of {self.variable}"
+
+
+def bound(expression: Expression, columns: pa.Schema) -> Expression:
+    """Return an expression whose aggregates know the types of their columns.
+
+    Raises:
+        AggregateTypeError: an aggregate has no meaning for them.
+    """
+    if isinstance(expression, Unbound):
+        aggregate = expression.aggregate
+        types = [columns.field(name).type for name in expression.columns]
+        return Aggregated(expression.variable, expression.columns, aggregate.bind(types), aggregate.name, repr(aggregate))
+    if isinstance(expression, Operation):
+        return Operation(expression.operator, tuple(bound(part, columns) for part in expression.parts))
+    return expression
+
+
+def bound_spec(spec: PatternSpec, columns: pa.Schema) -> PatternSpec:
+    """Return a spec whose aggregates know the types of their columns."""
+    return replace(
+        spec,
+        conditions={name: bound(condition, columns) for name, condition in spec.conditions.items()},
+        measures=tuple(replace(measure, value=bound(measure.value, columns)) for measure in spec.measures),
+    )
+
+
+def measure_types(spec: PatternSpec, columns: pa.Schema, event_time: pa.DataType) -> pa.Schema:
+    """Return names and types of the measures of a bound spec."""
+    return pa.schema([(measure.name, _type(measure.value, columns, event_time)) for measure in spec.measures])
+
+
+def _type(value: Expression, columns: pa.Schema, event_time: pa.DataType) -> pa.DataType:
+    match value:
+        case Picked() | Began():
+            return columns.field(value.column).type
+        case Moved(of, _):
+            return columns.field(of.column).type
+        case Aggregated():
+            return value.aggregate.result_type
+        case MatchTime():
+            return event_time
+        case Classifier():
+            return pa.string()
+    return pa.int64()
