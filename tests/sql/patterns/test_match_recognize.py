@@ -181,19 +181,22 @@ CHAINS = {
         [(minute(2), 6), (minute(5), 3), (minute(8), 8)],
     ),
     "OVER below": (
-        "SELECT mt, v FROM (SELECT *, lag(v) OVER (PARTITION BY k ORDER BY at) AS before FROM e) AS x MATCH_RECOGNIZE (PARTITION BY k "
-        "ORDER BY at MEASURES MATCH_ROWTIME() AS mt, b.v AS v PATTERN (a b) WITHIN INTERVAL '5 minutes' DEFINE b AS v > before)",
+        "SELECT mt, v FROM (SELECT *, lag(v) OVER (PARTITION BY k ORDER BY at) AS before FROM e) AS x "
+        "MATCH_RECOGNIZE (PARTITION BY k ORDER BY at MEASURES MATCH_ROWTIME() AS mt, b.v AS v "
+        "PATTERN (a b) WITHIN INTERVAL '5 minutes' DEFINE b AS v > before)",
         [(minute(3), 6), (minute(6), 3), (minute(9), 8)],
     ),
     "a join below": (
-        "SELECT mt, v FROM (SELECT e.k, e.at, e.v, f.w FROM e JOIN f ON e.k = f.k AND e.at BETWEEN f.at - INTERVAL '1 minute' AND "
-        "f.at + INTERVAL '1 minute') AS j MATCH_RECOGNIZE (PARTITION BY k ORDER BY at MEASURES MATCH_ROWTIME() AS mt, b.v AS v "
+        "SELECT mt, v FROM (SELECT e.k, e.at, e.v, f.w FROM e JOIN f ON e.k = f.k AND "
+        "e.at BETWEEN f.at - INTERVAL '1 minute' AND f.at + INTERVAL '1 minute') AS j "
+        "MATCH_RECOGNIZE (PARTITION BY k ORDER BY at MEASURES MATCH_ROWTIME() AS mt, b.v AS v "
         "PATTERN (a b) WITHIN INTERVAL '5 minutes' DEFINE b AS v > a.v)",
         [(minute(3), 6), (minute(6), 3)],
     ),
     "deduplication below": (
-        "SELECT mt, v FROM (SELECT k, at, v, window_start FROM (SELECT *, row_number() OVER (PARTITION BY k, window_start ORDER BY "
-        "at) AS nr FROM TUMBLE(e, at, INTERVAL '2 minutes')) AS n WHERE nr = 1) AS j MATCH_RECOGNIZE (PARTITION BY k ORDER BY "
+        "SELECT mt, v FROM (SELECT k, at, v, window_start FROM (SELECT *, row_number() OVER (PARTITION BY k, window_start "
+        "ORDER BY at) AS nr FROM TUMBLE(e, at, INTERVAL '2 minutes')) AS n WHERE nr = 1) AS j "
+        "MATCH_RECOGNIZE (PARTITION BY k ORDER BY "
         "window_start MEASURES b.at AS mt, b.v AS v PATTERN (a b) WITHIN INTERVAL '5 minutes' DEFINE b AS v > a.v)",
         [(minute(4), 7), (minute(10), 9)],
     ),
@@ -242,11 +245,13 @@ def test_in_chains(chain: str, where: str, request: pytest.FixtureRequest) -> No
 
 REFUSED = {
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at PATTERN (a b))": (SqlSyntaxError, "MEASURES is missing"),
-    "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x PATTERN (a -> b?))": (SqlSyntaxError, "column 78: PATTERN"),
+    "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x PATTERN (a -> b?))": (SqlSyntaxError, "78: PATTERN"),
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x PATTERN (a) DEFINE b AS TRUE)": (SqlNameError, "DEFINE b"),
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES c.x AS x PATTERN (a))": (SqlNameError, "no column 'c.x'"),
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x PATTERN (a) SUBSET a = (a))": (SqlNameError, "SUBSET a"),
-    "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x AFTER MATCH SKIP TO c PATTERN (a))": (SqlNameError, "TO c"),
+    "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x AFTER MATCH SKIP TO c PATTERN (a))": (
+        SqlNameError, "TO c",
+    ),
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x PATTERN (a) DEFINE a AS price)": (SqlTypeError, "boolean"),
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY price MEASURES 1 AS x PATTERN (a) WITHIN INTERVAL '1 hour')": (
         SqlTypeError, "WITHIN needs a timestamp",
@@ -254,7 +259,8 @@ REFUSED = {
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x ONE ROW PER MATCH SHOW TIMEOUT MATCHES PATTERN (a))": (
         UnsupportedSqlError, "without WITHIN",
     ),
-    "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN ({- a -} b))": (
+    "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x ALL ROWS PER MATCH WITH UNMATCHED ROWS "
+    "PATTERN ({- a -} b))": (
         UnsupportedSqlError, "UNMATCHED ROWS",
     ),
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x PATTERN (a b) DEFINE b AS length(a.sym || b.sym) > 2)": (

@@ -15,7 +15,7 @@ from verify.conformance.reading.fields import require_known
 from verify.conformance.reading.patterns import pattern_tree
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
-from windowpane.errors import NeverClosesError, SkipTargetError, UnboundedStateError
+from windowpane.errors import NeverClosesError, SkipTargetError, StaleViewError, UnboundedStateError
 from windowpane.sql import Session
 from windowpane.windowing.patterns import tree
 from windowpane.windowing.patterns.tree import Pattern, first_variables
@@ -117,7 +117,7 @@ def _compared(
     fails = any("error" in answer for answer in answers)
     try:
         got = run()
-    except SkipTargetError as error:
+    except (SkipTargetError, StaleViewError) as error:
         if not any("error" in answer for answer in [*answers, *(later or [])]):
             yield Difference(where, "no error", str(error))
         return

@@ -90,7 +90,7 @@ def _pattern(parser: Any) -> exp.Literal:
 
 
 def _named(parser: Any, clause: str) -> exp.Expr:
-    named = parser._parse_expression()
+    named: exp.Expr = parser._parse_expression()
     if not isinstance(named, exp.Alias):
         parser.raise_error(f"{clause} are expressions with a name each: expression AS name")
     return named

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from sqlglot import exp
 
@@ -37,7 +37,7 @@ _NEEDED = (
 )
 
 
-class Query(Constants):
+class Query(Constants, Protocol):
     """What a clause needs of the query around it: ``QueryBinder``."""
 
     text: Text

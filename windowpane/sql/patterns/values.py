@@ -34,10 +34,10 @@ _ENDS = ("first", "last")
 _MOVES = {"prev": -1, "next": 1}
 _TIMES = ("match_rowtime", "match_time")
 _OF_MATCH = ("classifier", "match_number", *_TIMES)
-_COMPARISONS = {exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-_DISTINCT = {exp.NullSafeNEQ: "is distinct from", exp.NullSafeEQ: "is distinct from"}
-_LOGIC = {exp.And: "&", exp.Or: "|"}
-_ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_COMPARISONS: dict[type[exp.Expr], str] = {exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_DISTINCT: dict[type[exp.Expr], str] = {exp.NullSafeNEQ: "is distinct from", exp.NullSafeEQ: "is distinct from"}
+_LOGIC: dict[type[exp.Expr], str] = {exp.And: "&", exp.Or: "|"}
+_ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _INSTEAD = (
     "In DEFINE, values of several rows of a match are compared, computed with + - * / %, and joined by AND, OR, NOT, IS NULL, "
     "BETWEEN, IN and COALESCE; functions are of the values of one row."
@@ -212,7 +212,8 @@ class MatchValues:
         condition = None
         if isinstance(tree, exp.Filter):
             tree, condition = tree.this, tree.expression.this
-        name, arguments, is_distinct = str(tree.this).lower(), [], False
+        name, is_distinct = str(tree.this).lower(), False
+        arguments: list[exp.Expr] = []
         for each in tree.expressions:
             is_distinct |= isinstance(each, exp.Distinct)
             arguments += distinct_arguments(each, self.text, tree) if isinstance(each, exp.Distinct) else [each]

@@ -7,7 +7,7 @@ order that DuckDB sorts them in, and the watermark MAX; event time counts there 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
@@ -133,7 +133,7 @@ def _rows(storage: Storage, program: PatternProgram, node: Match, relation: str,
     return table.append_column(POSITION, pa.array(range(count), pa.int64()))
 
 
-def _result(storage: Storage, node: Match, tables: object, extra: str) -> str | None:
+def _result(storage: Storage, node: Match, tables: Iterable[tuple[int, pa.Table]], extra: str) -> str | None:
     """Return the relation of what an engine emitted, ``None`` for nothing."""
     found = []
     for number, table in tables:
