@@ -104,7 +104,8 @@ TABLES: Final[dict[str, TableKind]] = {
             "What was late, and by how much?",
             "Healthy: no rows, or few and all refined; dropped ones are in no result.",
             "how-to/what-was-late.md",
-            "operator:int hour:instant how_late:text at_least:float rows:int dropped:int refined:int example_key:text",
+            "operator:int hour:instant how_late:text at_least:float less_than:float rows:int dropped:int refined:int "
+            "example_key:text",
         ),
         _table(
             "state",

@@ -17,7 +17,7 @@ from windowpane.inspect.held_rows import key_texts
 from windowpane.sizes import Size
 from windowpane.windowing.times import format_micros
 
-MOST_PANES: Final = Size("panes that are read to list windows and keys", 1 << 20, (1 << 20,))
+MOST_PANES: Final = Size("panes that are read to list windows and keys", 1 << 18, (1 << 18,))
 """So many of a bucket are read at most: what is shown of more is of those that end first, and says so."""
 _SUMS: Final = [(ELEMENTS, "sum"), (PARTIALS, "sum"), (SIZE, "sum"), (NEXT, "min")]
 

@@ -96,7 +96,7 @@ class WindowBatch(OrderedBatch[Program]):
             self._state.rewrite(self.added_columns(self.header.added, program.values, program.main.names))
         self._timers = self._timer_service()
         self._timers.restore_clocks(self.watermark, self.now)
-        self._collector = OutputCollector(program, self._timers)
+        self._collector = OutputCollector(program, self._timers, self.late_counts)
         self._operator = self._make_operator()
 
     def _make_operator(self) -> WindowOperator:

@@ -88,7 +88,10 @@ class SessionBatch(ColumnarBatch):
             self._moved = before, self.watermark
 
     def take(self, messages: Sequence[Message]) -> None:
-        self._step(self._arriving(messages))
+        arrivals = self._arriving(messages)
+        for part in arrivals if self.is_event_time else ():
+            self._note_late(part, dropped=False)
+        self._step(arrivals)
 
     def close(self) -> Left:
         if self._moved is not None:
@@ -211,8 +214,17 @@ class SessionBatch(ColumnarBatch):
 
     # Emitting.
 
+    def _note_late(self, part: Arrivals, dropped: bool) -> None:
+        """Note rows whose own sessions have ended, that they are late; and those of them that no session took, as dropped."""
+        behind = part.ends - 1 <= self.clock
+        if behind.any():
+            rows = part.table[ROWS].to_numpy() if part.is_folded else np.ones(len(part.ends), np.int64)
+            times, lasts, rows = part.starts[behind], part.ends[behind] - 1, rows[behind]
+            self.late_counts.note(times, lasts, self.clock, rows * (not dropped), rows * dropped)
+
     def _report_late(self, late: Arrivals) -> None:
         """Count rows that no session took; pieces are only made where late rows are not asked for."""
+        self._note_late(late, dropped=True)
         if late.is_folded:
             self.missed.count_dropped(pc.sum(late.table[ROWS]).as_py() or 0)
         else:

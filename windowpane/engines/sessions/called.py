@@ -165,6 +165,8 @@ class CalledSessions(ColumnarBatch):
     def _report(self, rows: pa.Table, walk: SessionWalk) -> None:
         if walk.late:
             numbers, starts, ends = (np.array(column) for column in zip(*walk.late, strict=True))
+            each = np.ones(len(starts), np.int64)
+            self.late_counts.note(starts, ends - 1, self.watermark, each, each)
             self.missed.drop(rows.take(pa.array(numbers)), starts, ends)
         if walk.finished:
             finished = np.array([number for number, _ in walk.finished])

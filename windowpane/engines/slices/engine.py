@@ -165,7 +165,7 @@ class _Batch(ColumnarBatch):
             folded = self.fold.renumbered(folded, numbers.of_tasks(folded[PARTITION].to_numpy()))
             folded = folded.drop_columns([PARTITION, POSITION])
         if self.is_event_time:
-            self.missed.count(self._slices, folded[SLICE].to_numpy(), folded[ROWS].to_numpy(), self.is_late)
+            self.missed.count(self._slices, folded[SLICE].to_numpy(), folded[ROWS].to_numpy(), self.watermark, self.is_late)
             if not (self.program.late_output is None or not self.missed.elements):
                 raise MistakeError("late rows that are asked for come whole")
         is_folded_once = rows and len(partials) == 1
