@@ -21,6 +21,7 @@ choose_vectors()
 
 from typing import TYPE_CHECKING, Any
 
+from windowpane import metrics
 from windowpane.aggregates import *  # noqa: F403
 from windowpane.aggregates import __all__ as _aggregates
 from windowpane.arrow_input import map_in_arrow, read_in_arrow
@@ -160,6 +161,7 @@ __all__ = [
     "left",
     "map_in_arrow",
     "match_number",
+    "metrics",
     "match_time",
     "nth_value",
     "ntile",

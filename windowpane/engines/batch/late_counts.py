@@ -9,6 +9,7 @@ A row is *dropped* if nothing took it, else it *refined* a window that had fired
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -52,13 +53,15 @@ class LateCounts:
         seconds = np.maximum(watermark - last_instants, 0) // _SECOND
         spans = np.ceil(np.log2(seconds + 1)).astype(np.int64)
         hours = times // _HOUR * _HOUR
-        for hour, span in {*zip(hours.tolist(), spans.tolist(), strict=True)}:
-            here = (hours == hour) & (spans == span)
+        codes, firsts, of = np.unique(hours + spans, return_index=True, return_inverse=True)  # no hour has so many spans
+        counts = [np.bincount(of, weights=each, minlength=len(codes)).astype(np.int64).tolist() for each in (rows, dropped)]
+        for hour, span, first, *added in zip(
+            hours[firsts].tolist(), spans[firsts].tolist(), firsts.tolist(), *counts, strict=True
+        ):
             cell = self._cells.setdefault((hour, span), [hour, span, 0, 0, None])
-            if key is not None and cell[4] is None and here[0]:
+            cell[2], cell[3] = cell[2] + added[0], cell[3] + added[1]
+            if key is not None and cell[4] is None and not first:
                 cell[4] = str(key)[:_LONGEST]
-            cell[2] += int(rows[here].sum())
-            cell[3] += int(dropped[here].sum())
         self._bound()
 
     def note_dropped(self, times: pa.ChunkedArray | pa.Array, watermark: int, key: Any = None) -> None:
@@ -72,13 +75,19 @@ class LateCounts:
         return [self._cells[at] for at in sorted(self._cells)]
 
     def _bound(self) -> None:
-        """Keep the latest hours apart: the cells of the first two hours become those of one, as often as it takes."""
-        while len(self._cells) > MOST_CELLS.value:
-            first, second = sorted({hour for hour, _ in self._cells})[:2]
-            for hour, span in [at for at in self._cells if at[0] == first]:
-                was = self._cells.pop((hour, span))
-                cell = self._cells.setdefault((second, span), [second, span, 0, 0, was[4]])
-                cell[2], cell[3] = cell[2] + was[2], cell[3] + was[3]
+        """Keep the latest hours apart, half as many cells as may be; those of earlier hours become those of the first one kept."""
+        if len(self._cells) <= MOST_CELLS.value:
+            return
+        held, first = 0, MAX
+        for hour, spans in sorted(Counter(hour for hour, _ in self._cells).items(), reverse=True):
+            held += spans
+            if first < MAX and held > MOST_CELLS.value // 2:
+                break
+            first = hour
+        for at in sorted(at for at in self._cells if at[0] < first):
+            was = self._cells.pop(at)
+            cell = self._cells.setdefault((first, at[1]), [first, at[1], 0, 0, was[4]])
+            cell[2], cell[3] = cell[2] + was[2], cell[3] + was[3]
 
 
 def span_of(number: int) -> tuple[float, float]:
