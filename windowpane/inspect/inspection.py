@@ -14,7 +14,7 @@ from windowpane.engines.common.held_panes import ELEMENTS, NEXT, OF_PANES, PARTI
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.engines.registry import engines_for
 from windowpane.engines.spec import choose
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import InvalidSpecError, UnreadableStateError
 from windowpane.hidden_columns import END, PREFIX, START
 from windowpane.inspect.buckets import Bucket, buckets_of
 from windowpane.inspect.checkpoints import Checkpoint
@@ -28,6 +28,9 @@ from windowpane.windowing.times import MAX, MIN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_COUNTED = 30
+"""Of so many of the last batches the counters are read, from the headers that each has left."""
 
 Key = Any
 """A key: its value, those of several columns as a tuple, or a mapping of columns to values; texts are cast."""
@@ -163,15 +166,18 @@ class Inspection:
     def batches(self) -> pa.Table:
         """The last batches: times and watermarks are Spark's, the counters those of the headers, or of the query's progress."""
         known = {each["batchId"]: each for each in self._recent}
+        committed = self._checkpoint.batches(self._most)
+        totals = {number: self._totals(number) for number in range(self.batch - _COUNTED, self.batch + 1) if number >= 0}
         rows = []
-        for each in self._checkpoint.batches(self._most):
+        for each in committed:
             row: dict[str, Any] = {
                 "batch": each.batch,
                 "time": each.committed * 1000,
                 "watermark": each.watermark * 1000 if each.watermark else None,
                 "seconds": max(each.committed - each.planned, 0) / 1000,
             }
-            rows.append(row | _of_progress(known.get(each.batch)))
+            before = {} if each.batch == 0 else totals.get(each.batch - 1)
+            rows.append(row | _of_totals(before, totals.get(each.batch)) | _of_progress(known.get(each.batch)))
         return TABLES["batches"].of(rows)
 
     @cached_property
@@ -247,6 +253,19 @@ class Inspection:
     @property
     def _windows_buckets(self) -> list[Bucket]:
         return [each for each in self._buckets if each.windows is not None]
+
+    def _totals(self, batch: int) -> dict[str, int] | None:
+        """Return the counters of all batches up to one, and its gauges; ``None`` where its state is not kept any more."""
+        totals: dict[str, int] = {}
+        try:
+            for operator in self._operators:
+                for blobs in self._checkpoint.buckets(operator, batch):
+                    for bucket in buckets_of(operator, blobs.number, blobs):
+                        for name, number in bucket.header.totals.items():
+                            totals[name] = totals.get(name, 0) + number
+        except (UnreadableStateError, OSError):
+            return None
+        return totals
 
     def _of(self, operator: int) -> list[Bucket]:
         return [each for each in self._buckets if each.operator == operator]
@@ -361,6 +380,14 @@ def micros_of(instant: Any) -> int:
         return int(value.value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise InvalidSpecError(f"{instant!r} is no instant: say one such as '2013-01-01 10:00:00', of UTC.") from None
+
+
+def _of_totals(before: Mapping[str, int] | None, after: Mapping[str, int] | None) -> dict[str, Any]:
+    if after is None:
+        return {}
+    of_batch = {"late": "late_elements", "firings": "firings", "merges": "merges"}
+    counted = {} if before is None else {name: after.get(key, 0) - before.get(key, 0) for name, key in of_batch.items()}
+    return counted | {"state_bytes": after.get("state_bytes")}
 
 
 def _of_progress(progress: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -112,6 +112,17 @@ def json_text(name: str, table: pa.Table) -> str:
     return json.dumps({"table": name, "complete": is_complete(table), "rows": rows})
 
 
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return rows as JSON has them; an instant is text, and beside it stands ``..._micros``, a number."""
+    rows = [{column: _plain(value) for column, value in row.items()} for row in table.to_pylist()]
+    for field in table.schema:
+        if pa.types.is_timestamp(field.type):
+            micros = table[field.name].cast(pa.timestamp("us", field.type.tz)).cast(pa.int64()).to_pylist()
+            for row, value in zip(rows, micros, strict=True):
+                row[f"{field.name}_micros"] = value
+    return rows
+
+
 def csv_lines(table: pa.Table) -> Iterator[str]:
     """Yield a table as lines of CSV, the names of its columns first."""
     yield _csv_line(table.column_names)

@@ -75,7 +75,7 @@ class LateCounts:
         return [self._cells[at] for at in sorted(self._cells)]
 
     def _bound(self) -> None:
-        """Keep the latest hours apart, half as many cells as may be; those of earlier hours become those of the first one kept."""
+        """Keep the latest hours apart, half as many cells as may be; earlier hours become part of the first one kept."""
         if len(self._cells) <= MOST_CELLS.value:
             return
         held, first = 0, MAX
