@@ -21,13 +21,11 @@ choose_vectors()
 
 from typing import TYPE_CHECKING, Any
 
-from windowpane import metrics
 from windowpane.aggregates import *  # noqa: F403
 from windowpane.aggregates import __all__ as _aggregates
 from windowpane.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.errors import WindowpaneError
 from windowpane.guidance import unknown_name
-from windowpane.inspect import inspect
 from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, WindowJoin
 from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
 from windowpane.malformed import MalformedRow
@@ -153,7 +151,6 @@ __all__ = [
     "cume_dist",
     "dense_rank",
     "first_value",
-    "inspect",
     "join",
     "lag",
     "last_value",
@@ -161,7 +158,6 @@ __all__ = [
     "left",
     "map_in_arrow",
     "match_number",
-    "metrics",
     "match_time",
     "nth_value",
     "ntile",

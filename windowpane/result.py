@@ -12,7 +12,6 @@ from windowpane.engines.changes import Accepts, Verdict
 from windowpane.errors import InvalidSpecError, SparkGoneError
 from windowpane.guidance import Guided
 from windowpane.malformed import MalformedRow
-from windowpane.metrics.samples import samples_of
 from windowpane.planning.sinks import Sink
 from windowpane.windowing.outputs import OutputTag
 
@@ -125,11 +124,6 @@ class Progress(Mapping[str, Any]):
 
     operators: Mapping[str, Mapping[str, Any]]
     malformed: Sequence[MalformedRow] = ()
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The same by the names of metrics, with their labels, as Prometheus shows them."""
-        return {each.text: each.value for each in samples_of({}, self.operators)}
 
     def __getitem__(self, counter: str) -> Any:
         found = [counters[counter] for counters in self.operators.values() if counter in counters]

@@ -15,10 +15,10 @@ from tests.sql.in_process import Exchange
 from windowpane.sql import Session
 from windowpane.sql.on_spark import source_rows
 from windowpane.sql.on_spark.programs.groups import StreamedGroups
+from windowpane.sql.on_spark.programs.groups_below import streamed
 from windowpane.sql.on_spark.programs.over import StreamedOver
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.programs.query import ToOperatorRows
-from windowpane.sql.on_spark.programs.streamed import streamed
 from windowpane.sql.on_spark.source_rows import SourceRows
 from windowpane.windowing.assigners.calendar import CalendarWindows
 from windowpane.windowing.assigners.session import EventTimeSessionWindows
@@ -230,5 +230,5 @@ def test_texts_that_go_past_duckdb_arrive_with_their_rows(
     assert found == arriving(replace(plan, unchanged={}))
     kept = [row for row in rows if row["at"] is not None and (watermark is None or row["at"].second >= watermark)]
     kept = [row for row in kept if row["v"] > 3 or "v > 3" not in query]
-    (name,) = (each.name for each in plan.carried if plan.unchanged.get(each.sql) == "name")
+    (name,) = (each.name for each in plan.carried if plan.unchanged.get(each.value.column) == "name")
     assert [row[name] for table in found[:-1] for row in table] == [row["name"] for row in kept]

@@ -7,19 +7,16 @@ no slice, its own time decides. Source of the rules: Flink's WindowOperator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers, Mask
-from windowpane.engines.batch.late_counts import LateCounts
+from windowpane.arrays import Integers
 from windowpane.engines.common.slicing import Slices
 from windowpane.engines.program import Program
-from windowpane.engines.rows import python_keys
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME
-from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import TimeWindow, Window
 
 WINDOWS_MISSED = "windows_missed"
@@ -84,15 +81,13 @@ _IN_GAP = Missed([], True)
 class MissedWindows:
     """Counts and collects the rows that missed windows in one batch."""
 
-    def __init__(self, program: Program, late_counts: LateCounts) -> None:
-        self._late_counts = late_counts
+    def __init__(self, program: Program) -> None:
         self.elements = self.dropped = self.finished = 0
         self._program = program
         self._tables: list[pa.Table] = []
 
-    def count(self, slices: Slices, starts: Integers, rows: Integers, clock: int, is_late: IsLate) -> None:
+    def count(self, slices: Slices, starts: Integers, rows: Integers, is_late: IsLate) -> None:
         """Count late rows where only their number in each slice is known."""
-        self._note(slices, starts, rows, clock, is_late)
         for start, missed in _missed(slices, starts, is_late).items():
             late = int(rows[starts == start].sum())
             self.elements += late
@@ -108,7 +103,6 @@ class MissedWindows:
             clock: the watermark, with which the times of rows in gaps between windows are compared.
             is_late: whether a window is over.
         """
-        self._note(slices, starts, np.ones(len(starts), np.int64), clock, is_late, rows)
         missed = _missed(slices, starts, is_late)
         is_missing = np.isin(starts, list(missed)) if missed else np.zeros(len(starts), bool)
         in_gap = np.zeros(len(starts), bool)
@@ -118,24 +112,6 @@ class MissedWindows:
             is_missing = np.where(in_gap, behind, is_missing)
         numbers = np.flatnonzero(is_missing).tolist()
         self._take(rows, numbers, [_IN_GAP if in_gap[number] else missed[int(starts[number])] for number in numbers])
-
-    def _note(
-        self, slices: Slices, starts: Integers, rows: Integers, clock: int, is_late: IsLate, whole: pa.Table | None = None
-    ) -> None:
-        """Note the rows of slices some of whose windows have ended."""
-        noted: list[tuple[int, ...]] = []
-        for start in np.unique(starts).tolist():
-            windows = slices.windows_of(start)
-            first = min((window.max_timestamp for window in windows), default=MAX)
-            if first <= clock:
-                count = int(rows[starts == start].sum())
-                noted.append((start, first, count, count * all(map(is_late, windows))))
-        if noted:
-            times, lasts, counts, dropped = (np.array(column) for column in zip(*noted, strict=True))
-            self._late_counts.note(times, lasts, clock, counts, dropped, self._key(whole, starts == times[0]))
-
-    def _key(self, rows: pa.Table | None, which: Mask) -> Any:
-        return None if rows is None else python_keys(rows.slice(int(which.argmax()), 1), self._program.key_columns)[0]
 
     def count_dropped(self, rows: int) -> None:
         """Count rows that no window took, where only their number is known."""

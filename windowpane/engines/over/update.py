@@ -13,7 +13,7 @@ stored rows and those dropped because no row to come can reach them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -71,12 +71,6 @@ class OverUpdateEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         return _Batch(self, store).run(rows, clock)
-
-    def held_rows(self, store: BlobStore) -> Iterator[pa.Table]:
-        """List the rows that are stored, a page at a time."""
-        pages = RowPages(store, "g")
-        for ordinal in range(len(pages)):
-            yield self.form.table([self.form.from_blob(pages.read(ordinal))])
 
 
 def refusal(program: OverProgram) -> str | None:

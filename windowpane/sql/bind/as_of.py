@@ -19,8 +19,8 @@ from windowpane.sql.bind.conditions import conjuncts, key_pair
 from windowpane.sql.bind.scope import Column, Ids, Scope
 from windowpane.sql.catalog.entries import ROW_ID
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, quoted
-from windowpane.sql.expressions.operators import comparables
+from windowpane.sql.expressions.expr import Expr, MismatchError, build
+from windowpane.sql.expressions.operators import combined, comparables
 from windowpane.sql.expressions.types import BOOLEAN, INTEGER, SqlType, is_instant, is_integer, is_number
 from windowpane.sql.nodes import Filter, Node, Order, Project, Scan
 from windowpane.sql.parse.positions import Text
@@ -63,7 +63,7 @@ class _Part:
     def of(self, of_left: bool) -> tuple[Expr, SqlType]:
         """Return its value in rows of a side."""
         kind = self.column.type
-        return (self.left if of_left else self.right) or Expr(f"CAST(NULL AS {kind.duckdb})", kind), kind
+        return (self.left if of_left else self.right) or Expr.null(kind), kind
 
 
 def as_of_join(
@@ -209,13 +209,10 @@ class _Joining:
         calls += [(nulls[name], self._nearest(self._nulls[name].column)) for name in wanted]
         *_, branch, _ = rows.columns
         seen = plan.over(rows, [part.column.id for part in self._keys], self._order(branch), calls)
-        is_left = f"{quoted(branch.id)} = {self._branches().index(True)}"
-        found = f"{quoted(nulls[wanted[0]].id)} IS NOT NULL AND {quoted(self._time.column.id)} IS NOT NULL"
-        kept = Expr(
-            is_left if keeps_all else f"{is_left} AND {found}",
-            BOOLEAN,
-            frozenset({branch.id, self._time.column.id, nulls[wanted[0]].id}),
-        )
+        kept = build(BOOLEAN, f"({{0}} = {self._branches().index(True)})", branch.expr)
+        if not keeps_all:
+            found = build(BOOLEAN, "({0} IS NOT NULL AND {1} IS NOT NULL)", nulls[wanted[0]].expr, self._time.column.expr)
+            kept = combined("AND", kept, found)
         names = {name: self._left_column(name) for name in self._lefts}
         items = [(column, column.expr) for column in dict.fromkeys(names.values())]
         time = self._time.column.expr
@@ -236,7 +233,8 @@ class _Joining:
     def _both(self) -> Node:
         """Return the rows of both sides, of the right one those that a left row can find."""
         of_right = [pair[1] for pair in self._nearness.keys] + [self._nearness.times[1]]
-        there = build(BOOLEAN, " AND ".join(f"{{{place}}} IS NOT NULL" for place in range(len(of_right))), *of_right)
+        listed = " AND ".join(f"{{{place}}} IS NOT NULL" for place in range(len(of_right)))
+        there = build(BOOLEAN, f"({listed})", *of_right)
         parts = [*self._keys, self._time, *self._ties]
         parts += [*self._nulls.values(), *self._rights.values(), *self._lefts.values()]
         branches = []

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.expr import Expr, text_literal
-from windowpane.sql.expressions.types import UNKNOWN
+from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.nodes import Node, Order
 from windowpane.sql.parse.positions import Text, shown
 
@@ -39,9 +38,9 @@ def open_literals(tree: exp.Expr) -> dict[int, Expr]:
     for index, item in enumerate(tree.expressions):
         value = item.unalias()
         if isinstance(value, exp.Null):
-            found[index] = Expr("NULL", UNKNOWN)
+            found[index] = Expr.null()
         elif isinstance(value, exp.Literal) and value.is_string:
-            found[index] = Expr(text_literal(value.this), UNKNOWN, literal=value.this)
+            found[index] = Expr.of_text(value.this)
     return found
 
 

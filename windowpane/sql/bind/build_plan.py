@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from windowpane.errors import MistakeError
 from windowpane.sql.bind.scope import Column, Ids
-from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import (
     BRANCH_TYPE,
@@ -31,7 +31,6 @@ from windowpane.sql.nodes import (
     Watermark,
 )
 from windowpane.sql.windows.over_calls import OverNodeCall
-from windowpane.sql.windows.time_bounds import time_bounds
 
 
 class Computed:
@@ -40,28 +39,30 @@ class Computed:
     def __init__(self, ids: Ids) -> None:
         """Start with none."""
         self._ids = ids
-        self._added: dict[str, tuple[Column, Expr]] = {}
+        self._added: dict[Expr, Column] = {}
+        self._own: list[tuple[Column, Expr]] = []
 
     def column(self, expr: Expr, name: str = "argument") -> Column:
         """Return the column that holds an expression: itself if it is one."""
         if expr.is_column:
             return Column(expr.column, expr.name, expr.type)
-        if expr.sql not in self._added:
-            self._added[expr.sql] = (self._ids.column(name, expr.type), expr)
-        return self._added[expr.sql][0]
+        if expr not in self._added:
+            self._added[expr] = self._ids.column(name, expr.type)
+            self._own.append((self._added[expr], expr))
+        return self._added[expr]
 
     def own(self, expr: Expr) -> Column:
         """Return a column that holds an expression and nothing else does, not the column that the expression may be."""
         column = self._ids.column(expr.name or "own", expr.type)
-        self._added[column.id] = (column, expr)
+        self._own.append((column, expr))
         return column
 
     def apply(self, node: Node) -> Node:
         """Return the node with the columns added."""
-        if not self._added:
+        if not self._own:
             return node
         kept = [(column, column.expr) for column in node.columns]
-        return project(node, [*kept, *self._added.values()])
+        return project(node, [*kept, *self._own])
 
 
 def project(node: Node, items: Sequence[tuple[Column, Expr]]) -> Node:
@@ -79,7 +80,7 @@ def project(node: Node, items: Sequence[tuple[Column, Expr]]) -> Node:
         append_only=node.append_only,
         watermarks=watermarks,
         input=node,
-        items=tuple(expr.sql for _, expr in full),
+        items=tuple(expr for _, expr in full),
     )
 
 
@@ -89,7 +90,7 @@ def _projected(node: Node, items: Sequence[tuple[Column, Expr]]) -> dict[str, Wa
         if expr.is_column and expr.column in node.watermarks:
             found[column.id] = node.watermarks[expr.column]
         elif (source := expr.rises_with) is not None and source in node.watermarks:
-            found[column.id] = node.watermarks[source].through(expr.sql.replace(quoted(source), "{w}"))
+            found[column.id] = node.watermarks[source].under(expr)
     return found
 
 
@@ -98,7 +99,7 @@ def keep(node: Node, condition: Expr) -> Node:
     return Filter(node.columns, node.key, node.append_only, node.watermarks, input=node, condition=condition)
 
 
-def aggregate(node: Node, groups: Sequence[str], calls: Sequence[tuple[Column, str]], folds: Sequence[Fold | None] = ()) -> Node:
+def aggregate(node: Node, groups: Sequence[str], calls: Sequence[tuple[Column, Expr]], folds: Sequence[Fold | None] = ()) -> Node:
     """Return groups of a node."""
     columns = (*(node.column(group) for group in groups), *(column for column, _ in calls))
     watermarks = {group: node.watermarks[group] for group in groups if group in node.watermarks}
@@ -109,7 +110,7 @@ def aggregate(node: Node, groups: Sequence[str], calls: Sequence[tuple[Column, s
         watermarks,
         input=node,
         groups=tuple(groups),
-        calls=tuple(sql for _, sql in calls),
+        calls=tuple(call for _, call in calls),
         folds=tuple(folds),
     )
 
@@ -128,7 +129,7 @@ def expand(node: Node, masked: Sequence[tuple[str, Column, Sequence[int]]], numb
     )
 
 
-def unnest(node: Node, elements: str, value: Column, number: Column, series: str | None = None) -> Node:
+def unnest(node: Node, elements: Expr, value: Column, number: Column, series: str | None = None) -> Node:
     """Return each row once for each element of a list; ``series`` is the list as a relation, where it can be one."""
     columns, key = (*node.columns, value, number), (*node.key, number.id)
     return Unnest(columns, key, node.append_only, node.watermarks, input=node, elements=elements, series=series)
@@ -272,9 +273,9 @@ def _joined_watermarks(
     sides = (kind in ("inner", "left", "semi", "anti"), kind in ("inner", "right"))
     watermarks: dict[str, Watermark] = {}
     for bound in bounds:
-        own = (left, right)[bound.frees].watermarks.get(bound.column or "")
-        if own is not None and bound.column is not None and sides[bound.frees]:
-            watermarks[bound.column] = Watermark.least(own, bound.watermark)
+        own = (left, right)[bound.frees].watermarks.get(bound.value.column)
+        if own is not None and sides[bound.frees]:
+            watermarks[bound.value.column] = Watermark.least(own, bound.watermark)
     for one, other in keys:
         if one in left.watermarks and other in right.watermarks:
             both = Watermark.least(left.watermarks[one], right.watermarks[other])
@@ -317,3 +318,36 @@ def stamped(node: Node, column: Column) -> Node:
 def close_sort(node: Node, by: Sequence[str]) -> Node:
     """Return a node whose rows wait until the watermark of one of the columns has passed them."""
     return CloseSort(node.columns, node.key, True, node.watermarks, input=node, by=tuple(by))
+
+
+def time_bounds(condition: Expr | None, left: Node, right: Node) -> tuple[TimeBound, ...]:
+    """Return the bounds in time that the condition of a join puts on rows of each side: ``l.at >= r.at - INTERVAL '5 minutes'``.
+
+    With such a bound the watermark of one side shows which rows of the other no later row can match: where ``low <= high`` holds
+    for every match, ``low`` rises with a column of one side, and by that side's watermark ``low`` of all later rows is greater
+    than the ``high`` of a row, the row has had its matches.
+    """
+    found = (_bound(low, high, left, right) for low, high in _inequalities(condition))
+    return tuple(bound for bound in found if bound is not None)
+
+
+def _inequalities(condition: Expr | None) -> Iterator[tuple[Expr, Expr]]:
+    """Yield (low, high) for each ``low <= high`` that a condition implies."""
+    if condition is None:
+        return
+    if condition.operator == "AND":
+        for part in condition.parts:
+            yield from _inequalities(part)
+    elif condition.operator in ("<", "<=", "="):
+        yield condition.parts[0], condition.parts[1]
+    if condition.operator in (">", ">=", "="):
+        yield condition.parts[1], condition.parts[0]
+
+
+def _bound(low: Expr, high: Expr, left: Node, right: Node) -> TimeBound | None:
+    for index, (source, other) in enumerate(((left, right), (right, left))):
+        ids = {column.id for column in source.columns}
+        risen = low.rises_with
+        if risen is not None and risen in other.watermarks and low.columns == {risen} and high.columns and high.columns <= ids:
+            return TimeBound(index, high, other.watermarks[risen].under(low))
+    return None

@@ -16,8 +16,9 @@ from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.conditions import key_pair
 from windowpane.sql.bind.scope import Column, Scope
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.operators import logical
+from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.parse.positions import Text
 
 
@@ -31,14 +32,14 @@ class Inner:
         condition: what else must hold of a row around it and a row of the subquery.
         is_single: whether there is at most one row for each row around it.
         of_nothing: for a subquery that has one row even where no row fits (an aggregate without GROUP BY): the values of its
-            outputs there, as SQL; empty for all others.
+            outputs there; empty for all others.
     """
 
     query: BoundQuery
     keys: tuple[tuple[Expr, Column], ...] = ()
     condition: Expr | None = None
     is_single: bool = False
-    of_nothing: tuple[str, ...] = ()
+    of_nothing: tuple[Expr, ...] = ()
 
 
 def outputs_of(inner: Inner) -> list[Expr]:
@@ -47,9 +48,9 @@ def outputs_of(inner: Inner) -> list[Expr]:
     for index, column in enumerate(inner.query.outputs):
         value = column.expr
         if inner.of_nothing and inner.keys:
-            key = quoted(inner.keys[0][1].id)
-            sql = f"(CASE WHEN {key} IS NULL THEN {inner.of_nothing[index]} ELSE {value.sql} END)"
-            value = Expr(sql, column.type, value.columns | {inner.keys[0][1].id}, name=column.name)
+            missing = build(BOOLEAN, "({0} IS NULL)", inner.keys[0][1].expr, operator="IS NULL")
+            template = "(CASE WHEN {0} THEN {1} ELSE {2} END)"
+            value = build(column.type, template, missing, inner.of_nothing[index], value, name=column.name, operator="CASE")
         values.append(value)
     return values
 

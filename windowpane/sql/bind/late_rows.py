@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from windowpane.sql.bind.build_plan import keep
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import Filter, Node, OnTime, Project, Watermark
 
@@ -31,7 +31,7 @@ _OF_THE_TABLE = "{w}"
 
 def on_time(node: Node, column: str, stamp: Column) -> OnTime:
     """Return the rows of a table that were not below its watermark."""
-    condition = _not_below({column: _OF_THE_TABLE}, stamp)
+    condition = _not_below(node, {column: _OF_THE_TABLE}, stamp)
     return OnTime(node.columns, node.key, node.append_only, node.watermarks, input=node, condition=condition, stamp=stamp.id)
 
 
@@ -59,7 +59,7 @@ def _lifted(node: Node, lower: str) -> tuple[Node, Column] | None:
     source, stamp = found
     if isinstance(node, Filter):
         return keep(source, node.condition), stamp
-    items, columns = (*node.items, quoted(stamp.id)), (*node.columns, stamp)
+    items, columns = (*node.items, stamp.expr), (*node.columns, stamp)
     return replace(node, input=source, columns=columns, items=items, watermarks=_lowered(node, lower)), stamp
 
 
@@ -72,10 +72,10 @@ def _lowered(node: Node, lower: str) -> dict[str, Watermark]:
 
 def in_open_windows(node: Node, limits: Mapping[str, str], stamp: Column) -> Node:
     """Return the rows that were not below limits, by column and as SQL over ``{w}``, when their chunk came."""
-    return keep(node, _not_below(limits, stamp))
+    return keep(node, _not_below(node, limits, stamp))
 
 
-def _not_below(limits: Mapping[str, str], stamp: Column) -> Expr:
-    at = {column: sql.replace(_OF_THE_TABLE, quoted(stamp.id)) for column, sql in limits.items()}
-    not_below = " AND ".join(f"{quoted(column)} >= {limit}" for column, limit in at.items())
-    return Expr(f"({quoted(stamp.id)} IS NULL OR ({not_below}))", BOOLEAN, frozenset({stamp.id, *limits}))
+def _not_below(node: Node, limits: Mapping[str, str], stamp: Column) -> Expr:
+    at = enumerate(limits.values(), start=1)
+    not_below = " AND ".join(f"{{{place}}} >= {sql.replace(_OF_THE_TABLE, '{0}')}" for place, sql in at)
+    return build(BOOLEAN, f"({{0}} IS NULL OR ({not_below}))", stamp.expr, *(node.column(name).expr for name in limits))

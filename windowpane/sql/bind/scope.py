@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.expressions.types import SqlType
 
 
@@ -24,7 +24,7 @@ class Column:
     @property
     def expr(self) -> Expr:
         """The column as an expression."""
-        return Expr(quoted(self.id), self.type, frozenset({self.id}), name=self.name, rises_with=self.id)
+        return Expr.of_column(self.id, self.type, self.name)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class SelectPlan:
         self.subqueries = Subqueries(self)
         self.ties = Ties(self.text, around or Scope())
         self._tied: list[Column] = []
-        self._of_nothing: tuple[str, ...] = ()
+        self._of_nothing: tuple[Expr, ...] = ()
         self._stamp: Column | None = None
 
     def bind(self) -> BoundQuery:
@@ -102,7 +102,7 @@ class SelectPlan:
 
     def _tie(self, value: Expr) -> Expr:
         """Return what ties rows, or groups, to the query around a subquery: windows are those of each tie."""
-        return value if self.groups is None else self.groups.keys[by_value(settled(value)).sql].expr
+        return value if self.groups is None else self.groups.keys[by_value(settled(value))].expr
 
     def _refuse_ties_elsewhere(self) -> None:
         parts = [self.tree.args.get(part) for part in ("group", "having", "qualify", "order")]
@@ -230,15 +230,15 @@ class SelectPlan:
             shown.append(replace(visible, column=column.renamed(visible.column.name)))
         self.scope = Scope(tuple(shown))
         self.node = own.apply(self.node)
-        own, binder, taken = plan.Computed(self.ids), self._binder("GROUP BY", grouped=False), set[str]()
+        own, binder, taken = plan.Computed(self.ids), self._binder("GROUP BY", grouped=False), set[Expr]()
         self.tree = self.tree.copy()  # the query may be bound again
         for place in dict.fromkeys(place for chosen in sets for part in chosen for place in self._items_named(part)[:1]):
             item = self.tree.expressions[place]
             value = settled(binder.bind(item.unalias()))
-            if value.sql in taken or not value.columns:
+            if value in taken or not value.columns:
                 column = own.own(value)
                 self.tree.expressions[place].replace(exp.alias_(_resolved(column), item.alias_or_name or value.name, quoted=True))
-            taken.add(value.sql)
+            taken.add(value)
         self.node = own.apply(self.node)
 
     def _items_named(self, tree: exp.Expr) -> list[int]:
@@ -325,7 +325,7 @@ class SelectPlan:
 
     def _only(self, tree: exp.Expr, found: list[Expr]) -> Expr:
         """Return the one value that a name of the select list means."""
-        if len({value.sql for value in found}) > 1:
+        if len(set(found)) > 1:
             name = name_of(tree.this)
             raise self.text.name_error(tree, f"column {name!r} is ambiguous: the select list has it twice. Rename one with AS.")
         return found[0]
@@ -340,8 +340,8 @@ class SelectPlan:
         chosen = [self._output(part, bound, binder) for part in distinct.args["on"].expressions]
         if not chosen:
             raise self.text.syntax_error(distinct, "DISTINCT ON needs an expression in its parentheses.")
-        wanted = {value.sql for value in chosen}
-        first = set(list(dict.fromkeys(value.sql for value, _ in order))[: len(wanted)])
+        wanted = set(chosen)
+        first = set(list(dict.fromkeys(value for value, _ in order))[: len(wanted)])
         if not (first <= wanted or wanted <= first):
             raise self.text.syntax_error(
                 self.tree.args["order"], "ORDER BY begins with the expressions of DISTINCT ON. Write them first."
@@ -351,14 +351,14 @@ class SelectPlan:
     def _project(
         self, bound: list[tuple[str | None, Expr]], order: list[tuple[Expr, exp.Expr]], first_of: list[Expr]
     ) -> BoundQuery:
-        items: dict[str, tuple[Column, Expr]] = {}
+        items: dict[Expr, tuple[Column, Expr]] = {}
 
         def place(name: str, value: Expr) -> Column:
             value = settled(value)
-            if value.sql not in items:
+            if value not in items:
                 kept = Column(value.column, name, value.type) if value.is_column else self.ids.column(name, value.type)
-                items[value.sql] = (kept, value)
-            return items[value.sql][0].renamed(name)
+                items[value] = (kept, value)
+            return items[value][0].renamed(name)
 
         distinct = self.tree.args.get("distinct")
         if distinct is not None and distinct.args.get("on") is None:
@@ -368,7 +368,7 @@ class SelectPlan:
         for value, item in order:
             column = place("order", sortable(settled(value)))
             ordering.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
-        self._tied = [place("tie", self._tied_value(value)) for _, value in self.ties.keys]
+        self._tied = [place("tie", self._tie(value)) for _, value in self.ties.keys]
         for name in self.ties.own_columns:
             column = self.node.column(name)
             place(column.name, column.expr)
@@ -376,13 +376,6 @@ class SelectPlan:
         first = [place("first of", by_value(value)).id for value in first_of]
         node = self._distinct(plan.project(self.node, list(items.values())), outputs, ordering, first, tied)
         return self.query.limited(BoundQuery(node, outputs, tuple(ordering)), self.tree, tied)
-
-    def _tied_value(self, value: Expr) -> Expr:
-        """Return a side of a tie; over groups, it is one of their keys."""
-        if self.groups is None:
-            return value
-        key = self.groups.keys[by_value(settled(value)).sql]
-        return key.expr
 
     def _distinct(
         self, node: Node, outputs: tuple[Column, ...], order: list[Order], first_of: list[str], tied: list[str]

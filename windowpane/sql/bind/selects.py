@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -23,10 +24,10 @@ from windowpane.sql.expressions.aggregates import (
     sorted_jsonb,
 )
 from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, quoted, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, settled
 from windowpane.sql.expressions.forms import is_row_of_subquery
 from windowpane.sql.expressions.operators import by_value, sortable
-from windowpane.sql.expressions.types import BIGINT, INTEGER, JSONB, is_float
+from windowpane.sql.expressions.types import BIGINT, INTEGER, JSONB, UNKNOWN, is_float
 from windowpane.sql.nodes import Fold, Node, Order
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.scalar.sets import SETS
@@ -70,7 +71,7 @@ class _Call:
     """A call on the groups: its column, its value without rows, and how it is folded, if it can be."""
 
     column: Column
-    of_nothing: str
+    of_nothing: Expr
     fold: Fold | None
 
 
@@ -87,11 +88,11 @@ class Groups:
         """Start without groups."""
         self.text, self.ids, self.binder = text, ids, binder
         self.computed = Computed(ids)
-        self.keys: dict[str, Column] = {}
-        self.only_ties = set[str]()
+        self.keys: dict[Expr, Column] = {}
+        self.only_ties = set[Expr]()
         """Keys that tie a subquery to the query around it; only what GROUP BY names can be named."""
-        self._calls: dict[str, _Call] = {}
-        self.sets: list[set[str]] = []
+        self._calls: dict[Expr, _Call] = {}
+        self.sets: list[set[Expr]] = []
         self._masked: list[tuple[str, Column, list[int]]] = []
         self._number = ids.column("grouping set", INTEGER)
 
@@ -106,23 +107,23 @@ class Groups:
         for values in sets:
             for value in values:
                 self.add_key(value)
-            keys = always | {by_value(settled(value)).sql for value in values}
+            keys = always | {by_value(settled(value)) for value in values}
             if not (distinct and keys in self.sets):
                 self.sets.append(keys)
-        for sql, column in self.keys.items():
-            having = [number for number, present in enumerate(self.sets) if sql in present]
+        for key, column in self.keys.items():
+            having = [number for number, present in enumerate(self.sets) if key in present]
             if len(having) < len(self.sets):
-                self.keys[sql] = self.ids.column(column.name, column.type)
-                self._masked.append((column.id, self.keys[sql], having))
+                self.keys[key] = self.ids.column(column.name, column.type)
+                self._masked.append((column.id, self.keys[key], having))
 
     def grouping(self, tree: exp.Expr) -> Expr:
         """Return ``GROUPING(a, b, ...)``: a bit for each argument, 1 where the grouping set leaves it out."""
-        keys = [by_value(settled(self.binder.bind(argument))).sql for argument in tree.expressions]
+        keys = [by_value(settled(self.binder.bind(argument))) for argument in tree.expressions]
         if not keys or any(key not in self.keys for key in keys):
             raise self.text.name_error(tree, "GROUPING takes columns of GROUP BY.")
         bits = [int("".join("01"[key not in present] for key in keys), 2) for present in self.sets]
         if not bits:
-            return Expr("CAST(0 AS INTEGER)", INTEGER, name="grouping")
+            return Expr("CAST(0 AS INTEGER)", INTEGER, value=Decimal(0), name="grouping")
         chosen = " ".join(f"WHEN {number} THEN {value}" for number, value in enumerate(bits))
         number = self._number.expr
         return build(INTEGER, f"CAST(CASE {{0}} {chosen} END AS INTEGER)", number, name="grouping")
@@ -130,8 +131,8 @@ class Groups:
     def add_key(self, value: Expr, *, is_tie: bool = False) -> None:
         """Group by an expression, too."""
         value = by_value(settled(value))
-        (self.only_ties.add if is_tie else self.only_ties.discard)(value.sql)
-        self.keys.setdefault(value.sql, self.computed.column(value, value.name))
+        (self.only_ties.add if is_tie else self.only_ties.discard)(value)
+        self.keys.setdefault(value, self.computed.column(value, value.name))
 
     def call(self, tree: exp.Expr) -> Expr:
         """Return the column of an aggregate."""
@@ -140,53 +141,57 @@ class Groups:
             parts = call.parts(self.binder)
             if call.distinct and parts.of_distinct is not None:
                 raise MismatchError(f"it has no DISTINCT for this type. {parts.of_distinct}")
-            modifiers = call.modifiers(self.binder, self.computed)
-            result = parts.finish([self._primitive(part, call, modifiers) for part in parts.primitives])
+            order, condition = call.modifiers(self.binder, self.computed)
+            result = parts.finish([self._primitive(part, call, order, condition) for part in parts.primitives])
         except MismatchError as error:
             raise self.text.type_error(tree, f"{call.name}: {error}") from None
         return replace(result, name=call.name, rises_with=None)
 
-    def _primitive(self, primitive: Primitive, call: _AggregateCall, modifiers: tuple[str, str]) -> Expr:
-        arguments = [quoted(self.computed.column(value).id) for value in primitive.arguments]
-        order, condition = modifiers
-        inside = ", ".join([*arguments, *primitive.constants]) or "*"
-        distinct = "DISTINCT " if call.distinct else ""
-        sql = f"CAST({primitive.function}({distinct}{inside}{order}){condition} AS {primitive.type.duckdb})"
-        if sql not in self._calls:
-            column = self.ids.column(call.name, primitive.type)
+    def _primitive(
+        self, primitive: Primitive, call: _AggregateCall, order: Sequence[tuple[Column, Order]], condition: Column | None
+    ) -> Expr:
+        """Return the column of a call of DuckDB's, of its arguments, what it is sorted by, and its FILTER."""
+        arguments = [self.computed.column(value) for value in primitive.arguments]
+        operands = [column.expr for column in arguments] + [Expr(constant, UNKNOWN) for constant in primitive.constants]
+        inside = ", ".join(f"{{{place}}}" for place in range(len(operands))) or "*"
+        sorting = ", ".join(f"{{{place}}} {item.direction}" for place, (_, item) in enumerate(order, start=len(operands)))
+        operands += [column.expr for column, _ in order] + ([] if condition is None else [condition.expr])
+        by = f" ORDER BY {sorting}" if order else ""
+        only = "" if condition is None else f" FILTER (WHERE {{{len(operands) - 1}}})"
+        of = f"{primitive.function}({'DISTINCT ' * call.distinct}{inside}{by}){only}"
+        made = build(primitive.type, f"CAST({of} AS {primitive.type.duckdb})", *operands)
+        if made not in self._calls:
             is_plain = not (order or primitive.constants or len(arguments) > 1)
-            fold = _fold(primitive, arguments, condition, is_distinct=call.distinct) if is_plain else None
-            self._calls[sql] = _Call(column, "0" if primitive.is_count else "NULL", fold)
-        column = self._calls[sql].column
-        return column.renamed(call.name).expr
+            argument = arguments[0].id if arguments else None
+            only_where = None if condition is None else condition.id
+            fold = _fold(primitive, argument, only_where, is_distinct=call.distinct) if is_plain else None
+            nothing = Expr(f"CAST({'0' if primitive.is_count else 'NULL'} AS {primitive.type.duckdb})", primitive.type)
+            self._calls[made] = _Call(self.ids.column(call.name, primitive.type), nothing, fold)
+        return self._calls[made].column.renamed(call.name).expr
 
-    def of_nothing(self, value: Expr) -> str:
-        """Return a value over the one group of a query without GROUP BY as SQL, where the group has no row."""
-        sql = value.sql
-        for call in self._calls.values():
-            sql = sql.replace(quoted(call.column.id), f"CAST({call.of_nothing} AS {call.column.type.duckdb})")
-        return sql
+    def of_nothing(self, value: Expr) -> Expr:
+        """Return a value over the one group of a query without GROUP BY, where the group has no row."""
+        return value.over({call.column.id: call.of_nothing for call in self._calls.values()})
 
     def apply(self, node: Node) -> Node:
         """Return the groups of a node."""
         keys = tuple(dict.fromkeys(column.id for column in self.keys.values()))
         if not keys and not self._calls:
-            self._calls["count(*)"] = _Call(self.ids.column("count", BIGINT), "0", Fold.of_count())
+            number = Expr("count(*)", BIGINT)
+            self._calls[number] = _Call(self.ids.column("count", BIGINT), Expr("CAST(0 AS BIGINT)", BIGINT), Fold.of_count())
         node = self.computed.apply(node)
         if self.sets:
             node = expand(node, self._masked, self._number, len(self.sets))
             keys = (*keys, self._number.id)
-        calls = [(call.column, sql) for sql, call in self._calls.items()]
+        calls = [(call.column, made) for made, call in self._calls.items()]
         return aggregate(node, keys, calls, [call.fold for call in self._calls.values()])
 
 
-def _fold(primitive: Primitive, arguments: list[str], condition: str, *, is_distinct: bool) -> Fold | None:
-    """Return a call as one that can be folded, ``None`` if it cannot."""
+def _fold(primitive: Primitive, argument: str | None, only: str | None, *, is_distinct: bool) -> Fold | None:
+    """Return a call of a column, and of the rows that another one keeps, as one that can be folded, ``None`` if it cannot."""
     definition, kind = primitive.definition, primitive.type
     if definition is None or definition.merged_by is None:
         return None
-    argument = arguments[0] if arguments else None
-    only = condition.removeprefix(" FILTER (WHERE ").removesuffix(")") if condition else None
     if primitive.is_count:
         return replace(Fold.of_count(argument, only), distinct=is_distinct)
     takes_back = primitive.is_invertible
@@ -275,9 +280,9 @@ class _AggregateCall:
         """Return the ORDER BY inside: beside DISTINCT it is by arguments, and dropped where order has no meaning."""
         if not self.distinct or not self.order:
             return self.order
-        arguments = [settled(binder.bind(each)).sql for each in self.arguments]
+        arguments = [settled(binder.bind(each)) for each in self.arguments]
         for item in self.order:
-            if settled(binder.bind(item.this)).sql not in arguments:
+            if settled(binder.bind(item.this)) not in arguments:
                 instead = "It may be by an argument of the call; take the rows of SELECT DISTINCT in a subquery."
                 raise self.text.unsupported(item, "ORDER BY in a call with DISTINCT by what is no argument of it", instead)
             if settled(binder.bind(item.this)).type == JSONB and self.aggregate.is_sorted and not self.aggregate.is_array:
@@ -285,27 +290,25 @@ class _AggregateCall:
                 raise self.text.unsupported(item, "ORDER BY jsonb in a call with DISTINCT", instead)
         return self.order if self.aggregate.is_sorted else []
 
-    def modifiers(self, binder: ScalarBinder, computed: Computed) -> tuple[str, str]:
-        """Return the ORDER BY inside and the FILTER behind the call as SQL."""
+    def modifiers(self, binder: ScalarBinder, computed: Computed) -> tuple[list[tuple[Column, Order]], Column | None]:
+        """Return the ORDER BY inside, with its columns, and the column of the FILTER behind the call."""
 
-        def column(tree: exp.Expr) -> str:
+        def sorted_by(tree: exp.Expr, descending: bool = False, nulls_first: bool = False) -> tuple[Column, Order]:
             # Distinct values are sorted by themselves alone: those of jsonb by their text, where the query names no order.
             value = binder.filtered(settled(binder.bind(tree)), self.condition)
             if self._sorts_jsonb([value]):
-                return computed.column(jsonb_by_value(value)).id
-            return computed.column(by_value(value) if self.distinct else sortable(value)).id
+                column = computed.column(jsonb_by_value(value))
+            else:
+                column = computed.column(by_value(value) if self.distinct else sortable(value))
+            return column, Order(column.id, descending, nulls_first)
 
-        items = []
-        for item in self._checked_order(binder):
-            items.append(Order(column(item.this), bool(item.args.get("desc")), bool(item.args.get("nulls_first"))).sql)
-        sorted_by = self._sorted_by()
-        if sorted_by is not None:
-            items.append(Order(column(sorted_by), descending=False, nulls_first=False).sql)
-        order = f" ORDER BY {', '.join(items)}" if items else ""
-        if self.condition is None:
-            return order, ""
-        condition = computed.column(binder.condition(self.condition, "FILTER"))
-        return order, f" FILTER (WHERE {quoted(condition.id)})"
+        items = [
+            sorted_by(item.this, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+            for item in self._checked_order(binder)
+        ]
+        unnamed = self._sorted_by()
+        items += [] if unnamed is None else [sorted_by(unnamed)]
+        return items, None if self.condition is None else computed.column(binder.condition(self.condition, "FILTER"))
 
 
 class SelectBinder(ScalarBinder):
@@ -375,8 +378,8 @@ class SelectBinder(ScalarBinder):
         if self.sets is not None and any(str(part.this).lower() in SETS for part in tree.find_all(exp.Anonymous)):
             return None
         value = by_value(settled(self._groups.binder.bind(tree)))
-        key = self._groups.keys.get(value.sql)
-        if key is not None and value.sql not in self._groups.only_ties:
+        key = self._groups.keys.get(value)
+        if key is not None and value not in self._groups.only_ties:
             return key.renamed(value.name).expr
         if isinstance(tree, exp.Column):
             shown = tree.sql()

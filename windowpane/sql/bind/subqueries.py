@@ -17,7 +17,7 @@ from windowpane.sql.bind.binding import Selecting
 from windowpane.sql.bind.correlation import Inner, outputs_of
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
-from windowpane.sql.expressions.expr import Expr, build, quoted
+from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.forms import is_row_of_subquery, row_values
 from windowpane.sql.expressions.operators import comparables, key_value
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, common
@@ -96,7 +96,7 @@ class Subqueries:
 
     def _counted(self, inner: Inner) -> tuple[Node, Expr]:
         count = self._ids.column("count", BIGINT)
-        counted = plan.aggregate(inner.query.node, (), [(count, "count(*)")], [Fold.of_count()])
+        counted = plan.aggregate(inner.query.node, (), [(count, Expr("count(*)", BIGINT))], [Fold.of_count()])
         return counted, count.expr
 
     def _refuse_constant(self, tree: exp.Expr, inner: Inner) -> None:
@@ -243,8 +243,9 @@ class Subqueries:
         keys = [column.id for _, column in matching.keys]
         values = plan.distinct(theirs.apply(matching.query.node), [*keys, found.id])
         rows, known = self._ids.column("rows", BIGINT), self._ids.column("known", BIGINT)
-        output = quoted(counted.query.outputs[0].id)
-        calls, folds = [(rows, "count(*)"), (known, f"count({output})")], [Fold.of_count(), Fold.of_count(output)]
+        output = counted.query.outputs[0]
+        calls = [(rows, Expr("count(*)", BIGINT)), (known, build(BIGINT, "count({0})", output.expr))]
+        folds = [Fold.of_count(), Fold.of_count(output.id)]
         counts = plan.aggregate(counted.query.node, [column.id for _, column in counted.keys], calls, folds)
         template = (
             "(CASE WHEN {0} IS NOT NULL THEN TRUE WHEN coalesce({1}, 0) = 0 THEN FALSE "

@@ -12,7 +12,8 @@ from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.streaming.job import Job
-from windowpane.sql.values.intervals import length, of_sql
+from windowpane.sql.values.intervals import length
+from windowpane.windowing.intervals import Interval
 
 ROW_ID = "_row_id"
 """The hidden key of a table that declares none."""
@@ -43,15 +44,15 @@ class TableWatermark:
 
     column: str
     type: SqlType
-    sql: str
+    value: Expr
 
     @property
     def delay(self) -> int | None:
         """Microseconds that it stays behind the column, ``None`` where it is made in another way."""
-        if self.sql == quoted(self.column):
+        if self.value.is_column:
             return 0
-        behind = of_sql(self.sql.removeprefix(f"({quoted(self.column)} - ").removesuffix(")"))
-        return None if behind is None or behind.days < 0 or behind.micros < 0 else length(behind)
+        behind = self.value.parts[1].value if self.value.operator == "-" and self.value.parts[0].is_column else None
+        return None if not isinstance(behind, Interval) or behind.days < 0 or behind.micros < 0 else length(behind)
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class TableInfo:
 
     relation: Relation
     defaults: Mapping[str, Expr] = field(default_factory=dict)
-    generated: Mapping[str, str] = field(default_factory=dict)
+    generated: Mapping[str, Expr] = field(default_factory=dict)
     watermark: TableWatermark | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
@@ -85,6 +86,16 @@ class TableInfo:
     def has_row_id(self) -> bool:
         """Whether its rows are identified by a hidden number."""
         return self.relation.key == (ROW_ID,)
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether the clock makes one of its columns."""
+        return any(value.reads_clock for value in self.generated.values())
+
+    @property
+    def generated_sql(self) -> str:
+        """The columns that are made of others, as items of a SELECT over these."""
+        return ", ".join(f"{value.sql} AS {quoted(name)}" for name, value in self.generated.items())
 
     @property
     def keeps_late_rows(self) -> bool:

@@ -129,7 +129,7 @@ def typed_column(cells: tuple[str, ...], name: str, kind: SqlType) -> tuple[Expr
     kinds = {_kind_of(cell) for cell in cells} - {"null"}
     column = quoted(name)
     if not kinds:
-        return Expr(f"CAST(NULL AS {kind.duckdb})", kind), "TRUE"
+        return Expr.null(kind), "TRUE"
     if kinds <= {"integer", "decimal"} and is_number(kind):
         found = _number_type(cells, kind, has_places="decimal" in kinds)
         return None if found is None else (Expr(f"CAST({column} AS {found.duckdb})", found), "TRUE")

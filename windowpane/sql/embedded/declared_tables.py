@@ -65,7 +65,7 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
     types = {column.name: column.type for column in columns}
     generated = _generated(statement, scope, types, text)
     for name in statement.primary_key:
-        if NOW in generated.get(name, ""):
+        if name in generated and generated[name].reads_clock:
             message = f"column {name!r} of the primary key is computed from the clock. Leave it out of the key."
             raise text.type_error(None, message)
     return TableInfo(
@@ -96,7 +96,7 @@ def _watermark(statement: CreateTable, columns: tuple[StoredColumn, ...], scope:
     kind = next(column.type for column in columns if column.name == spec.column)
     bound = ScalarBinder(text, scope, "WATERMARK FOR", "").bind(spec.expression)
     try:
-        return TableWatermark(spec.column, kind, cast(bound, kind).sql)
+        return TableWatermark(spec.column, kind, cast(bound, kind))
     except MismatchError as error:
         raise text.type_error(spec.expression, str(error)) from None
 
@@ -111,11 +111,11 @@ def _is_proctime(tree: exp.Expr | None) -> bool:
     return isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "proctime"
 
 
-def _generated(statement: CreateTable, scope: Scope, types: Mapping[str, SqlType], text: Text) -> dict[str, str]:
+def _generated(statement: CreateTable, scope: Scope, types: Mapping[str, SqlType], text: Text) -> dict[str, Expr]:
     binder = ScalarBinder(text, scope, "a generated column", NOW)
     given = [column for column in statement.columns if column.generated is not None]
     return {
-        column.name: assigned(binder.bind(column.generated), types[column.name]).sql
+        column.name: assigned(binder.bind(column.generated), types[column.name])
         for column in given
         if column.generated is not None
     }

@@ -26,9 +26,7 @@ from windowpane.sql.embedded.answers import parts_of, table_of
 from windowpane.sql.embedded.macros import MACROS, NOW_VARIABLE
 from windowpane.sql.embedded.waiting import Waiting
 from windowpane.sql.failures.duck_words import in_sql_words
-from windowpane.sql.numerics.registry import register as register_numerics
-from windowpane.sql.scalar.registry import Macros
-from windowpane.sql.scalar.registry import register as register_scalars
+from windowpane.sql.scalar.registry import Macros, register
 from windowpane.sql.values.far_instants import cells
 from windowpane.stores.duck import open_file
 from windowpane.windowing.intervals import Interval
@@ -93,10 +91,9 @@ class Storage:
         weakref.finalize(self, self._connection.close)
         try:
             self._check_format()
-            register_numerics(self._connection)
             for statement in (*_SET_UP, *MACROS):
                 self._connection.execute(statement)
-            register_scalars(self._connection)
+            register(self._connection)
         except BaseException as error:
             self._connection.close()
             if isinstance(error, duckdb.CatalogException) and _REGISTERED in str(error):

@@ -175,7 +175,7 @@ class TableWriter:
         items = []
         literals = open_literals(tree)
         for index, (column, name) in enumerate(zip(bound.outputs, names, strict=True)):
-            value = Expr(quoted(column.id), column.type, frozenset({column.id}))
+            value = Expr.of_column(column.id, column.type)
             value = cast(value, types[name]) if index in literals else value
             items.append(f"{self._assigned(value, types[name], name, tree)} AS {quoted(name)}")
         return f"SELECT {', '.join(items)} FROM ({ordered_sql(bound)})", names
@@ -277,8 +277,7 @@ class TableWriter:
         """Return rows with the values of generated columns."""
         if not info.generated:
             return rows
-        made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
-        return self._storage.temporary(f"SELECT * REPLACE ({made}) FROM {rows}")
+        return self._storage.temporary(f"SELECT * REPLACE ({info.generated_sql}) FROM {rows}")
 
     def _check_nulls(self, rows: str, relation: Relation) -> None:
         for column in relation.visible:
@@ -302,7 +301,7 @@ class TableWriter:
             kept = self._storage.temporary(f"SELECT *, {stamp} FROM {rows}")
         else:
             kept = rows if held is None else self._storage.temporary(f"SELECT * FROM {rows} WHERE {column} >= {held}")
-        highest = f"max({info.watermark.sql})"
+        highest = f"max({info.watermark.value.sql})"
         reached = highest if held is None else f"greatest({highest}, {held})"
         late = "0" if held is None else f"count(*) - count(*) FILTER (WHERE {column} >= {held})"
         ((risen, dropped),) = self._storage.run(f"SELECT CAST({reached} AS VARCHAR), {late} FROM {rows}")
@@ -351,8 +350,7 @@ class TableWriter:
         items = [f"{changed.get(column.name, quoted(column.name))} AS {quoted(column.name)}" for column in relation.columns]
         new = f"SELECT {', '.join(items)} FROM {old}"
         if info.generated:
-            made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
-            new = f"SELECT * REPLACE ({made}) FROM ({new})"
+            new = f"SELECT * REPLACE ({info.generated_sql}) FROM ({new})"
         rows = self._storage.temporary(new)
         self._check_nulls(rows, relation)
         weight = quoted(WEIGHT)

@@ -6,7 +6,6 @@ in GROUP BY and, where ``over`` names a function of the OVER engines, over windo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from windowpane.errors import AggregateTypeError
-from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, finite, settled
 from windowpane.sql.expressions.jsonb import to_jsonb
 from windowpane.sql.expressions.operators import by_value, is_of_jsonb
 from windowpane.sql.expressions.types import (
@@ -321,7 +320,7 @@ def _string_agg(arguments: Sequence[Expr]) -> Parts:
 
 def _listagg(arguments: Sequence[Expr]) -> Parts:
     """Flink's ``LISTAGG``: the separator is a comma unless one is given."""
-    return _string_agg(arguments if len(arguments) > 1 else (*arguments, Expr("','", UNKNOWN, literal=",")))
+    return _string_agg(arguments if len(arguments) > 1 else (*arguments, Expr.of_text(",")))
 
 
 def _array_agg(arguments: Sequence[Expr]) -> Parts:
@@ -417,13 +416,9 @@ def _fraction(argument: Expr) -> str:
 
 
 def _constant(argument: Expr) -> str | None:
-    """Return a number that is written as a literal, ``None`` for anything else."""
-    written = _FRACTION.fullmatch(argument.sql)
-    return None if written is None else written[1]
-
-
-_FRACTION = re.compile(r"(?:CAST\()*'?(\d+(?:\.\d*)?|\.\d+)'?(?: AS [A-Z ]+(?:\(\d+, ?\d+\))?\))*")
-"""A number as a literal, perhaps cast."""
+    """Return a number that is written as a literal, perhaps cast, ``None`` for anything else."""
+    value = finite(argument.literal) if argument.literal is not None else argument.value
+    return f"{value:f}" if isinstance(value, Decimal) and value >= 0 else None
 
 
 _ARROW = {

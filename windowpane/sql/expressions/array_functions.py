@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, settled
 from windowpane.sql.expressions.operators import concatenated, is_element, is_of_jsonb, same_type, with_element
@@ -19,6 +20,7 @@ from windowpane.sql.expressions.types import (
     is_number,
     numeric,
 )
+from windowpane.sql.numerics.functions import constant
 from windowpane.sql.scalar.signatures import Builder
 
 
@@ -52,7 +54,7 @@ def _length(template: str, most: int) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, 1, most)
         _element_of(arguments[0])
-        if len(arguments) > 1 and arguments[1].sql != "CAST(1 AS INTEGER)":
+        if len(arguments) > 1 and constant(arguments[1]) != 1:
             raise MismatchError("it takes the first dimension, 1.")
         return build(INTEGER, template, arguments[0])
 
@@ -118,27 +120,27 @@ def _joined(arguments: Sequence[Expr]) -> Expr:
 def _to_string(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 2, 3)
     value = _flat(arguments[0])
-    text = output_text(Expr("element", _element_of(value))).sql.replace("{", "{{").replace("}", "}}")
+    text = output_text(Expr.parameter("element", _element_of(value)))
     signs = [convert(settled(argument), VARCHAR) for argument in arguments[1:]]
-    known = _text_between(f"[{text} FOR element IN {{0}} IF element IS NOT NULL]", signs[0])
-    if len(signs) == 1:
-        return build(VARCHAR, f"CASE WHEN {{1}} IS NOT NULL THEN {known} END", value, *signs)
-    shown = _text_between(f"[coalesce({text}, {{2}}) FOR element IN {{0}}]", signs[0])
-    template = f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {{2}} IS NULL THEN {known} ELSE {shown} END"
-    return build(VARCHAR, template, value, *signs)
+    known = _text_between("[{0} FOR element IN {1} IF element IS NOT NULL]", signs[0])
+    template = f"CASE WHEN {{2}} IS NOT NULL THEN {known} END"
+    if len(signs) > 1:
+        shown = _text_between("[coalesce({0}, {3}) FOR element IN {1}]", signs[0])
+        template = f"CASE WHEN {{2}} IS NULL THEN NULL WHEN {{3}} IS NULL THEN {known} ELSE {shown} END"
+    return replace(build(VARCHAR, template, text, value, *signs), binds=("element",))
 
 
 def _text_between(texts: str, sign: Expr) -> str:
-    """Return a template that joins texts with ``{1}``, which DuckDB's own function knows as a constant only."""
+    """Return a template that joins texts with ``{2}``, which DuckDB's own function knows as a constant only."""
     if sign.literal is not None:
-        return f"array_to_string({texts}, {{1}})"
-    return f"CASE WHEN len({texts}) = 0 THEN '' ELSE list_reduce({texts}, lambda one, other: one || {{1}} || other) END"
+        return f"array_to_string({texts}, {{2}})"
+    return f"CASE WHEN len({texts}) = 0 THEN '' ELSE list_reduce({texts}, lambda one, other: one || {{2}} || other) END"
 
 
 def _split(arguments: Sequence[Expr]) -> Expr:
     """Return ``string_to_array(text, sign[, text of NULL])``: without a sign each character is an element."""
     counted(arguments, 2, 3)
-    text, sign, null = (convert(settled(argument), VARCHAR) for argument in (*arguments, Expr("NULL", UNKNOWN))[:3])
+    text, sign, null = (convert(settled(argument), VARCHAR) for argument in (*arguments, Expr.null())[:3])
     template = (
         "list_transform(CASE WHEN {0} IS NULL THEN NULL WHEN {0} = '' THEN [] "
         "WHEN {1} IS NULL THEN regexp_extract_all({0}, '.', 0, 's') WHEN {1} = '' THEN [{0}] "
@@ -181,7 +183,7 @@ def _bound(template: str) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, 2, 2)
         _element_of(arguments[0])
-        if arguments[1].sql != "CAST(1 AS INTEGER)":
+        if constant(arguments[1]) != 1:
             raise MismatchError("it takes the first dimension, 1.")
         return build(INTEGER, template, arguments[0])
 

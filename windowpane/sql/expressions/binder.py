@@ -8,14 +8,14 @@ from dataclasses import replace
 from decimal import Context, Decimal
 from typing import Any
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from windowpane.sql.bind.scope import Column, Scope
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions import operators
 from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.array_functions import array
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, if_kept, settled, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, if_kept, settled
 from windowpane.sql.expressions.forms import FORMS, REPLACING, compares_any, row_values, rows_equal, rows_ordered
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.expressions.types import (
@@ -24,7 +24,6 @@ from windowpane.sql.expressions.types import (
     DATE,
     DIGITS,
     INTEGER,
-    INTERVAL,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
@@ -37,7 +36,7 @@ from windowpane.sql.parse.dialect import UNKNOWN_TRUTH
 from windowpane.sql.parse.positions import Text, shown
 from windowpane.sql.scalar.sets import SETS
 from windowpane.sql.scalar.times import WITH_UNIT, with_unit
-from windowpane.sql.values.intervals import interval_sql, read_span
+from windowpane.sql.values.intervals import read_span
 from windowpane.sql.windows import time_functions
 
 _Kinds = dict[type[exp.Expr], str]
@@ -122,7 +121,8 @@ class ScalarBinder:
         if special is not None:
             return special
         try:
-            return self._dispatch(tree)
+            bound = self._dispatch(tree)
+            return bound if self.now or not bound.parts or bound.written else replace(bound, written=_written(tree))
         except MismatchError as error:
             raise self.text.type_error(tree, str(error)) from None
 
@@ -213,7 +213,7 @@ class ScalarBinder:
 
     def _literal(self, tree: exp.Expr) -> Expr:
         if tree.is_string:
-            return Expr(text_literal(tree.this), UNKNOWN, literal=tree.this)
+            return Expr.of_text(tree.this)
         return _number(str(tree.this))
 
     def _cast(self, tree: exp.Expr) -> Expr:
@@ -225,7 +225,8 @@ class ScalarBinder:
         value = self._float_literal(tree.this, kind) or self.bind(tree.this)
         bound = cast(value, kind)
         own = value.name if value.name != "?column?" else _CAST_NAMES.get(kind.name, kind.name)
-        return replace(bound, literal=None, name=own)
+        written = "" if self.now else f"CAST({_written(tree.this)} AS {str(kind).upper()})"
+        return replace(bound, literal=None, name=own, written=written)
 
     def _float_literal(self, tree: exp.Expr, kind: SqlType) -> Expr | None:
         """Return a number that is cast to a float as text: it may have more digits than a numeric holds."""
@@ -239,7 +240,7 @@ class ScalarBinder:
         digits = sign + str(tree.this)
         if math.isinf(float(digits)):
             raise self.text.type_error(tree, f"{digits} is out of range for type {kind}.")
-        return Expr(text_literal(digits), UNKNOWN, literal=digits)
+        return Expr.of_text(digits)
 
     def _interval(self, tree: exp.Expr) -> Expr:
         unit = tree.args.get("unit")
@@ -249,7 +250,7 @@ class ScalarBinder:
         if value is None or not value.is_string:
             raise self.text.unsupported(tree, "an interval that is no literal", "Write the number times INTERVAL '1 hour'.")
         try:
-            return Expr(interval_sql(read_span(value.this, unit.name if unit else "")), INTERVAL)
+            return Expr.of_interval(read_span(value.this, unit.name if unit else ""))
         except ValueError as error:
             raise self.text.type_error(tree, f"{error}. Write INTERVAL '1 day 2 hours'.") from None
 
@@ -260,9 +261,11 @@ class ScalarBinder:
             word = "UNKNOWN" if is_unknown else str(what.this).upper()
             raise MismatchError(f"IS {word} takes boolean, not {operand.type}. Compare it with something.")
         if isinstance(what, exp.Null):
-            return build(BOOLEAN, "({0} IS NULL)", convert(operand, BOOLEAN) if is_unknown else settled(operand))
+            value = convert(operand, BOOLEAN) if is_unknown else settled(operand)
+            return build(BOOLEAN, "({0} IS NULL)", value, operator="IS NULL")
         if isinstance(what, exp.Boolean):
-            return build(BOOLEAN, f"({{0}} IS NOT DISTINCT FROM {str(what.this).upper()})", convert(operand, BOOLEAN))
+            is_so = f"({{0}} IS NOT DISTINCT FROM {str(what.this).upper()})"
+            return build(BOOLEAN, is_so, convert(operand, BOOLEAN), operator="IS")
         raise self.text.unsupported(tree, "IS with this operand", "IS [NOT] NULL, TRUE, FALSE and DISTINCT FROM are.")
 
     def _in(self, tree: exp.Expr) -> Expr:
@@ -275,18 +278,19 @@ class ScalarBinder:
             return operators.any_of([rows_equal(self.bind, parts, item) for item in tree.expressions])
         values = operators.comparables(self.bind(tree.this), *(self.bind(item) for item in tree.expressions))
         listed = ", ".join(f"{{{index}}}" for index in range(1, len(values)))
-        return build(BOOLEAN, f"({{0}} IN ({listed}))", *map(operators.key_value, values))
+        return build(BOOLEAN, f"({{0}} IN ({listed}))", *map(operators.key_value, values), operator="IN")
 
     def _case(self, tree: exp.Expr) -> Expr:
         branches = tree.args["ifs"]
         conditions = [self._condition(tree, branch) for branch in branches]
         default = tree.args.get("default")
         results = [self.bind(branch.args["true"]) for branch in branches]
-        results.append(self.bind(default) if default is not None else Expr("NULL", UNKNOWN))
+        results.append(self.bind(default) if default is not None else Expr.null())
         values = operators.same_type(*results)
-        parts = [f"WHEN {{{index}}} THEN {{{index + len(conditions)}}}" for index in range(len(conditions))]
+        parts = [f"WHEN {{{2 * index}}} THEN {{{2 * index + 1}}}" for index in range(len(conditions))]
         template = f"CASE {' '.join(parts)} ELSE {{{2 * len(conditions)}}} END"
-        return build(values[0].type, f"({template})", *conditions, *values, name="case")
+        paired = [each for pair in zip(conditions, values, strict=False) for each in pair]
+        return build(values[0].type, f"({template})", *paired, values[-1], name="case", operator="CASE")
 
     def _condition(self, tree: exp.Expr, branch: exp.Expr) -> Expr:
         if tree.this is None:
@@ -359,7 +363,7 @@ def _number(digits: str) -> Expr:
         )
     places = Decimal(1).scaleb(-kind.scale)
     text = digits if kind in (INTEGER, BIGINT) else f"{value.quantize(places, context=Context(prec=2 * DIGITS)):f}"
-    return Expr(f"CAST({text} AS {kind.duckdb})", kind)
+    return Expr(f"CAST({text} AS {kind.duckdb})", kind, value=value)
 
 
 def name_of(identifier: Any) -> str:
@@ -378,6 +382,11 @@ def data_type(tree: exp.Expr) -> SqlType | None:
 
 
 _CAST_NAMES = {"integer": "int4", "bigint": "int8", "smallint": "int2", "double": "float8", "real": "float4", "boolean": "bool"}
+
+
+def _written(tree: exp.Expr) -> str:
+    """Return what a user wrote, in one spelling."""
+    return tree.sql(dialect="risingwave", normalize_functions="lower", unsupported_level=ErrorLevel.IGNORE)
 
 
 def _renamed(bound: Expr, name: str) -> Expr:
@@ -412,7 +421,7 @@ def _if(binder: ScalarBinder, tree: exp.If) -> Expr:
 _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Column: ScalarBinder.column,
     exp.Literal: ScalarBinder._literal,
-    exp.Null: lambda binder, tree: Expr("NULL", UNKNOWN),
+    exp.Null: lambda binder, tree: Expr.null(),
     exp.Boolean: lambda binder, tree: Expr(str(tree.this).upper(), BOOLEAN, name="bool"),
     exp.Cast: _coerced,
     exp.Interval: ScalarBinder._interval,

@@ -1,17 +1,22 @@
-"""Bound expressions: a DuckDB expression over column ids, with its PostgreSQL type."""
+"""Bound expressions: a tree with PostgreSQL's types, which DuckDB computes; conversions and casts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
 
-from windowpane.errors import MistakeError
+from windowpane.errors import present
+from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.types import (
     BOOLEAN,
     BYTEA,
     DATE,
     DOUBLE,
+    EXACT_PLACES,
     INTEGER,
     INTERVAL,
     JSONB,
@@ -23,22 +28,26 @@ from windowpane.sql.expressions.types import (
     VARCHAR,
     SqlType,
     array_of,
+    as_numeric,
+    is_exact,
     is_float,
     is_instant,
     is_integer,
     is_number,
+    numeric,
 )
 from windowpane.sql.numerics.conversions import (
     declared_numeric,
     literal_sql,
     literal_type,
     numeric_of,
-    open_numeric,
     text_of,
 )
+from windowpane.sql.numerics.registry import called
 from windowpane.sql.values import array_text, bytea_values, text_values, zone
 from windowpane.sql.values.instant_text import instant_literal, instant_sql
 from windowpane.sql.values.intervals import interval_sql, read_span
+from windowpane.windowing.intervals import Interval
 
 
 class MismatchError(Exception):
@@ -47,39 +56,127 @@ class MismatchError(Exception):
 
 @dataclass(frozen=True)
 class Expr:
-    """A bound expression.
+    """A node of a bound expression: its operands, how DuckDB computes it of them, and its PostgreSQL type.
 
     Args:
-        sql: DuckDB SQL over quoted column ids.
+        template: DuckDB SQL in which ``{0}``, ``{1}``, ... are the operands; without operands it is SQL as it is.
         type: its type; ``UNKNOWN`` for NULL and for text literals, whose type is what they are compared with.
-        columns: the ids of the columns in it.
+        parts: the operands.
+        operator: what rules on trees look for, empty for everything else: ``AND``, ``OR``, ``NOT``, a comparison, ``IS NULL``,
+            ``IN``, ``+`` and ``-`` of a time and an interval, ``CAST``, ``CASE`` (conditions, then results, then perhaps the one
+            of ELSE), ``COALESCE``, ``LAMBDA``.
+        column: the id of the column that it is, empty if it is none.
+        value: the number or interval that is written out, be it cast; ``None`` for everything else.
         literal: the text of a text literal, ``None`` for everything else.
+        binds: the names of the parameters that it has for its operands; of a parameter, its own.
         name: the name its column gets when the query gives none.
         rises_with: the id of a column that it never falls behind when the column rises, ``None`` if there is none.
         at_scale: of a quotient: the same, rounded once to another number of decimal places.
-        operator: ``AND``, ``OR``, a comparison, ``IS NOT DISTINCT FROM``: what planning looks into; empty for everything else.
-        parts: the operands of that operator.
+        written: the words of the query that it is.
     """
 
-    sql: str
+    template: str
     type: SqlType
-    columns: frozenset[str] = frozenset()
-    literal: str | None = None
-    name: str = "?column?"
-    rises_with: str | None = None
-    at_scale: Callable[[int], Expr] | None = field(default=None, compare=False, repr=False)
-    operator: str = ""
     parts: tuple[Expr, ...] = ()
+    operator: str = ""
+    column: str = ""
+    value: Decimal | Interval | None = None
+    literal: str | None = None
+    binds: tuple[str, ...] = ()
+    name: str = field(default="?column?", compare=False)
+    rises_with: str | None = field(default=None, compare=False)
+    at_scale: Callable[[int], Expr] | None = field(default=None, compare=False, repr=False)
+    written: str = field(default="", compare=False, repr=False)
+
+    @classmethod
+    def of_column(cls, column_id: str, kind: SqlType, name: str = "?column?") -> Expr:
+        """Return a column by its id."""
+        return cls("", kind, column=column_id, name=name, rises_with=column_id)
+
+    @classmethod
+    def parameter(cls, name: str, kind: SqlType) -> Expr:
+        """Return a parameter of a ``LAMBDA`` around it."""
+        return cls(name, kind, binds=(name,))
+
+    @classmethod
+    def of_text(cls, text: str) -> Expr:
+        """Return a text literal."""
+        return cls(text_literal(text), UNKNOWN, literal=text)
+
+    @classmethod
+    def null(cls, kind: SqlType = UNKNOWN) -> Expr:
+        """Return NULL, of an open type or a definite one."""
+        return cls("NULL" if kind == UNKNOWN else f"CAST(NULL AS {kind.duckdb})", kind)
+
+    @classmethod
+    def of_interval(cls, interval: Interval) -> Expr:
+        """Return an interval that is written out."""
+        return cls(interval_sql(interval), INTERVAL, value=interval)
+
+    @cached_property
+    def sql(self) -> str:
+        """It as DuckDB's SQL over quoted column ids."""
+        if self.column:
+            return quoted(self.column)
+        return self.template.format(*(part.sql for part in self.parts)) if self.parts else self.template
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The ids of the columns in it."""
+        return frozenset([self.column]) if self.column else frozenset[str]().union(*(part.columns for part in self.parts))
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        """The parameters in it that something around it has."""
+        inside = frozenset[str]().union(*(part.free for part in self.parts))
+        return inside - frozenset(self.binds) if self.parts else frozenset(self.binds)
 
     @property
     def is_column(self) -> bool:
         """Whether it is a column and nothing else."""
-        return len(self.columns) == 1 and self.sql == quoted(next(iter(self.columns)))
+        return bool(self.column)
 
     @property
-    def column(self) -> str:
-        """The id of the column that it is."""
-        return next(iter(self.columns))
+    def number(self) -> Decimal | None:
+        """The number that it is and nothing else, ``None`` if it is none that is written out."""
+        return self.value if isinstance(self.value, Decimal) and not self.parts else None
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether ``now()`` is in it."""
+        return self.template == NOW or any(part.reads_clock for part in self.parts)
+
+    def over(self, items: Mapping[str, Expr]) -> Expr:
+        """Return it with other expressions in the place of columns, by their ids."""
+        if self.column:
+            return items.get(self.column, self)
+        if not self.columns & items.keys():
+            return self
+        risen = items.get(self.rises_with or "")
+        rises_with = self.rises_with if risen is None else risen.column or None
+        return replace(self, parts=tuple(part.over(items) for part in self.parts), rises_with=rises_with, at_scale=None)
+
+    def shown(self, names: Mapping[str, str]) -> str:
+        """Return it as users wrote it, or with the names of columns, given by their ids."""
+        if self.column:
+            return names.get(self.column, self.column)
+        if self.written or not self.parts:
+            return self.written or self.template
+        return self.template.format(*(part.shown(names) for part in self.parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.template, self.column, self.literal, self.parts))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return its fields, without what is only cached."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "at_scale"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, at_scale=None)
 
 
 def quoted(name: str) -> str:
@@ -92,10 +189,32 @@ def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def build(kind: SqlType, template: str, *operands: Expr, name: str = "?column?") -> Expr:
-    """Return ``template`` with the operands in its ``{0}``, ``{1}``, ... as an expression of a type."""
-    columns = frozenset[str]().union(*(operand.columns for operand in operands))
-    return Expr(template.format(*(operand.sql for operand in operands)), kind, columns, name=name)
+def build(
+    kind: SqlType,
+    template: str,
+    *operands: Expr,
+    name: str = "?column?",
+    operator: str = "",
+    value: Decimal | Interval | None = None,
+) -> Expr:
+    """Return an expression of a type: ``template`` with the operands in its ``{0}``, ``{1}``, ..."""
+    return Expr(template if operands else template.format(), kind, operands, operator, "", value, name=name)
+
+
+def each_of(values: Expr, kind: SqlType, changed: Callable[[Expr], Expr], parameter: str = "element") -> Expr:
+    """Return an array with each element changed to one of a type; ``parameter`` is its name in SQL."""
+    body = changed(Expr.parameter(parameter, element_type(values)))
+    return build(array_of(kind), "list_transform({0}, {1})", values, function(body, parameter), name=values.name)
+
+
+def function(body: Expr, *parameters: str) -> Expr:
+    """Return a function of DuckDB's with an expression over its parameters as body."""
+    return replace(build(body.type, f"lambda {', '.join(parameters)}: {{0}}", body, operator="LAMBDA"), binds=parameters)
+
+
+def element_type(values: Expr) -> SqlType:
+    """Return the type of the elements of an array."""
+    return present(values.type.element, "it is an array")
 
 
 def convert(expr: Expr, kind: SqlType) -> Expr:
@@ -109,14 +228,14 @@ def convert(expr: Expr, kind: SqlType) -> Expr:
     if expr.literal is not None:
         return _literal_as(expr, kind)
     if kind.name == "numeric":
-        return Expr(numeric_of(expr.sql, expr.type, kind), kind, expr.columns, name=expr.name)
+        return build(kind, numeric_of("{0}", expr.type, kind), expr, name=expr.name, operator="CAST", value=expr.value)
     if expr.type.element is not None and kind.element is not None:
         return _each_element(expr, kind, convert)
     if kind == TIMESTAMPTZ and expr.type in (TIMESTAMP, DATE):
         return of_local_time(convert(expr, TIMESTAMP))
     if expr.type == TIMESTAMPTZ and kind in (TIMESTAMP, DATE):
         return convert(local_time(expr), kind)
-    converted = Expr(f"CAST({expr.sql} AS {kind.duckdb})", kind, expr.columns, name=expr.name)
+    converted = _plain_cast(expr, kind)
     return rising(converted, expr) if is_instant(kind) and is_instant(expr.type) else converted
 
 
@@ -137,18 +256,18 @@ def of_local_time(expr: Expr) -> Expr:
     return build(TIMESTAMPTZ, f"timezone({text_literal(zone.current())}, {{0}})", expr, name=expr.name)
 
 
+def _plain_cast(expr: Expr, kind: SqlType) -> Expr:
+    """Return a value as DuckDB casts it."""
+    return build(kind, f"CAST({{0}} AS {kind.duckdb})", expr, name=expr.name, operator="CAST", value=expr.value)
+
+
 def _each_element(expr: Expr, kind: SqlType, change: Callable[[Expr, SqlType], Expr]) -> Expr:
     """Return an array with each element changed to the element type of ``kind``."""
-    if expr.type.element is None:
-        raise MistakeError("it is an array")
-    if kind.element is None:
-        raise MistakeError("the type is that of an array")
-    name = f"element_{_depth(kind)}"
-    changed = change(Expr(name, expr.type.element), kind.element)
-    if changed.sql == name:
+    element, name = present(kind.element, "the type is that of an array"), f"element_{_depth(kind)}"
+    changed = change(Expr.parameter(name, element_type(expr)), element)
+    if not changed.parts:
         return replace(expr, type=array_of(changed.type))
-    escaped = changed.sql.replace("{", "{{").replace("}", "}}")
-    return build(array_of(changed.type), f"list_transform({{0}}, lambda {name}: {escaped})", expr, name=expr.name)
+    return each_of(expr, changed.type, lambda parameter: changed, name)
 
 
 def _depth(kind: SqlType) -> int:
@@ -162,32 +281,47 @@ def rising(expr: Expr, source: Expr) -> Expr:
 
 def _literal_as(expr: Expr, kind: SqlType) -> Expr:
     text = expr.literal or ""
-    if kind == INTERVAL:
-        try:
-            return Expr(interval_sql(read_span(text)), kind, name=expr.name)
-        except ValueError as error:
-            raise MismatchError(f"{error}.") from None
-    if kind in (VARCHAR, UNKNOWN):
-        return Expr(expr.sql, kind, literal=text, name=expr.name)
-    if kind == BYTEA:
-        return Expr(_bytes_literal(text), kind, name=expr.name)
-    if kind.name == "numeric":
-        return Expr(_numeric_literal(text, kind), kind, name=expr.name)
-    if kind.element is not None:
-        return _array_literal(expr, text, kind)
-    if is_instant(kind):
-        return Expr(_instant_literal(text.strip(), kind), kind, name=expr.name)
     try:
-        return Expr(text_values.literal_sql(text, kind), kind, name=expr.name)
+        made = _of_literal(text, kind)
     except ValueError as error:
-        raise MismatchError(f"{error}.") from None
+        raise MismatchError(str(error) if kind.name == "numeric" else f"{error}.") from None
+    return replace(made, name=expr.name)
+
+
+def _of_literal(text: str, kind: SqlType) -> Expr:
+    """Return a text literal as a value of a type.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if kind == INTERVAL:
+        return Expr.of_interval(read_span(text))
+    if kind in (VARCHAR, UNKNOWN):
+        return replace(Expr.of_text(text), type=kind)
+    if kind == BYTEA:
+        return Expr(_bytes_literal(text), kind)
+    if kind.element is not None:
+        return _listed(array_text.read_array(text, _depth(kind)), kind)
+    if is_instant(kind):
+        return Expr(_instant_literal(text.strip(), kind), kind)
+    sql = literal_sql(text, kind) if kind.name == "numeric" else text_values.literal_sql(text, kind)
+    return Expr(sql, kind, value=finite(text) if is_number(kind) else None)
+
+
+def finite(text: str) -> Decimal | None:
+    """Return the number that a text is, ``None`` if it is none, or not finite."""
+    try:
+        value = Decimal(text.strip())
+    except ArithmeticError:
+        return None
+    return value if value.is_finite() else None
 
 
 def _bytes_literal(text: str) -> str:
     try:
         return f"unhex('{bytea_values.read(text).hex()}')"
     except bytea_values.ByteaError as error:
-        raise MismatchError(f"{error}.") from None
+        raise ValueError(str(error)) from None
 
 
 def _instant_literal(text: str, kind: SqlType) -> str:
@@ -199,51 +333,31 @@ def _instant_literal(text: str, kind: SqlType) -> str:
     return f"timezone({text_literal(zone.current())}, {instant_literal(text, text_literal(text), TIMESTAMP)})"
 
 
-def _array_literal(expr: Expr, text: str, kind: SqlType) -> Expr:
-    try:
-        items = array_text.read_array(text, _depth(kind))
-    except ValueError as error:
-        raise MismatchError(f"{error}.") from None
-    return replace(_listed(items, kind), name=expr.name)
-
-
 def _listed(items: array_text.Items, kind: SqlType) -> Expr:
     """Return the elements of an array literal as the array they are."""
-    if kind.element is None:
-        raise MistakeError("the type is that of an array")
-    listed = []
+    element, listed = present(kind.element, "the type is that of an array"), list[str]()
     for item in items:
-        if item is None:
-            listed.append("NULL")
-        elif isinstance(item, list):
-            listed.append(_listed(item, kind.element).sql)
+        if isinstance(item, str):
+            listed.append(_of_literal(item, element).sql)
         else:
-            listed.append(convert(Expr(text_literal(item), UNKNOWN, literal=item), kind.element).sql)
+            listed.append("NULL" if item is None else _listed(item, element).sql)
     return Expr(f"CAST([{', '.join(listed)}] AS {kind.duckdb})", kind)
 
 
-def _numeric_literal(text: str, kind: SqlType) -> str:
-    try:
-        return literal_sql(text, kind)
-    except ValueError as error:
-        raise MismatchError(str(error)) from None
-
-
-def _bytes_of(sql: str) -> str:
-    """Return a text as bytes: those its hexadecimal digits or its escapes mean, or its own."""
-    return f"(CASE WHEN contains({sql}, '\\') THEN windowpane_bytea_read({sql}) ELSE encode({sql}) END)"
+_BYTES_OF = "(CASE WHEN contains({0}, '\\') THEN windowpane_bytea_read({0}) ELSE encode({0}) END)"
+"""A text as bytes: those its hexadecimal digits or its escapes mean, or its own."""
 
 
 def if_kept(condition: Expr, value: Expr) -> Expr:
     """Return a value where a condition holds, else NULL: it is not computed there."""
-    return build(value.type, "CASE WHEN {0} THEN {1} END", condition, value, name=value.name)
+    return build(value.type, "CASE WHEN {0} THEN {1} END", condition, value, name=value.name, operator="CASE")
 
 
 def settled(expr: Expr) -> Expr:
     """Return an expression with a definite type: a literal that nothing decided about is text."""
     if expr.type != UNKNOWN:
         return expr
-    return Expr(f"CAST({expr.sql} AS VARCHAR)", VARCHAR, expr.columns, expr.literal, expr.name)
+    return replace(_plain_cast(expr, VARCHAR), literal=expr.literal)
 
 
 def as_text(expr: Expr) -> Expr:
@@ -280,16 +394,12 @@ def output_text(expr: Expr) -> Expr:
 
 
 def _array_text(expr: Expr, element: SqlType) -> Expr:
-    name = f"element_{_depth(expr.type)}"
-    text = output_text(Expr(name, element)).sql
-    item = f"coalesce({text}, 'NULL')" if element.element is not None else f"windowpane_quoted_item({text})"
-    escaped = item.replace("{", "{{").replace("}", "}}")
-    return build(
-        VARCHAR,
-        f"('{{{{' || array_to_string(list_transform({{0}}, lambda {name}: {escaped}), ',') || '}}}}')",
-        expr,
-        name=expr.name,
-    )
+    def shown(item: Expr) -> Expr:
+        text = output_text(item)
+        return build(VARCHAR, "coalesce({0}, 'NULL')" if element.element is not None else "windowpane_quoted_item({0})", text)
+
+    listed = each_of(expr, VARCHAR, shown, f"element_{_depth(expr.type)}")
+    return build(VARCHAR, "('{{' || array_to_string({0}, ',') || '}}')", listed, name=expr.name)
 
 
 # DuckDB writes "0044-03-15 (BC) 10:00:00+00". As in RisingWave an offset has minutes.
@@ -330,22 +440,37 @@ def cast(expr: Expr, kind: SqlType) -> Expr:
         return build(kind, f"CAST({moved} AS TIME)", expr, name=expr.name)
     if expr.type == TIMESTAMPTZ and kind == TIME:
         expr = local_time(expr)
-    return build(kind, f"CAST({{0}} AS {kind.duckdb})", expr, name=expr.name)
+    return _plain_cast(expr, kind)
 
 
 def _as_numeric(expr: Expr, kind: SqlType) -> Expr:
     """Return a number or a text as numeric: rounded to a declared scale, else as it is."""
     if kind.open:
-        sql, kind = open_numeric(expr.sql, expr.type)
-        return replace(expr, sql=sql, type=kind)
+        return _open_numeric(expr)
     if expr.at_scale is not None:
         expr = expr.at_scale(kind.scale)
-    return Expr(declared_numeric(expr.sql, expr.type, kind), kind, expr.columns, name=expr.name)
+    sql = declared_numeric("{0}", expr.type, kind)
+    return build(kind, sql, expr, name=expr.name, operator="CAST", value=expr.value)
+
+
+def _open_numeric(expr: Expr) -> Expr:
+    """Return a number or a text cast to ``numeric`` without a scale: no digit is lost, so a numeric stays as it is."""
+    if expr.type.name == "numeric":
+        return expr
+    if is_exact(expr.type):
+        return _plain_cast(expr, as_numeric(expr.type))
+    if expr.number is not None:
+        digits = f"{float(expr.number):{'.15g' if expr.type == DOUBLE else '.6g'}}"
+        found = literal_type(digits)
+        if found is not None:
+            return Expr(literal_sql(digits, found), found, value=Decimal(digits), name=expr.name)
+    kind = numeric(EXACT_PLACES)
+    return build(kind, called("parsed", "{0}"), expr, name=expr.name)
 
 
 def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
     if kind == BYTEA:
-        return Expr(_bytes_of(expr.sql), kind, expr.columns, name=expr.name)
+        return build(kind, _BYTES_OF, expr, name=expr.name)
     if kind == JSONB:
         return build(kind, "CAST(windowpane_jsonb({0}) AS JSON)", expr, name=expr.name)
     if kind == INTERVAL:
@@ -357,7 +482,7 @@ def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
     if kind == TIMESTAMPTZ and zone.current() != zone.UTC:
         return build(kind, text_values.instant_of_text("windowpane_instant({0})"), expr, name=expr.name)
     if is_instant(kind):
-        return Expr(instant_sql(expr.sql, kind), kind, expr.columns, name=expr.name)
+        return build(kind, instant_sql("{0}", kind), expr, name=expr.name)
     if is_integer(kind):
         return build(kind, f"CAST(windowpane_whole({{0}}, '{kind}') AS {kind.duckdb})", expr, name=expr.name)
     if is_float(kind):
@@ -367,7 +492,7 @@ def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
         texts = _with_text(kind)
         listed = build(texts, f"from_json(windowpane_array_json({{0}}, {_depth(kind)}), '{_json_form(kind)}')", expr)
         return replace(_each_element(listed, kind, cast), name=expr.name)
-    return build(kind, f"CAST({{0}} AS {kind.duckdb})", expr, name=expr.name)
+    return _plain_cast(expr, kind)
 
 
 def _cast_of_jsonb(expr: Expr, kind: SqlType) -> Expr:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from windowpane.sql.expressions import operators
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, each_of, text_literal
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -115,14 +115,15 @@ def compares_any(operator: str, value: Expr, elements: Expr, *, every: bool = Fa
         raise MismatchError(f"{'ALL' if every else 'ANY'} takes an array or a subquery, not {elements.type}.")
     kind = comparison_type(value.type, elements.type.element)
     one = operators.same_type(value, Expr("NULL", kind or elements.type.element))[0]
-    compared = operators.compare(operator, replace(one, sql="{0}"), Expr("candidate", one.type)).sql
-    answers = f"list_transform({{1}}, lambda candidate: {compared})"
+    compared = operators.compare(operator, one, Expr.parameter("candidate", one.type))
+    values = convert(elements, array_of(one.type))
+    answers = each_of(values, BOOLEAN, lambda candidate: compared, "candidate")
     decides, otherwise = ("FALSE", "TRUE") if every else ("TRUE", "FALSE")
     template = (
-        f"(CASE WHEN list_contains({answers}, {decides}) THEN {decides} "
-        f"WHEN {{1}} IS NULL OR len({answers}) > list_count({answers}) THEN NULL ELSE {otherwise} END)"
+        f"(CASE WHEN list_contains({{0}}, {decides}) THEN {decides} "
+        f"WHEN {{1}} IS NULL OR len({{0}}) > list_count({{0}}) THEN NULL ELSE {otherwise} END)"
     )
-    return build(BOOLEAN, template, one, convert(elements, array_of(one.type)))
+    return build(BOOLEAN, template, answers, values)
 
 
 def rows_ordered(bind: Bind, operator: str, one: Sequence[exp.Expr], other: exp.Expr) -> Expr:
@@ -164,7 +165,7 @@ def _overlay(bind: Bind, tree: exp.Expr) -> Expr:
 
 
 def _escape_string(bind: Bind, tree: exp.Expr) -> Expr:
-    return Expr(text_literal(tree.this), UNKNOWN, literal=tree.this)
+    return Expr.of_text(tree.this)
 
 
 def _adjacent(bind: Bind, tree: exp.Expr) -> Expr:
@@ -238,7 +239,7 @@ def _json_at(function: str, kind: SqlType) -> Form:
         pointer = ""
         for step in steps:
             if step is None:
-                return Expr(f"CAST(NULL AS {kind.duckdb})", kind)
+                return Expr.null(kind)
             pointer += _pointer(str(step))
             if re.fullmatch(r"-\d{1,9}", str(step)):
                 value = build(JSONB, _FROM_THE_END.format(text_literal(_behind(pointer)), text_literal(pointer), step), value)

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowpane.sql.expressions.array_functions import ARRAY_FUNCTIONS
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, function, text_literal
 from windowpane.sql.expressions.jsonb import to_jsonb
 from windowpane.sql.expressions.operators import arithmetic, compare, is_of_jsonb, power, same_type
-from windowpane.sql.expressions.types import DATE, DOUBLE, INTERVAL, JSONB, UNKNOWN, VARCHAR, is_exact, is_number, numeric
+from windowpane.sql.expressions.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    JSONB,
+    UNKNOWN,
+    VARCHAR,
+    is_exact,
+    is_number,
+    numeric,
+)
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
 from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
 from windowpane.sql.scalar.numbers import NUMBER_FUNCTIONS
@@ -80,7 +91,8 @@ def _extreme(name: str) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, 1, 100)
         values = same_type(*arguments)
-        return build(values[0].type, f"{name}({', '.join(f'{{{i}}}' for i in range(len(values)))})", *values, name=name)
+        listed = ", ".join(f"{{{place}}}" for place in range(len(values)))
+        return build(values[0].type, f"{name}({listed})", *values, name=name, operator=name.upper() * (name == "coalesce"))
 
     return bind
 
@@ -98,11 +110,12 @@ def _compared(name: str, operator: str) -> Builder:
         found = _extreme(name)(arguments)
         if found.type not in (INTERVAL, JSONB) and found.type.element is None:
             return found
-        one, other = (Expr(word, found.type) for word in ("one", "other"))
-        is_better = compare(operator, other, one).sql.replace("{", "{{").replace("}", "}}")
-        listed = ", ".join(f"{{{place}}}" for place in range(len(arguments)))
-        picked = f"lambda one, other: CASE WHEN one IS NULL OR {is_better} THEN other ELSE one END"
-        return build(found.type, f"list_reduce([{listed}], {picked})", *same_type(*arguments), name=name)
+        one, other = (Expr.parameter(word, found.type) for word in ("one", "other"))
+        is_better = build(BOOLEAN, "(one IS NULL OR {0})", compare(operator, other, one))
+        picked = function(build(found.type, "CASE WHEN {0} THEN other ELSE one END", is_better), "one", "other")
+        values = same_type(*arguments)
+        listed = ", ".join(f"{{{place}}}" for place in range(len(values)))
+        return build(found.type, f"list_reduce([{listed}], {{{len(values)}}})", *values, picked, name=name)
 
     return bind
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowpane.sql.expressions.expr import Expr, as_text, build, settled
+from windowpane.sql.expressions.expr import Expr, as_text, build, each_of, settled
 from windowpane.sql.expressions.types import BOOLEAN, JSONB, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_exact, is_float
 
 _QUOTED = "CAST(to_json({0}) AS VARCHAR)"
@@ -23,10 +23,12 @@ def _json_text(value: Expr, depth: int = 0) -> Expr:
     """Return a JSON text of a value, NULL of NULL."""
     kind = value.type
     if kind.element is not None:
-        name = f"windowpane_item_{depth}"
-        item = _json_text(Expr(name, kind.element), depth + 1).sql.replace("{", "{{").replace("}", "}}")
-        listed = f"list_transform({{0}}, lambda {name}: coalesce({item}, 'null'))"
-        return build(VARCHAR, f"('[' || array_to_string({listed}, ',') || ']')", value)
+
+        def shown(item: Expr) -> Expr:
+            return build(VARCHAR, "coalesce({0}, 'null')", _json_text(item, depth + 1))
+
+        listed = each_of(value, VARCHAR, shown, f"windowpane_item_{depth}")
+        return build(VARCHAR, "('[' || array_to_string({0}, ',') || ']')", listed)
     if kind in (JSONB, BOOLEAN):
         return build(VARCHAR, "CAST({0} AS VARCHAR)", value)
     text = as_text(value)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 
 from windowpane.errors import MistakeError
 from windowpane.sql.embedded.macros import NOW
-from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, rising, settled, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, each_of, rising, settled, text_literal
 from windowpane.sql.expressions.types import (
     BOOLEAN,
     DATE,
@@ -37,11 +35,11 @@ from windowpane.sql.numerics.arithmetic import computed as arithmetic_of_numeric
 from windowpane.sql.numerics.functions import power as numeric_power
 from windowpane.sql.numerics.functions import takes_numerics
 from windowpane.sql.values import zone
+from windowpane.windowing.intervals import Interval
 
 _BITS = {"smallint": 16, "integer": 32, "bigint": 64}
 _NAMED = {"+": "add", "-": "subtract", "*": "multiply"}
 """Arithmetic with a constant by its other name: of ``x + 7 = 9`` DuckDB makes ``x = 2``, and no error."""
-_LOOKED_INTO = ("AND", "OR", "=", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM")
 
 
 def same_type(*operands: Expr) -> tuple[Expr, ...]:
@@ -87,9 +85,8 @@ def compare(operator: str, left: Expr, right: Expr) -> Expr:
 
 
 def combined(operator: str, *parts: Expr) -> Expr:
-    """Return a condition of two parts; what it is made of stays known where planning looks into it."""
-    condition = build(BOOLEAN, f"({{0}} {operator} {{1}})", *parts)
-    return replace(condition, operator=operator, parts=parts) if operator in _LOOKED_INTO else condition
+    """Return a condition of two parts."""
+    return build(BOOLEAN, f"({{0}} {operator} {{1}})", *parts, operator=operator)
 
 
 def is_of_jsonb(kind: SqlType) -> bool:
@@ -108,8 +105,8 @@ def _each_jsonb(value: Expr, kind: SqlType, template: str) -> Expr:
     if value.type.element is None:
         return build(kind, template, value, name=value.name)
     name = f"jsonb_{str(value.type).count('[')}"
-    element = _each_jsonb(Expr(name, value.type.element), kind, template)
-    return build(array_of(element.type), f"list_transform({{0}}, lambda {name}: {element.sql})", value, name=value.name)
+    element = _each_jsonb(Expr.parameter(name, value.type.element), kind, template)
+    return each_of(value, element.type, lambda parameter: element, name)
 
 
 def by_value(value: Expr) -> Expr:
@@ -207,7 +204,7 @@ def _shifted(operator: str, left: Expr, right: Expr) -> Expr | None:
         if one == TIMESTAMPTZ and zone.current() != zone.UTC:
             return _shifted_there(operator, left, right)
         kind = TIMESTAMP if one == DATE else one
-        moved = build(kind, f"({{0}} {operator} {{1}})", left, right)
+        moved = build(kind, f"({{0}} {operator} {{1}})", left, right, operator=operator)
         return moved if right.columns or not keeps_order(right) else rising(moved, left)
     if one == DATE and is_integer(other):
         return build(DATE, f"windowpane_date({{0}} {operator} CAST({{1}} AS INTEGER))", left, right)
@@ -218,8 +215,15 @@ def _shifted(operator: str, left: Expr, right: Expr) -> Expr | None:
 
 def keeps_order(interval: Expr) -> bool:
     """Whether times moved by a constant interval keep their order: by months they do not (January 30 and 31 meet in February)."""
-    months = re.findall(r"to_months\((-?\d+)\)", interval.sql)
-    return bool(months) and set(months) == {"0"}
+    return all(not each.months for each in _written(interval)) and any(_written(interval))
+
+
+def _written(expr: Expr) -> Iterator[Interval]:
+    """Yield the intervals that are written out in an expression."""
+    if isinstance(expr.value, Interval):
+        yield expr.value
+    for part in expr.parts:
+        yield from _written(part)
 
 
 def _shifted_there(operator: str, left: Expr, right: Expr) -> Expr:
@@ -231,8 +235,7 @@ def _shifted_there(operator: str, left: Expr, right: Expr) -> Expr:
 
 def _elapses(interval: Expr) -> bool:
     """Whether a constant interval has neither months nor days, so that instants moved by it keep their order in every zone."""
-    calendar = re.findall(r"to_(?:months|days)\((-?\d+)\)", interval.sql)
-    return bool(calendar) and set(calendar) == {"0"}
+    return all(not (each.months or each.days) for each in _written(interval)) and any(_written(interval))
 
 
 def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:
@@ -341,7 +344,7 @@ def logical(operator: str, *operands: Expr) -> Expr:
             raise MismatchError(f"{operator} takes boolean, not {operand.type}. Compare it with something.")
     values = [convert(operand, BOOLEAN) for operand in operands]
     if operator == "NOT":
-        return build(BOOLEAN, "(NOT {0})", *values)
+        return build(BOOLEAN, "(NOT {0})", *values, operator="NOT")
     return combined(operator, *values)
 
 

@@ -7,10 +7,8 @@ counted together in a row without value. They are deleted with their view.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -19,7 +17,7 @@ import pyarrow as pa
 from windowpane.errors import WindowpaneError
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.failures.trying import Attempt, computed, expressions, tried_sql
+from windowpane.sql.failures.trying import Attempt, computed, expressions, scratch, tried_expr
 from windowpane.sql.nodes import Node
 from windowpane.sql.streaming.deltas import WEIGHT
 
@@ -46,16 +44,11 @@ class BadValues:
         """Keep them in ``storage``."""
         self._storage = storage
 
-    @cached_property
-    def _scratch(self) -> Storage:
-        """Runs an expression on a value to get its error: in the store the error would end the transaction of the flush."""
-        return Storage(":memory:")
-
     def note_batch(self, view: str, node: Node, delta: str) -> bool:
         """Count the inserted rows of a batch on which expressions of a node fail; say whether one fails, on deleted rows too."""
         names = {column.id: column.name for source in node.inputs for column in source.columns}
-        attempts = dict.fromkeys(attempt for sql in expressions(node) for attempt in tried_sql(sql).attempts)
-        here = [attempt for attempt in attempts if attempt.needs <= set(names)]
+        attempts = dict.fromkeys(attempt for each in expressions(node) for attempt in tried_expr(each).attempts)
+        here = [attempt for attempt in attempts if attempt.fails.columns <= set(names)]
         found = [each for attempt in here for each in self._failed(attempt, delta, names)]
         self._add(view, [each for each in found if each.count])
         return bool(found)
@@ -67,24 +60,16 @@ class BadValues:
         items = f"{columns}, [{shown}] AS windowpane_shown, " if columns else "[] AS windowpane_shown, "
         rows = self._storage.arrow(
             f"SELECT {items}CAST(sum(greatest({weight}, 0)) AS BIGINT) AS windowpane_count FROM {delta} "
-            f"WHERE {attempt.fails} GROUP BY ALL ORDER BY windowpane_count DESC"
+            f"WHERE {attempt.fails.sql} GROUP BY ALL ORDER BY windowpane_count DESC"
         )
-        expression = _shortened(_readable(attempt.sql, names))
+        expression = _shortened(attempt.expr.shown(names))
         for index, row in enumerate(rows.select(["windowpane_shown", "windowpane_count"]).to_pylist()):
             if index == _MOST:
                 counts = rows["windowpane_count"].slice(index).to_pylist()
                 yield _Found(expression, None, "further values", sum(counts))
                 return
-            error = self._said(attempt, rows.slice(index, 1))
+            error = _said(attempt, rows.slice(index, 1))
             yield _Found(expression, _value(attempt.columns, row["windowpane_shown"], names), error, row["windowpane_count"])
-
-    def _said(self, attempt: Attempt, row: pa.Table) -> str:
-        try:
-            with self._scratch.transaction():
-                self._scratch.run(f"{computed(attempt.sql)} FROM {self._scratch.temporary_from(row)}")
-        except (WindowpaneError, duckdb.Error) as error:
-            return str(error).split("\n")[0]
-        return "it fails."
 
     def note_view(self, view: str, error: str) -> None:
         """Count a failure of a view that no single value causes."""
@@ -125,22 +110,14 @@ class BadValues:
         )
 
 
-_OURS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"^windowpane_(?:whole|float)\((.*), '([\w ]+)'\)$", lambda found: f"CAST({found[1]} AS {found[2].upper()})"),
-    (r"windowpane_instant\(([^()]*)\)", r"\1"),
-    (r", current_setting\('error_on_division_by_zero'\)", ""),
-    (r"windowpane_(?:numeric_)?(\w+)\(", r"\1("),
-)
-"""Helpers of ours in an expression, and what to show of them."""
-
-
-def _readable(sql: str, names: Mapping[str, str]) -> str:
-    """Return an expression of a plan with the names that users gave its columns."""
-    for identity, name in names.items():
-        sql = sql.replace(quoted(identity), name)
-    for pattern, plain in _OURS:
-        sql = re.sub(pattern, plain, sql)
-    return sql
+def _said(attempt: Attempt, row: pa.Table) -> str:
+    storage, lock = scratch()
+    try:
+        with lock, storage.transaction():
+            storage.run(f"{computed(attempt.expr.sql)} FROM {storage.temporary_from(row)}")
+    except (WindowpaneError, duckdb.Error) as error:
+        return str(error).split("\n")[0]
+    return "it fails."
 
 
 def _value(columns: Sequence[str], shown: Sequence[Any], names: Mapping[str, str]) -> str:

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
-import duckdb
 import pyarrow as pa
 
-from windowpane.errors import MalformedRowError, WindowpaneError
+from windowpane.errors import MalformedRowError
 from windowpane.hidden_columns import MISREAD, ORIGIN
 from windowpane.malformed import MOST_SHOWN, MalformedRow, shortened, why_no_object
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted, text_literal
-from windowpane.sql.failures.trying import computed
+from windowpane.sql.failures.trying import computed, why_it_fails
 from windowpane.sql.parse.connector_options import MALFORMED
 
 _REQUIRED = "the column is NOT NULL"
@@ -149,20 +147,9 @@ def _text(name: str) -> str:
     return f"CASE WHEN typeof({quoted(name)}) = 'BLOB' THEN {quoted(name)}::BLOB::VARCHAR ELSE {quoted(name)}::VARCHAR END"
 
 
-@cache
-def _scratch() -> Storage:
-    """Reads a text to get its error: in the store the error would end the transaction."""
-    return Storage(":memory:")
-
-
 def _said(column: str, cast: str, value: str) -> str:
-    storage = _scratch()
-    try:
-        with storage.transaction():
-            storage.run(f"{computed(cast)} FROM (SELECT {text_literal(value)} AS {column})")
-    except (WindowpaneError, duckdb.Error) as error:
-        return str(error).split("\n")[0].rstrip(".")
-    return "it does not fit"
+    said = why_it_fails(f"{computed(cast)} FROM (SELECT {text_literal(value)} AS {column})")
+    return "it does not fit" if said is None else said.rstrip(".")
 
 
 class MalformedRows:

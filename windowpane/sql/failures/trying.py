@@ -1,153 +1,154 @@
-"""Expressions that give NULL where they fail: each call and cast inside is wrapped in DuckDB's ``TRY``.
+"""Expressions that give NULL where they fail: each node of a tree that may fail is wrapped in DuckDB's ``TRY``.
 
 As in RisingWave (``src/expr/core/src/expr/wrapper/non_strict.rs``) every node of an expression is NULL by itself where it fails,
-so ``coalesce(x::int, 0)`` is 0 where ``x`` is no number. The tree is DuckDB's own, from ``json_serialize_sql``. The rows on which
-``e`` fails are found by ``TRY([e]) IS NULL``: a list of NULL is not NULL.
+so ``coalesce(x::int, 0)`` is 0 where ``x`` is no number. The rows on which ``e`` fails are found by ``TRY([e]) IS NULL``: a list
+of NULL is not NULL.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
 
 import duckdb
 
-from windowpane.sql.embedded.macros import MACROS
-from windowpane.sql.expressions.expr import Expr
+from windowpane.errors import WindowpaneError
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import Expr, build
+from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import Filter, Join, Node, Project, TemporalFilter, TimeWindows, Unnest, changed_plan
 
-_UNTRIED = frozenset({"unnest", "error", "random", "uuid", "gen_random_uuid", "now", "getvariable", "windowpane_now"})
-"""What DuckDB does not allow in TRY."""
+_TOTAL = frozenset(
+    {
+        "AND",
+        "OR",
+        "NOT",
+        "IS",
+        "IS NULL",
+        "IN",
+        "=",
+        "<>",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "IS DISTINCT FROM",
+        "IS NOT DISTINCT FROM",
+        "LAMBDA",
+    }
+)
+"""The operators that fail only where an operand does."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A call or cast that may fail.
+    """A node of an expression that may fail.
 
     Args:
-        sql: the expression as written in the plan.
-        fails: SQL of whether it is computed, and fails by itself, though its parts did not.
-        columns: the ids of the columns in it.
-        needs: the ids of the columns in ``fails``.
+        expr: the node.
+        fails: whether it is computed, and fails by itself, though its operands did not.
     """
 
-    sql: str
-    fails: str
-    columns: tuple[str, ...]
-    needs: frozenset[str]
+    expr: Expr
+    fails: Expr
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The ids of the columns in it, in their order there."""
+        return tuple(dict.fromkeys(_columns(self.expr)))
+
+
+def _columns(expr: Expr) -> Iterator[str]:
+    if expr.column:
+        yield expr.column
+    for part in expr.parts:
+        yield from _columns(part)
 
 
 @dataclass(frozen=True)
 class Tried:
-    """An expression that gives NULL where it fails, and its parts that may fail."""
+    """An expression that gives NULL where it fails, and its nodes that may fail."""
 
-    sql: str
+    expr: Expr
     attempts: tuple[Attempt, ...]
 
 
-_LOCK = threading.Lock()
-"""The parser is one connection, and batches of streaming queries run in threads."""
-
-
-@cache
-def _parser() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    for statement in ("SET TimeZone = 'UTC'", *MACROS):
-        connection.execute(statement)
-    return connection
-
-
 @lru_cache(4096)
-def tried_sql(sql: str) -> Tried:
-    """Return an expression with every call and cast in it in TRY; one that DuckDB cannot take apart stays as it is."""
-    with _LOCK:
-        found = json.loads(_parser().execute("SELECT json_serialize_sql(?)", [f"SELECT {sql}"]).fetchall()[0][0])
-        if found.get("error"):
-            return Tried(sql, ())
-        walk = _Walk(_parser(), found)
-        tree = walk.tried(_item(found))
-        return Tried(walk.text(tree), tuple(walk.attempts))
-
-
-def _item(found: dict[str, Any]) -> dict[str, Any]:
-    item: dict[str, Any] = found["statements"][0]["node"]["select_list"][0]
-    return item
+def tried_expr(expr: Expr) -> Tried:
+    """Return an expression with every node in TRY that may fail."""
+    walk = _Walk()
+    return Tried(walk.tried(expr), tuple(walk.attempts))
 
 
 class _Walk:
     """One expression, from its leaves to its root."""
 
-    def __init__(self, parser: duckdb.DuckDBPyConnection, statement: dict[str, Any]) -> None:
-        self._parser, self._statement = parser, statement
-        self._guards: list[tuple[str, frozenset[str]]] = []
+    def __init__(self) -> None:
+        self._guards: list[Expr] = []
         self.attempts: list[Attempt] = []
 
-    def text(self, tree: dict[str, Any]) -> str:
-        """Return a tree as SQL."""
-        self._statement["statements"][0]["node"]["select_list"] = [tree]
-        written = self._parser.execute("SELECT json_deserialize_sql(?)", [json.dumps(self._statement)]).fetchall()[0][0]
-        return str(written).removeprefix("SELECT ")
+    def tried(self, expr: Expr) -> Expr:
+        """Return a node with all in it in TRY that may fail."""
+        if not expr.columns:
+            return expr if expr.free or not _fails(expr) else self._attempted(expr, expr)
+        if not expr.parts:
+            return expr
+        if expr.operator == "CASE":
+            return self._case(expr)
+        if expr.operator == "COALESCE":
+            return self._coalesce(expr)
+        inside = dataclasses.replace(expr, parts=tuple(map(self.tried, expr.parts)))
+        return inside if expr.free or expr.operator in _TOTAL else self._attempted(expr, inside)
 
-    def tried(self, tree: dict[str, Any]) -> dict[str, Any]:
-        """Return a tree with every call and cast in TRY."""
-        if tree["class"] in ("LAMBDA", "CONSTANT", "COLUMN_REF"):
-            return tree
-        if tree["class"] == "CASE":
-            return self._case(tree)
-        if tree["type"] == "OPERATOR_COALESCE":
-            return self._coalesce(tree)
-        inside = {name: self._parts(value) for name, value in tree.items()}
-        if not _may_fail(tree):
-            return inside
-        columns = tuple(dict.fromkeys(_columns(tree)))
-        if not columns and not self._fails(tree):
-            return tree
-        fails = " AND ".join([*(guard for guard, _ in self._guards), f"TRY([{self.text(inside)}]) IS NULL"])
-        needs = frozenset(columns).union(*(names for _, names in self._guards))
-        self.attempts.append(Attempt(self.text(tree), fails, columns, needs))
-        return {"class": "OPERATOR", "type": "OPERATOR_TRY", "alias": "", "query_location": 0, "children": [inside]}
+    def _attempted(self, expr: Expr, inside: Expr) -> Expr:
+        failed = build(BOOLEAN, "TRY([{0}]) IS NULL", inside)
+        listed = " AND ".join(f"{{{place}}}" for place in range(len(self._guards) + 1))
+        self.attempts.append(Attempt(expr, build(BOOLEAN, listed, *self._guards, failed)))
+        return dataclasses.replace(build(expr.type, "TRY({0})", inside), name=expr.name, rises_with=expr.rises_with)
 
-    def _case(self, tree: dict[str, Any]) -> dict[str, Any]:
+    def _case(self, expr: Expr) -> Expr:
         """Try a CASE: a failure in a branch counts for the rows that take it."""
-        held, checks = len(self._guards), []
-        for check in tree["case_checks"]:
-            condition = self.tried(check["when_expr"])
-            self._guards.append((f"({self.text(condition)}) IS TRUE", frozenset(_columns(condition))))
-            checks.append({**check, "when_expr": condition, "then_expr": self.tried(check["then_expr"])})
-            self._guards[-1] = (f"({self.text(condition)}) IS NOT TRUE", frozenset(_columns(condition)))
-        otherwise = self.tried(tree["else_expr"])
+        held, parts = len(self._guards), list[Expr]()
+        for condition, value in zip(expr.parts[::2], expr.parts[1::2], strict=False):
+            parts.append(self.tried(condition))
+            self._guards.append(build(BOOLEAN, "({0}) IS TRUE", parts[-1]))
+            parts.append(self.tried(value))
+            self._guards[-1] = build(BOOLEAN, "({0}) IS NOT TRUE", parts[-2])
+        parts += map(self.tried, expr.parts[len(parts) :])
         del self._guards[held:]
-        return {**tree, "case_checks": checks, "else_expr": otherwise}
+        return dataclasses.replace(expr, parts=tuple(parts))
 
-    def _coalesce(self, tree: dict[str, Any]) -> dict[str, Any]:
+    def _coalesce(self, expr: Expr) -> Expr:
         """Try a COALESCE: a failure in an argument counts for the rows in which those before it are NULL."""
-        held, children = len(self._guards), []
-        for child in tree["children"]:
-            children.append(self.tried(child))
-            self._guards.append((f"({self.text(children[-1])}) IS NULL", frozenset(_columns(child))))
+        held, parts = len(self._guards), list[Expr]()
+        for part in expr.parts:
+            parts.append(self.tried(part))
+            self._guards.append(build(BOOLEAN, "({0}) IS NULL", parts[-1]))
         del self._guards[held:]
-        return {**tree, "children": children}
+        return dataclasses.replace(expr, parts=tuple(parts))
 
-    def _parts(self, value: object) -> Any:
-        if isinstance(value, list):
-            return [self._parts(part) for part in value]
-        if not isinstance(value, dict):
-            return value
-        if "class" in value and value["class"] not in ("TYPE",):
-            return self.tried(value)
-        return {name: self._parts(part) for name, part in value.items()}
 
-    def _fails(self, constant: dict[str, Any]) -> bool:
-        try:
-            self._parser.execute(computed(self.text(constant))).fetchall()
-        except duckdb.Error:
-            return True
-        return False
+@cache
+def scratch() -> tuple[Storage, threading.Lock]:
+    """Return a store to compute single values in: in the store of a session an error would end the transaction of the flush.
+
+    It is one connection, and batches of streaming queries run in threads.
+    """
+    return Storage(":memory:"), threading.Lock()
+
+
+def why_it_fails(query: str) -> str | None:
+    """Return the error of a query over nothing stored, in one line; ``None`` if it has none."""
+    storage, lock = scratch()
+    try:
+        with lock, storage.transaction():
+            storage.run(query)
+    except (WindowpaneError, duckdb.Error) as error:
+        return str(error).split("\n")[0]
+    return None
 
 
 def computed(sql: str) -> str:
@@ -158,30 +159,16 @@ def computed(sql: str) -> str:
     return f"SELECT hash({sql})"
 
 
-def _may_fail(tree: dict[str, Any]) -> bool:
-    if tree["class"] == "FUNCTION":
-        return tree["function_name"].lower() not in _UNTRIED
-    return tree["class"] == "CAST" or tree["type"] in ("ARRAY_EXTRACT", "ARRAY_SLICE")
+def _fails(constant: Expr) -> bool:
+    return bool(constant.parts) and why_it_fails(computed(constant.sql)) is not None
 
 
-def _columns(tree: object) -> Iterator[str]:
-    if isinstance(tree, list):
-        for part in tree:
-            yield from _columns(part)
-    elif isinstance(tree, dict):
-        if tree.get("class") == "COLUMN_REF":
-            yield tree["column_names"][-1]
-        else:
-            for part in tree.values():
-                yield from _columns(part)
-
-
-def expressions(node: Node) -> list[str]:
+def expressions(node: Node) -> Sequence[Expr]:
     """Return the expressions that a node computes on each row by itself."""
     if isinstance(node, Project):
-        return list(node.items)
+        return node.items
     if isinstance(node, Filter | TemporalFilter):
-        return [node.condition.sql]
+        return [node.condition]
     if isinstance(node, TimeWindows):
         return [node.start, node.end, node.condition]
     return [node.elements] if isinstance(node, Unnest) else []
@@ -190,30 +177,22 @@ def expressions(node: Node) -> list[str]:
 def tried(node: Node) -> Node:
     """Return a node whose own expressions give NULL where they fail; its inputs stay as they are."""
     if isinstance(node, Project):
-        return dataclasses.replace(node, items=tuple(tried_sql(item).sql for item in node.items))
+        return dataclasses.replace(node, items=tuple(tried_expr(item).expr for item in node.items))
     if isinstance(node, Filter):
-        return dataclasses.replace(node, condition=_tried(node.condition))
+        return dataclasses.replace(node, condition=tried_expr(node.condition).expr)
     if isinstance(node, TemporalFilter):
-        possible, undecided = tried_sql(node.possible).sql, tried_sql(node.undecided).sql
-        return dataclasses.replace(node, condition=_tried(node.condition), possible=possible, undecided=undecided)
+        condition, possible, undecided = (tried_expr(each).expr for each in (node.condition, node.possible, node.undecided))
+        return dataclasses.replace(node, condition=condition, possible=possible, undecided=undecided)
     if isinstance(node, TimeWindows):
-        start, end, condition = (tried_sql(sql).sql for sql in expressions(node))
+        start, end, condition = (tried_expr(each).expr for each in expressions(node))
         return dataclasses.replace(node, start=start, end=end, condition=condition)
     if isinstance(node, Unnest):
-        found = tried_sql(node.elements)
-        return node if any(map(_finds_no_room, found.attempts)) else dataclasses.replace(node, elements=found.sql)
+        found = tried_expr(node.elements)
+        # A series between constants that is too long is no bad value, and not all of its rows may be left out.
+        return node if any(not each.expr.columns for each in found.attempts) else dataclasses.replace(node, elements=found.expr)
     if isinstance(node, Join) and node.residual is not None:
-        return dataclasses.replace(node, residual=_tried(node.residual))
+        return dataclasses.replace(node, residual=tried_expr(node.residual).expr)
     return node
-
-
-def _finds_no_room(attempt: Attempt) -> bool:
-    """Whether a series between constants is too long: that is no bad value, and not all of its rows may be left out."""
-    return not attempt.columns and attempt.sql.startswith("windowpane_room(")
-
-
-def _tried(expr: Expr) -> Expr:
-    return dataclasses.replace(expr, sql=tried_sql(expr.sql).sql)
 
 
 def tried_plan(node: Node) -> Node:

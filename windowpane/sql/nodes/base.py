@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.expr import Expr, quoted
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class Watermark:
     def unsettled(self) -> Watermark:
         """Return the watermark where rows behind it can still be deleted."""
         return replace(self, final=False)
+
+    def under(self, expr: Expr) -> Watermark:
+        """Return the watermark of an expression that rises with the column, which is the only one in it."""
+        reached = Expr("{w}", expr.type)
+        return self.through(expr.over(dict.fromkeys(expr.columns, reached)).sql)
 
     def through(self, template: str) -> Watermark:
         """Return the watermark of a monotonic expression over the column, in which ``{w}`` is the column."""
@@ -56,8 +61,12 @@ class Order:
     @property
     def sql(self) -> str:
         """As DuckDB has it."""
-        nulls = "FIRST" if self.nulls_first else "LAST"
-        return f"{quoted(self.column)} {'DESC' if self.descending else 'ASC'} NULLS {nulls}"
+        return f"{quoted(self.column)} {self.direction}"
+
+    @property
+    def direction(self) -> str:
+        """What stands behind the column."""
+        return f"{'DESC' if self.descending else 'ASC'} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
 
 @dataclass(frozen=True)

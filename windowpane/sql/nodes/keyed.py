@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from windowpane.sql.expressions.expr import Expr, quoted
-from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.expressions.written import in_one_spelling
 from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, listed
 
@@ -17,8 +16,8 @@ class Fold:
 
     Args:
         function: ``count``, ``sum``, ``avg``, ``min`` or ``max``.
-        argument: SQL of the argument, ``None`` for ``count(*)``.
-        condition: SQL of ``FILTER``, ``None`` without.
+        argument: the id of the column that it is of, ``None`` for ``count(*)``.
+        condition: the id of the column that ``FILTER`` is, ``None`` without.
         kept: the DuckDB type of the partial result.
         takes_back: whether rows can be retracted.
         combined: what combines two partial results, ``None`` where they are added.
@@ -37,6 +36,16 @@ class Fold:
     def of_count(cls, argument: str | None = None, condition: str | None = None) -> Fold:
         """Return ``count`` of an argument, or ``count(*)``."""
         return cls("count", argument, condition, "BIGINT", takes_back=True)
+
+    @property
+    def of(self) -> str:
+        """Its argument as SQL."""
+        return "*" if self.argument is None else quoted(self.argument)
+
+    @property
+    def only(self) -> str | None:
+        """Its FILTER as SQL, ``None`` without."""
+        return None if self.condition is None else quoted(self.condition)
 
     @property
     def counts_values(self) -> bool:
@@ -60,16 +69,16 @@ class Fold:
 
 @dataclass(frozen=True)
 class Aggregate(Unary):
-    """Groups by columns, with one call for each further column: ``calls`` as SQL, ``folds`` those that can be folded."""
+    """Groups by columns, with one call for each further column; ``folds`` are those that can be folded."""
 
     groups: tuple[str, ...] = field(kw_only=True)
-    calls: tuple[str, ...] = field(kw_only=True)
+    calls: tuple[Expr, ...] = field(kw_only=True)
     folds: tuple[Fold | None, ...] = field(default=(), kw_only=True)
     label: ClassVar[str] = "Aggregate"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         pairs = zip(self.calls, self.columns[len(self.groups) :], strict=True)
-        items = [*self.shown_groups, *(f"{call} AS {quoted(column.id)}" for call, column in pairs)]
+        items = [*self.shown_groups, *(f"{call.sql} AS {quoted(column.id)}" for call, column in pairs)]
         by = f" GROUP BY {', '.join(self.group_values)}" if self.groups else ""
         return f"SELECT {', '.join(items) or '1'} FROM {relations[0]}{by}"
 
@@ -86,7 +95,7 @@ class Aggregate(Unary):
 
     @property
     def detail(self) -> str:
-        return ", ".join(self.calls) + (f" by {', '.join(self.groups)}" if self.groups else "")
+        return ", ".join(call.sql for call in self.calls) + (f" by {', '.join(self.groups)}" if self.groups else "")
 
     @property
     def state_parts(self) -> dict[str, Any]:
@@ -139,21 +148,17 @@ class TopN(Unary):
 
 @dataclass(frozen=True)
 class TimeBound:
-    """A bound in time on matches: rows of one input match no later row once their ``sql`` is below ``watermark``.
+    """A bound in time on matches: rows of one input match no later row once their ``value`` is below ``watermark``.
 
     Args:
         frees: the number of the input whose rows it is about.
-        sql: over columns of that input.
+        value: over columns of that input.
         watermark: follows from that of the other input.
-        column: the column that ``sql`` is, ``None`` if it is none.
-        kind: the type of ``sql``.
     """
 
     frees: int
-    sql: str
+    value: Expr
     watermark: Watermark
-    column: str | None
-    kind: SqlType
 
 
 @dataclass(frozen=True)

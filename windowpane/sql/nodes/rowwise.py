@@ -85,37 +85,38 @@ class OnTime(Filter):
 class Project(Unary):
     """Expressions, one for each column."""
 
-    items: tuple[str, ...] = field(kw_only=True)
+    items: tuple[Expr, ...] = field(kw_only=True)
     label: ClassVar[str] = "Project"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         pairs = zip(self.items, self.columns, strict=True)
-        items = ", ".join(f"{item} AS {quoted(column.id)}" for item, column in pairs)
+        items = ", ".join(f"{item.sql} AS {quoted(column.id)}" for item, column in pairs)
         return f"SELECT {items}{extra} FROM {relations[0]}"
 
     @property
     def detail(self) -> str:
-        computed = [
-            f"{column.name} = {item}"
-            for item, column in zip(self.items, self.columns, strict=True)
-            if item not in (quoted(column.id), *(quoted(source.id) for source in self.input.columns))
-        ]
-        return ", ".join(computed)
+        pairs = zip(self.items, self.columns, strict=True)
+        return ", ".join(f"{column.name} = {item.sql}" for item, column in pairs if not item.is_column)
+
+    @property
+    def unchanged(self) -> dict[str, str]:
+        """The columns that are columns of its input: their ids here, and there."""
+        return {column.id: item.column for item, column in zip(self.items, self.columns, strict=True) if item.is_column}
 
 
 @dataclass(frozen=True)
 class TimeWindows(Unary):
     """Each row once for each of its windows, with their bounds: TUMBLE, HOP, CUMULATE.
 
-    ``starts`` and ``ends`` are SQL; ``count`` is how many windows a row may have, and ``windowpane_n`` counts them. ``time`` is
+    ``count`` is how many windows a row may have, and ``windowpane_n`` counts them. ``time`` is
     the column they are made by, ``None`` if it is computed; ``assigner`` is the same windows for the window engines.
     """
 
     kind: str = field(kw_only=True)
-    start: str = field(kw_only=True)
-    end: str = field(kw_only=True)
+    start: Expr = field(kw_only=True)
+    end: Expr = field(kw_only=True)
     count: int = field(kw_only=True)
-    condition: str = field(kw_only=True)
+    condition: Expr = field(kw_only=True)
     text: str = field(kw_only=True)
     time: str | None = field(default=None, kw_only=True)
     assigner: WindowAssigner = field(kw_only=True)
@@ -124,9 +125,9 @@ class TimeWindows(Unary):
     def sql(self, *relations: str, extra: str = "") -> str:
         start, end = self.columns[-2:]
         names = listed(tuple(column.id for column in self.columns[:-2]))
-        bounds = f"{self.start} AS {quoted(start.id)}, {self.end} AS {quoted(end.id)}"
+        bounds = f"{self.start.sql} AS {quoted(start.id)}, {self.end.sql} AS {quoted(end.id)}"
         numbers = f", range({self.count}) AS numbers(windowpane_n)" if self.count > 1 else ""
-        return f"SELECT {names}{extra}, {bounds} FROM {relations[0]}{numbers} WHERE {self.condition}"
+        return f"SELECT {names}{extra}, {bounds} FROM {relations[0]}{numbers} WHERE {self.condition.sql}"
 
     @property
     def detail(self) -> str:
@@ -140,7 +141,7 @@ class Unnest(Unary):
     ``series`` is the list as a relation of DuckDB's, where it is one of whole numbers that are the same for all rows.
     """
 
-    elements: str = field(kw_only=True)
+    elements: Expr = field(kw_only=True)
     series: str | None = field(default=None, kw_only=True)
     label: ClassVar[str] = "Unnest"
 
@@ -152,13 +153,13 @@ class Unnest(Unary):
             cells.append(f"CAST(windowpane_n AS {value.type.duckdb}) AS {quoted(value.id)}")
             return f"SELECT {', '.join(cells)}, row_number() OVER () AS {quoted(number.id)} FROM {self.series} AS s(windowpane_n)"
         names = listed(tuple(column.id for column in source.columns))
-        items = f"CAST(unnest({self.elements}) AS {value.type.duckdb}) AS {quoted(value.id)}"
-        numbers = f"unnest(range(1, len({self.elements}) + 1)) AS {quoted(number.id)}"
+        items = f"CAST(unnest({self.elements.sql}) AS {value.type.duckdb}) AS {quoted(value.id)}"
+        numbers = f"unnest(range(1, len({self.elements.sql}) + 1)) AS {quoted(number.id)}"
         return f"SELECT {names}{extra}, {items}, {numbers} FROM {relations[0]}"
 
     @property
     def detail(self) -> str:
-        return self.elements
+        return self.elements.sql
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Over(Unary):
         has_distance = any(call.frame is not None and call.frame.has_distance for call in self.calls)
         if not has_distance or not is_integer(self.input.column(item.column).type):
             return item.sql
-        return item.sql.replace(quoted(item.column), f"CAST({quoted(item.column)} AS HUGEINT)", 1)
+        return f"CAST({quoted(item.column)} AS HUGEINT) {item.direction}"
 
 
 @dataclass(frozen=True)
@@ -146,13 +146,13 @@ class Match(Unary):
 class TemporalFilter(Unary):
     """The rows for which a condition holds at the time of the clock: they leave, or enter, as it advances.
 
-    ``possible`` is SQL for rows of which it holds or can hold some day, ``undecided`` for those on which a comparison with the
+    ``possible`` holds for rows of which it holds or can hold some day, ``undecided`` for those on which a comparison with the
     clock can still change; both have ``NOW`` in the place of the clock, as the condition has.
     """
 
     condition: Expr = field(kw_only=True)
-    possible: str = field(kw_only=True)
-    undecided: str = field(kw_only=True)
+    possible: Expr = field(kw_only=True)
+    undecided: Expr = field(kw_only=True)
     label: ClassVar[str] = "TemporalFilter"
 
     def sql(self, *relations: str, extra: str = "") -> str:

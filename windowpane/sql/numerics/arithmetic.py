@@ -7,7 +7,7 @@ such as 100 is a product, and keeps the room before the point.
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -24,9 +24,6 @@ from windowpane.sql.expressions.types import (
     numeric,
 )
 from windowpane.sql.numerics.registry import called
-
-_LITERAL = re.compile(r"CAST\(([\d.]+) AS [^()]*(?:\(\d+, \d+\))?\)")
-_CAST_LITERAL = re.compile(r"(?:CAST\()+-?(\d+)(?:\.\d+)?(?: AS [^()]*(?:\(\d+, \d+\))?\))+")
 
 REFUSED_BY_ZERO = "current_setting('error_on_division_by_zero')"
 """Whether a division by zero is an error, as in a query, or NULL, as in a view."""
@@ -62,8 +59,7 @@ def multiply(left: Expr, right: Expr) -> Expr:
 def divide(left: Expr, right: Expr) -> Expr:
     """Return a quotient of exact numbers."""
     one, other = convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type))
-    divisor = _LITERAL.fullmatch(right.sql)
-    inverse = None if divisor is None else _inverse(Decimal(divisor.group(1)))
+    inverse = None if right.number is None or right.number < 0 else _inverse(right.number)
     if inverse is not None and one.type.scale + inverse.type.scale <= EXACT_PLACES:
         return multiply(one, inverse)
 
@@ -75,7 +71,7 @@ def divide(left: Expr, right: Expr) -> Expr:
     if not (one.columns or other.columns) and _whole_digits(one) + other.type.scale > QUOTIENT.whole:
         return _of_constants(one, other)
     found = build(QUOTIENT, called("quotient", "{0}", "{1}", REFUSED_BY_ZERO), one, other)
-    return Expr(found.sql, found.type, found.columns, at_scale=at_scale)
+    return replace(found, at_scale=at_scale)
 
 
 def _of_constants(one: Expr, other: Expr) -> Expr:
@@ -87,8 +83,9 @@ def _of_constants(one: Expr, other: Expr) -> Expr:
 
 def _whole_digits(value: Expr) -> int:
     """Return how many digits a value may have before the point: of a literal as many as it has, or one more by rounding."""
-    found = _CAST_LITERAL.fullmatch(value.sql)
-    return value.type.whole if found is None else min(len(found[1]) + 1, value.type.whole)
+    if not isinstance(value.value, Decimal):
+        return value.type.whole
+    return min(len(str(abs(int(value.value)))) + 1, value.type.whole)
 
 
 def _inverse(divisor: Decimal) -> Expr | None:
@@ -103,7 +100,8 @@ def _inverse(divisor: Decimal) -> Expr | None:
     if rest > 1:
         return None
     kind = numeric(places, len(str(int(fraction))))
-    return Expr(f"CAST({Decimal(int(fraction * 10**places)).scaleb(-places):f} AS {kind.duckdb})", kind)
+    inverse = Decimal(int(fraction * 10**places)).scaleb(-places)
+    return Expr(f"CAST({inverse:f} AS {kind.duckdb})", kind, value=inverse)
 
 
 def comparable(value: Expr, kind: SqlType) -> Expr:

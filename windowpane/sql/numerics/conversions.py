@@ -10,8 +10,6 @@ from windowpane.sql.numerics.kernels import parse
 from windowpane.sql.numerics.placing import exact, rounded
 from windowpane.sql.numerics.registry import called
 
-_FLOAT = re.compile(r"CAST\('([-+.\deE]+)' AS (DOUBLE|FLOAT)\)")
-
 _DECIMAL = re.compile(r"DECIMAL\(\d+, ?(\d+)\)")
 
 
@@ -22,22 +20,6 @@ def numeric_of(sql: str, one: SqlType, other: SqlType) -> str:
     elif is_float(one) or one.name == "varchar":
         return numeric_of(called("parsed", sql), numeric(EXACT_PLACES), other)
     return f"CAST({sql} AS {other.duckdb})"
-
-
-def open_numeric(sql: str, one: SqlType) -> tuple[str, SqlType]:
-    """Return a number or a text cast to ``numeric`` without a scale: no digit is lost, so a numeric stays as it is."""
-    if one.name == "numeric":
-        return sql, one
-    if is_exact(one):
-        kind = as_numeric(one)
-        return f"CAST({sql} AS {kind.duckdb})", kind
-    constant = _FLOAT.fullmatch(sql)
-    if constant is not None:
-        digits = f"{float(constant.group(1)):{'.15g' if constant.group(2) == 'DOUBLE' else '.6g'}}"
-        found = literal_type(digits)
-        if found is not None:
-            return literal_sql(digits, found), found
-    return called("parsed", sql), numeric(EXACT_PLACES)
 
 
 def declared_numeric(sql: str, one: SqlType, kind: SqlType) -> str:

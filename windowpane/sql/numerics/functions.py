@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert
@@ -22,13 +21,10 @@ from windowpane.sql.numerics.arithmetic import REFUSED_BY_ZERO
 from windowpane.sql.numerics.registry import called
 from windowpane.sql.scalar.signatures import Builder
 
-_CONSTANT = re.compile(r"(\(-)?CAST\((\d{1,9}) AS INTEGER\)\)?")
-
 
 def constant(expr: Expr) -> int | None:
     """Return the value of an integer that is written out, ``None`` for any other expression."""
-    found = _CONSTANT.fullmatch(expr.sql)
-    return None if found is None else -int(found.group(2)) if found.group(1) else int(found.group(2))
+    return None if expr.number is None or expr.number < 0 or expr.type != INTEGER else int(expr.number)
 
 
 def to_integer(name: str) -> Builder:

@@ -24,11 +24,11 @@ from windowpane.sql.numerics.placing import (
     NumericValueError,
     Placed,
     exact,
+    numeric_text,
     out_of_range,
     rounded,
     significant,
 )
-from windowpane.sql.numerics.text import numeric_text
 
 Kernel = Callable[..., pa.Array]
 

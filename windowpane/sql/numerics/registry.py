@@ -1,11 +1,8 @@
-"""The functions of numerics by the names that expressions call them by, and their registration with a connection."""
+"""The functions of numerics by the names that expressions call them by."""
 
 from __future__ import annotations
 
 from typing import Final
-
-import duckdb
-from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from windowpane.errors import MistakeError
 from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
@@ -48,16 +45,3 @@ def called(name: str, *arguments: str) -> str:
     if name not in FUNCTIONS:
         raise MistakeError("the function is registered")
     return f"windowpane_numeric_{name}({', '.join(arguments)})"
-
-
-def register(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the functions known to a connection; outside of a transaction, which could take them back."""
-    for name, (kernel, result) in FUNCTIONS.items():
-        connection.create_function(
-            f"windowpane_numeric_{name}",
-            kernels.strict(kernel),
-            None,
-            result,
-            type=PythonUDFType.ARROW,
-            null_handling=FunctionNullHandling.SPECIAL,  # the default lets no function return NULL
-        )

@@ -170,12 +170,11 @@ class SourceRows:
         from windowpane.spark.sources.connectors import beside
 
         table, given = self.table, given_columns(self.table)
-        made = " ".join(table.generated.values())
+        wanted = {column.name for column in table.relation.visible if column.not_null}.union(stored)
+        wanted = wanted.union(*(value.columns for value in table.generated.values()))
         if table.watermark is not None:
-            made += f"{quoted(table.watermark.column)} {table.watermark.sql}"
-        required = {column.name for column in table.relation.visible if column.not_null}
-        wanted = required.union(stored)
-        needed = [name for name in given if name in wanted or quoted(name) in made] or list(given[:1])
+            wanted |= {table.watermark.column, *table.watermark.value.columns}
+        needed = [name for name in given if name in wanted] or list(given[:1])
         return [*needed, *beside(table.options["connector"], table.options)]
 
     def taken(self, batches: Iterable[Any], made: Made, begin: Progress) -> Iterator[Taken]:
@@ -238,7 +237,7 @@ class SourceRows:
             return Taken(self._made(arrived, made, source), None, None, 0, arrived.num_rows)
         column = quoted(held.column)
         late = "0" if limit is None else f"count(*) - count(*) FILTER (WHERE {column} >= {limit})"
-        seen = f"SELECT max(epoch_us({held.sql})), max(epoch_us({column})), {late} FROM {source}"
+        seen = f"SELECT max(epoch_us({held.value.sql})), max(epoch_us({column})), {late} FROM {source}"
         ((reached, latest, number),) = storage.run(seen)
         drops = number and not self.table.keeps_late_rows
         kept = f"(SELECT * FROM {source} WHERE {column} >= {limit})" if drops else source
@@ -265,8 +264,7 @@ class SourceRows:
             values = f"SELECT *, CAST({limit or 'NULL'} AS {kind}) AS {quoted(STAMP)} FROM ({values})"
         if not self.table.generated:
             return f"({values})"
-        made = ", ".join(f"{sql} AS {quoted(column)}" for column, sql in self.table.generated.items())
-        return f"(SELECT *, {made} FROM ({values}))"
+        return f"(SELECT *, {self.table.generated_sql} FROM ({values}))"
 
     def _check(self, storage: Storage, rows: str) -> None:
         """Refuse NULL in a column that is NOT NULL.

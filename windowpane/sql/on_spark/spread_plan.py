@@ -19,7 +19,6 @@ import pyarrow as pa
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import PARTITION
 from windowpane.sql.catalog.entries import TableInfo
-from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, Scan, every_node
 from windowpane.sql.on_spark.change_log import ToFiles
@@ -57,7 +56,7 @@ def _is_readable(table: TableInfo) -> bool:
         and "connector" in table.options
         and is_replayable(table)
         and table.has_row_id
-        and NOW not in " ".join(table.generated.values())
+        and not table.reads_clock
         and (watermark is None or watermark.type.name in _TIMES)
     )
 

@@ -11,9 +11,8 @@ from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import Node, Scan, every_node
 from windowpane.sql.on_spark.pending_changes import PendingChanges, ViewPlan
-from windowpane.sql.on_spark.programs.groups_below import SpreadPlan, groups_below
+from windowpane.sql.on_spark.programs.groups_below import SpreadPlan, groups_below, streamed
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
-from windowpane.sql.on_spark.programs.streamed import streamed
 from windowpane.sql.on_spark.source_rows import Progress
 from windowpane.sql.on_spark.spread_plan import read_directly
 from windowpane.sql.windows.time_functions import instant_sql

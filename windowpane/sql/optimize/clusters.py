@@ -2,8 +2,8 @@
 
 ``FROM a, b, c WHERE a.x = b.x AND b.y = c.y`` and the same with JOIN ... ON are one cluster of three relations. It is joined from
 left to right: the next one is the first relation, in the order of FROM, that an equality ties to those joined so far. Relations
-that no equality ties to the others are joined without keys at the end, if ``keyless`` allows it. Source of the rule: RisingWave
-joins by connectivity in the order of FROM, too; sizes are not known when a view is made.
+that no equality ties to the others are joined without keys at the end, if ``is_keyless`` allows it. Source of the rule:
+RisingWave joins by connectivity in the order of FROM, too; sizes are not known when a view is made.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column, Ids
-from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.expressions.operators import combined
-from windowpane.sql.nodes import Filter, Join, Node, Project
+from windowpane.sql.expressions.types import BOOLEAN
+from windowpane.sql.nodes import Aggregate, Filter, Join, Node, Project, Scan, TopN
 from windowpane.sql.optimize.conditions import all_of, conjuncts, factored, implied
 
 
@@ -70,7 +71,7 @@ class Cluster:
         """Return the cluster whose topmost join is ``node``."""
         relations, found = _flat(node)
         parts = [part for each in [*found, *conditions] for whole in conjuncts(each) for part in factored(whole)]
-        return cls(tuple(relations), tuple({part.sql: part for part in parts}.values()))
+        return cls(tuple(relations), tuple(dict.fromkeys(parts)))
 
     def about(self, relation: Node) -> list[Expr]:
         """Return what must hold of the rows of one relation alone."""
@@ -157,6 +158,33 @@ def as_before(node: Node, before: Node) -> Node:
 
 def projected(node: Node, columns: Sequence[Column], key: tuple[str, ...]) -> Node:
     """Return some columns of a node, the key among them."""
-    items = tuple(quoted(column.id) for column in columns)
+    items = tuple(column.expr for column in columns)
     marks = {column.id: node.watermarks[column.id] for column in columns if column.id in node.watermarks}
     return Project(tuple(columns), key, node.append_only, marks, input=node, items=items)
+
+
+MOST_ROWS = 10_000
+"""The highest LIMIT whose rows count as few."""
+
+
+def is_small(node: Node) -> bool:
+    """Whether a node has few rows, however long its view is kept up to date."""
+    if isinstance(node, Scan):
+        return node.small
+    if isinstance(node, Aggregate) and all(node.column(group).type == BOOLEAN for group in node.groups):
+        return True
+    if isinstance(node, TopN) and not node.partition and not node.with_ties and (node.limit or MOST_ROWS + 1) <= MOST_ROWS:
+        return True
+    if isinstance(node, Join) and node.kind in ("semi", "anti"):
+        return is_small(node.left)
+    return all(is_small(source) for source in node.inputs)
+
+
+def is_keyless(join: Join) -> bool:
+    """Whether a join has no keys, and no side that is small: every change of one side meets every row of the other.
+
+    Small is what has a bounded number of rows by its query (an aggregate without GROUP BY, a LIMIT, rows written in the SQL text,
+    groups of booleans), and what was declared so: a table or view ``WITH (small = 'true')``, and what is made of such alone.
+    Source of the rule: RisingWave refuses a nested-loop join in a streaming plan.
+    """
+    return not join.keys and not any(is_small(side) for side in join.inputs)

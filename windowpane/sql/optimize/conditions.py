@@ -1,16 +1,12 @@
-"""Conditions as values: their parts, what all branches of an OR agree on, and the same condition over other columns."""
+"""Conditions as values: their parts, and what all branches of an OR agree on."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from functools import reduce
 
-from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.expressions.operators import combined
-
-_TOKENS = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")
 
 
 def conjuncts(condition: Expr | None) -> list[Expr]:
@@ -48,11 +44,10 @@ def factored(condition: Expr) -> list[Expr]:
         return [condition]
     if (equal := _null_safe(branches)) is not None:
         return [equal]
-    shared = [part for part in _unique(branches[0]) if all(any(part.sql == each.sql for each in rest) for rest in branches[1:])]
+    shared = [part for part in dict.fromkeys(branches[0]) if all(part in rest for rest in branches[1:])]
     if not shared:
         return [condition]
-    known = {part.sql for part in shared}
-    left = [[part for part in branch if part.sql not in known] for branch in branches]
+    left = [[part for part in branch if part not in shared] for branch in branches]
     return [*shared, joined("OR", [joined("AND", rest) for rest in left])] if all(left) else shared
 
 
@@ -61,13 +56,10 @@ def _null_safe(branches: Sequence[Sequence[Expr]]) -> Expr | None:
     if sorted(map(len, branches)) != [1, 2]:
         return None
     (equal,), nulls = sorted(branches, key=len)
-    if equal.operator != "=" or {part.sql for part in nulls} != {f"({side.sql} IS NULL)" for side in equal.parts}:
+    are_null = [part.parts[0] for part in nulls if part.operator == "IS NULL"]
+    if equal.operator != "=" or set(are_null) != set(equal.parts) or len(are_null) < len(nulls):
         return None
     return combined("IS NOT DISTINCT FROM", *equal.parts)
-
-
-def _unique(conditions: Iterable[Expr]) -> list[Expr]:
-    return list({condition.sql: condition for condition in conditions}.values())
 
 
 def implied(condition: Expr, columns: Collection[str]) -> Expr | None:
@@ -77,30 +69,3 @@ def implied(condition: Expr, columns: Collection[str]) -> Expr | None:
         return None
     about = [[part for part in conjuncts(branch) if part.columns and part.columns <= set(columns)] for branch in branches]
     return joined("OR", [joined("AND", parts) for parts in about]) if all(about) else None
-
-
-def ids_in(sql: str) -> set[str]:
-    """Return the column ids that SQL names, outside of text literals."""
-    return {found.replace('""', '"') for found in _TOKENS.findall(sql) if found}
-
-
-def over(condition: Expr, items: Mapping[str, str]) -> Expr:
-    """Return a condition with other SQL in the place of columns."""
-    sql = substituted(condition.sql, items)
-    named = ids_in(items.get(condition.rises_with or "", ""))
-    parts = tuple(over(part, items) for part in condition.parts)
-    rises_with = next(iter(named)) if len(named) == 1 and items[condition.rises_with or ""] in map(quoted, named) else None
-    return replace(condition, sql=sql, columns=frozenset(ids_in(sql)), parts=parts, rises_with=rises_with)
-
-
-def substituted(sql: str, items: Mapping[str, str]) -> str:
-    """Return SQL with other SQL in the place of columns."""
-
-    def written(found: re.Match[str]) -> str:
-        name = found.group(1)
-        item = None if name is None else items.get(name.replace('""', '"'))
-        if item is None:
-            return found.group(0)
-        return item if _TOKENS.fullmatch(item) else f"({item})"
-
-    return _TOKENS.sub(written, sql)

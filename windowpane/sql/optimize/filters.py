@@ -17,7 +17,7 @@ from dataclasses import replace
 from windowpane.errors import MistakeError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Ids
-from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.nodes import (
     Aggregate,
     CloseSort,
@@ -38,7 +38,7 @@ from windowpane.sql.nodes import (
     Watermark,
 )
 from windowpane.sql.optimize.clusters import Cluster, as_before, equal_keys, is_inner
-from windowpane.sql.optimize.conditions import all_of, conjuncts, factored, over
+from windowpane.sql.optimize.conditions import all_of, conjuncts, factored
 
 _FILTERED_LEFT = ("inner", "left", "semi", "anti")
 _FILTERED_RIGHT = ("inner", "right")
@@ -70,7 +70,7 @@ class _Filters:
         above = [condition for condition in conditions if not _passes(node, condition)]
         if isinstance(node, Project):
             items = {column.id: item for column, item in zip(node.columns, node.items, strict=True)}
-            below = [over(condition, items) for condition in below]
+            below = [condition.over(items) for condition in below]
         if isinstance(node, Unary):
             node = with_inputs(node, self.push(node.input, below))
         return _kept(node, above)
@@ -109,8 +109,8 @@ class _Filters:
         below = [condition for condition in conditions if condition.columns and condition.columns <= shared]
         branches = []
         for branch in node.inputs:
-            items = {column.id: quoted(source.id) for column, source in zip(visible, branch.columns, strict=False)}
-            branches.append(self.push(branch, [over(condition, items) for condition in below]))
+            items = {column.id: source.expr for column, source in zip(visible, branch.columns, strict=False)}
+            branches.append(self.push(branch, [condition.over(items) for condition in below]))
         return _kept(with_inputs(node, *branches), _without(conditions, below))
 
 
@@ -156,8 +156,7 @@ def with_inputs(node: Node, *inputs: Node) -> Node:
 
 def _gained(node: Unary, source: Node) -> dict[str, Watermark]:
     if isinstance(node, Project):
-        named = {quoted(name): mark for name, mark in source.watermarks.items()}
-        return {column.id: named[item] for column, item in zip(node.columns, node.items, strict=True) if item in named}
+        return {name: source.watermarks[of] for name, of in node.unchanged.items() if of in source.watermarks}
     if isinstance(node, Filter | TimeWindows | Expand | Unnest | CloseSort):
         return dict(source.watermarks)
     return {name: mark for name, mark in source.watermarks.items() if name in _let_through(node)}

@@ -12,7 +12,6 @@ from dataclasses import replace
 from windowpane.errors import MistakeError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import (
     Aggregate,
     ClockStamp,
@@ -35,7 +34,6 @@ from windowpane.sql.nodes import (
     Unnest,
 )
 from windowpane.sql.optimize.clusters import projected
-from windowpane.sql.optimize.conditions import ids_in, substituted
 
 
 def pruned(node: Node, needed: Collection[str] | None = None) -> Node:
@@ -90,13 +88,13 @@ def _scan(node: Scan, wanted: Collection[str]) -> Node:
 
 def _project(node: Project, wanted: Collection[str]) -> Node:
     pairs = [(column, item) for column, item in zip(node.columns, node.items, strict=True) if column.id in wanted]
-    read = set().union(*(ids_in(item) for _, item in pairs))
+    read = set().union(*(item.columns for _, item in pairs))
     source = pruned(node.input, read & {column.id for column in node.input.columns})
     kept = {column.id for column, _ in pairs}
     items = tuple(item for _, item in pairs)
     while isinstance(source, Project) and _moves_alone(source):
         known = {column.id: item for column, item in zip(source.columns, source.items, strict=True)}
-        items, source = tuple(substituted(item, known) for item in items), source.input
+        items, source = tuple(item.over(known) for item in items), source.input
     return replace(
         node,
         columns=tuple(column for column, _ in pairs),
@@ -108,14 +106,14 @@ def _project(node: Project, wanted: Collection[str]) -> Node:
 
 def _moves_alone(node: Project) -> bool:
     """Whether a projection computes nothing, so that one above it can do without."""
-    return all(item in {quoted(column.id) for column in node.input.columns} for item in node.items)
+    return all(item.is_column for item in node.items)
 
 
 def _aggregate(node: Aggregate, wanted: Collection[str]) -> Node:
     width = len(node.groups)
     kept = [index for index, column in enumerate(node.columns[width:]) if column.id in wanted]
     calls = tuple(node.calls[index] for index in kept)
-    read = set(node.groups).union(*(ids_in(call) for call in calls))
+    read = set(node.groups).union(*(call.columns for call in calls))
     return replace(
         node,
         columns=(*node.columns[:width], *(node.columns[width + index] for index in kept)),
@@ -180,11 +178,11 @@ def _reads(node: Unary) -> tuple[set[str], bool]:
     if isinstance(node, Filter):
         return set(node.condition.columns), False
     if isinstance(node, TimeWindows):
-        return ids_in(f"{node.start} {node.end} {node.condition}"), False
+        return set(node.start.columns | node.end.columns | node.condition.columns), False
     if isinstance(node, Expand):
         return set(node.masked), False
     if isinstance(node, Unnest):
-        return ids_in(node.elements), False
+        return set(node.elements.columns), False
     if isinstance(node, TopN):
         return {*node.partition, *(item.column for item in node.order)}, True
     if isinstance(node, SessionWindows):

@@ -263,7 +263,7 @@ class _MeasureBinder(ScalarBinder):
             parts, leaves = values.aggregate(tree, self.clause)
             calls = zip(leaves, parts.primitives, strict=True)
             found = parts.finish([self._measured(leaf, call.type, call.function) for leaf, call in calls])
-            return Expr(found.sql, found.type, found.columns, name=str(_call_of(tree).this).lower())
+            return replace(found, name=str(_call_of(tree).this).lower(), rises_with=None)
         leaf = values.leaf(tree, self.clause)
         return None if leaf is None else self._measured(*leaf, _called(tree))
 
@@ -293,7 +293,7 @@ class _TypeBinder(_MeasureBinder):
         return build(value.type, "{0}", value, name=value.name)
 
     def _measured(self, value: Expression, kind: SqlType, name: str) -> Expr:
-        return Expr(f"CAST(NULL AS {kind.duckdb})", kind, frozenset({name}), name=name)
+        return build(kind, f"CAST(NULL AS {kind.duckdb})", Expr.of_column(name, kind), name=name)
 
 
 @dataclass(frozen=True)
@@ -428,7 +428,7 @@ class _NullBinder(_TypeBinder):
 
     def _of_column(self, tree: exp.Expr, place: Place) -> Expr:
         kind = super()._of_column(tree, place).type
-        return Expr(f"CAST(NULL AS {kind.duckdb})", kind)
+        return Expr.null(kind)
 
 
 def _nested(operator: str, parts: list[Expression]) -> Expression:

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import duckdb
 
+from windowpane.sql.numerics.kernels import strict
+from windowpane.sql.numerics.registry import FUNCTIONS
 from windowpane.sql.scalar.kernels import KERNELS
 from windowpane.sql.scalar.macros import MACROS
 
@@ -16,8 +18,9 @@ _WORD = re.compile(r"\bwindowpane_\w+")
 def register(connection: duckdb.DuckDBPyConnection) -> None:
     """Register the functions; outside of a transaction, which could take them back."""
     create: Any = connection.create_function  # its types know enums where it takes their names
-    for name, (kernel, result) in KERNELS.items():
-        create(f"windowpane_{name}", kernel, None, result, type="arrow", null_handling="special")
+    numeric = {f"numeric_{name}": (strict(kernel), result) for name, (kernel, result) in FUNCTIONS.items()}
+    for name, (kernel, result) in {**numeric, **KERNELS}.items():
+        create(f"windowpane_{name}", kernel, None, result, type="arrow", null_handling="special")  # else none returns NULL
 
 
 class Macros:

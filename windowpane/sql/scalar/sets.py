@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.operators import same_type
 from windowpane.sql.expressions.types import INTEGER, INTERVAL, JSONB, UNKNOWN, VARCHAR, SqlType, array_of, is_instant, is_integer
+from windowpane.sql.numerics.functions import constant
 from windowpane.sql.scalar.macros import in_room
 from windowpane.sql.scalar.patterns import every_match, parts_between
 from windowpane.sql.scalar.signatures import Builder
@@ -95,7 +96,7 @@ def _bounds(arguments: Sequence[Expr]) -> tuple[SqlType, list[Expr]]:
 
 def _subscripts(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 2, 2)
-    if arguments[0].type.element is None or arguments[1].sql != "CAST(1 AS INTEGER)":
+    if arguments[0].type.element is None or constant(arguments[1]) != 1:
         raise MismatchError("it takes an array and its first dimension, 1.")
     return build(array_of(INTEGER), "CAST(range(1, len({0}) + 1) AS INTEGER[])", arguments[0])
 

@@ -24,6 +24,7 @@ from windowpane.sql.expressions.types import (
     is_instant,
     is_number,
 )
+from windowpane.sql.numerics.functions import constant
 from windowpane.sql.scalar.formats import java_format, postgres_format
 from windowpane.sql.scalar.signatures import Builder, accepted, fixed
 from windowpane.sql.values import zone
@@ -166,7 +167,7 @@ def _date_format(arguments: Sequence[Expr]) -> Expr:
 def _from_unixtime(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 1, 2)
     at = build(TIMESTAMPTZ, "to_timestamp({0})", accepted(arguments[0], BIGINT))
-    pattern = arguments[1] if len(arguments) > 1 else Expr("''", UNKNOWN, literal="yyyy-MM-dd HH:mm:ss")
+    pattern = arguments[1] if len(arguments) > 1 else Expr.of_text("yyyy-MM-dd HH:mm:ss")
     return java_format(pattern).printed(at)
 
 
@@ -175,10 +176,10 @@ def _to_timestamp_ltz(arguments: Sequence[Expr]) -> Expr:
     value = arguments[0]
     if not is_number(value.type):
         raise MismatchError(f"it takes a number of seconds or milliseconds, not {value.type}. Cast the argument.")
-    scale = "3" if len(arguments) == 1 else arguments[1].sql.removeprefix("CAST(").removesuffix(" AS INTEGER)")
-    if scale not in ("0", "3"):
+    scale = 3 if len(arguments) == 1 else constant(arguments[1])
+    if scale not in (0, 3):
         raise MismatchError("its precision is 0 (seconds) or 3 (milliseconds).")
-    factor = 1_000_000 if scale == "0" else 1_000
+    factor = 1_000_000 if scale == 0 else 1_000
     return build(TIMESTAMPTZ, f"make_timestamptz(CAST(CAST({{0}} AS HUGEINT) * {factor} AS BIGINT))", value)
 
 
@@ -246,12 +247,11 @@ def difference(unit: str, start: Expr, end: Expr) -> Expr:
 
 def floor_to(unit: str, value: Expr) -> Expr:
     """Return Flink's ``FLOOR(value TO unit)``, of the type of the value."""
-    literal = Expr(f"'{unit}'", UNKNOWN, literal=unit)
     if value.type == DATE:
         return rising(build(DATE, f"CAST(date_trunc('{unit}', {{0}}) AS DATE)", value), value)
     if value.type not in (TIMESTAMP, TIMESTAMPTZ):
         raise MismatchError(f"it takes a date or a timestamp, not {value.type}. Cast the argument.")
-    return truncated(literal, value)
+    return truncated(Expr.of_text(unit), value)
 
 
 def ceil_to(unit: str, value: Expr) -> Expr:

@@ -52,8 +52,8 @@ class DistinctValues:
         self, node: Aggregate, folds: Sequence[Fold], storage: Storage, table: str, placing: Placing | None = None
     ) -> None:
         self._node, self._storage, self.table = node, storage, table
-        self._filters = list(dict.fromkeys(fold.condition for fold in folds))
-        self._argument = next(column for column in node.input.columns if quoted(column.id) == folds[0].argument)
+        self._filters = list(dict.fromkeys(fold.only for fold in folds))
+        self._argument = node.input.column(str(folds[0].argument))
         keys = (*(node.column(group) for group in node.groups), Column(VALUE, VALUE, self._argument.type))
         self._names = [key.id for key in keys]
         self._numbers = [f"c{index}" for index in range(len(self._filters))]
@@ -68,7 +68,7 @@ class DistinctValues:
 
     def weight_of(self, fold: Fold) -> str:
         """Return the column of ``transitions`` for a call: 1 where a value begins to count, -1 where it ceases to."""
-        return f"w{self._filters.index(fold.condition)}"
+        return f"w{self._filters.index(fold.only)}"
 
     def counted(self, batch: str) -> str:
         """Return a batch counted by group and value; this needs no state."""

@@ -199,17 +199,17 @@ def _parts(fold: Fold, index: int, weight: str) -> list[str]:
 def _partial(fold: Fold, weight: str) -> str:
     """Return what a batch adds to a sum, or its extreme."""
     if fold.combined is not None:
-        return _filtered(f"{fold.function}({fold.argument})", f"{weight} > 0", fold.condition)
+        return _filtered(f"{fold.function}({fold.of})", f"{weight} > 0", fold.only)
     if fold.function == "count":
         return "0"
-    inserted, deleted = (_filtered(f"sum({fold.argument})", f"{weight} {sign} 0", fold.condition) for sign in (">", "<"))
+    inserted, deleted = (_filtered(f"sum({fold.of})", f"{weight} {sign} 0", fold.only) for sign in (">", "<"))
     return f"coalesce({inserted}, 0) - coalesce({deleted}, 0)" if fold.takes_back else f"coalesce({inserted}, 0)"
 
 
 def _seen(fold: Fold, weight: str) -> str:
     """Return how many values a batch adds."""
-    is_there = None if fold.argument is None else f"{fold.argument} IS NOT NULL"
-    return f"coalesce({_filtered(f'sum({weight})', is_there, fold.condition)}, 0)"
+    is_there = None if fold.argument is None else f"{fold.of} IS NOT NULL"
+    return f"coalesce({_filtered(f'sum({weight})', is_there, fold.only)}, 0)"
 
 
 def _value(fold: Fold, index: int, prefix: str) -> str:

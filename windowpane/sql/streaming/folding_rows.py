@@ -68,7 +68,7 @@ class FoldedWithRows(Folded):
         if batch.inserts or not extremes:
             return None
         values = [
-            f"CASE WHEN {fold.condition or 'TRUE'} THEN CAST({fold.argument} AS {fold.kept}) END AS v{index}"
+            f"CASE WHEN {fold.only or 'TRUE'} THEN CAST({fold.of} AS {fold.kept}) END AS v{index}"
             for index, fold in extremes.items()
         ]
         groups = [quoted(group) for group in self._node.groups]

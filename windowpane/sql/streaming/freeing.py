@@ -140,7 +140,7 @@ def _past(node: Join, index: int, clock: Clock) -> str:
     for bound in node.bounds:
         limit = clock.of(bound.watermark) if bound.frees == index and bound.watermark.final else None
         # Where the bound of a row is NULL, the row matches nothing.
-        conditions.append(None if limit is None else f"({bound.sql} < {limit} OR {bound.sql} IS NULL)")
+        conditions.append(None if limit is None else f"({bound.value.sql} < {limit} OR {bound.value.sql} IS NULL)")
     matched = _any(iter(conditions))
     if not matched or source.append_only:
         return matched

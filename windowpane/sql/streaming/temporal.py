@@ -6,9 +6,12 @@ kept with the state, so that a session which opens the file again continues from
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.operators import combined
 from windowpane.sql.nodes import ClockStamp, TemporalFilter
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, netted, same, settled, types_of
 from windowpane.sql.streaming.operators import Deltas, Operator, create_state, state_table
@@ -16,6 +19,12 @@ from windowpane.sql.streaming.operators import Deltas, Operator, create_state, s
 
 def _moment(micros: int) -> str:
     return f"timezone('UTC', make_timestamp({micros}))"
+
+
+def _told(expr: Expr, moment: str) -> Expr:
+    if expr.template == NOW:
+        return replace(expr, template=moment)
+    return replace(expr, parts=tuple(_told(part, moment) for part in expr.parts)) if expr.parts else expr
 
 
 class TemporalFilterer(Operator):
@@ -59,12 +68,13 @@ class TemporalFilterer(Operator):
         self._storage.run(f"INSERT INTO {self._clock} VALUES ({micros})")
         return None if held is None else _moment(held), _moment(micros)
 
-    def _at(self, condition: str, moment: str) -> str:
-        return condition.replace(NOW, moment)
+    def _at(self, condition: Expr, moment: str) -> str:
+        """Return a condition as SQL, at a moment of the clock."""
+        return _told(condition, moment).sql
 
     def _rows(self, relation: Delta | str, which: str, weight: int, moment: str) -> str:
         names = ", ".join(map(quoted, self._columns))
-        condition = self._at(self._node.condition.sql, moment)
+        condition = self._at(self._node.condition, moment)
         return f"SELECT {names}, {weight} AS {quoted(WEIGHT)} FROM {relation} WHERE {which} AND {condition}"
 
     def _forget_deleted(self, batch: Delta) -> None:
@@ -75,7 +85,7 @@ class TemporalFilterer(Operator):
     def _keep(self, batch: Delta | None, now: str) -> None:
         """Drop the rows that the clock has settled, and keep those of a batch that it has not."""
         table, names = self.tables[0], ", ".join(map(quoted, self._columns))
-        needed = self._at(f"({self._node.possible}) AND {self._node.undecided}", now)
+        needed = self._at(combined("AND", self._node.possible, self._node.undecided), now)
         self._storage.run(f"DELETE FROM {table} WHERE ({needed}) IS NOT TRUE")
         if batch is not None:
             inserted = f"{quoted(WEIGHT)} > 0 AND {needed}"

@@ -38,18 +38,11 @@ _ISO = re.compile(
 )
 _ISO_UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _DAYS_A_MONTH = 30
-_SQL = re.compile(r"\(to_months\((-?\d+)\) \+ to_days\((-?\d+)\) \+ to_microseconds\((-?\d+)\)\)")
 
 
 def interval_sql(interval: Interval) -> str:
     """Return a DuckDB expression for an interval."""
     return f"(to_months({interval.months}) + to_days({interval.days}) + to_microseconds({interval.micros}))"
-
-
-def of_sql(sql: str) -> Interval | None:
-    """Return the interval that an expression of ``interval_sql`` is, ``None`` for any other expression."""
-    found = _SQL.fullmatch(sql)
-    return None if found is None else Interval(*map(int, found.groups()))
 
 
 def length(interval: Interval) -> int | None:

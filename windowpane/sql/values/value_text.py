@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.sql.expressions.types import REAL, SqlType
-from windowpane.sql.numerics.text import numeric_text
+from windowpane.sql.numerics.placing import numeric_text
 from windowpane.sql.values.float_text import double_text, real_text
 from windowpane.sql.values.intervals import interval_text
 from windowpane.sql.values.zone import UTC

@@ -383,7 +383,7 @@ class _Call:
             return register(call, self.name)
 
         result = parts.finish([column(primitive) for primitive in parts.primitives])
-        return Expr(result.sql, result.type, result.columns, name=self.name)
+        return replace(result, name=self.name, rises_with=None)
 
     def _condition(self, calls: WindowCalls, binder: ScalarBinder, only: Expr | None) -> str | None:
         """Return the column of FILTER, and of what the aggregate itself asks of a row."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column, Ids
-from windowpane.sql.expressions.expr import Expr, build, quoted
+from windowpane.sql.expressions.expr import build
 from windowpane.sql.expressions.types import is_instant
 from windowpane.sql.nodes import CloseSort, Filter, Join, Node, Project, TimeBound, Watermark
 from windowpane.sql.optimize.clusters import projected
@@ -50,7 +50,7 @@ def _with_ends(node: Node, ids: Ids) -> tuple[Node, Ends] | None:
     if isinstance(node, Filter):
         return replace(node, columns=source.columns, input=source), ends
     hidden = [source.column(name) for name in ends if name not in {column.id for column in node.columns}]
-    items = (*node.items, *(quoted(column.id) for column in hidden))
+    items = (*node.items, *(column.expr for column in hidden))
     return replace(node, columns=(*node.columns, *hidden), items=items, input=source), ends
 
 
@@ -76,9 +76,9 @@ def _ended(node: Join, ids: Ids) -> tuple[Node, Ends] | None:
 
 def _with_end(side: Node, bound: TimeBound, ids: Ids) -> tuple[Node, Column]:
     """Return a side with the column of a bound."""
-    end = Expr(bound.sql, bound.kind, frozenset(column.id for column in side.columns))
-    if is_instant(bound.kind):
-        end = build(bound.kind, f"coalesce({{0}}, CAST('-infinity' AS {bound.kind.duckdb}))", end)
+    end = bound.value
+    if is_instant(end.type):
+        end = build(end.type, f"coalesce({{0}}, CAST('-infinity' AS {end.type.duckdb}))", end)
     computed = plan.Computed(ids)
     column = computed.column(end, "end")
     return computed.apply(side), column

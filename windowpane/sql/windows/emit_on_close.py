@@ -18,7 +18,6 @@ from sqlglot import exp
 from windowpane.errors import InvalidSpecError
 from windowpane.sql.bind.build_plan import Computed, close_sort
 from windowpane.sql.bind.scope import Ids
-from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.operators import interval_length
 from windowpane.sql.expressions.types import INTERVAL
 from windowpane.sql.nodes import Filter, Join, Match, Node, Over, Project, Unary, UnionAll, Unnest, Watermark, every_node
@@ -123,8 +122,7 @@ def with_times(node: Node) -> Node:
         return replace(node, watermarks={column: node.input.watermarks[column]})
     if isinstance(node, Project):
         source = with_times(node.input)
-        marks = {quoted(name): mark for name, mark in source.watermarks.items()}
-        kept = {column.id: marks[item] for column, item in zip(node.columns, node.items, strict=True) if item in marks}
+        kept = {name: source.watermarks[of] for name, of in node.unchanged.items() if of in source.watermarks}
         return replace(node, input=source, watermarks={**kept, **node.watermarks})
     if isinstance(node, Filter | Unnest):
         source = with_times(node.input)

@@ -15,7 +15,7 @@ from sqlglot import exp
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column, Ids, Scope
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, build, quoted
+from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.operators import arithmetic, same_type
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -141,7 +141,7 @@ class _Filling:
             if said == INTERPOLATE and is_float(self._node.column(name).type)
         }
         moment, number = self._ids.column("moment", self._call.time.type), self._ids.column("place", BIGINT)
-        rows = plan.unnest(listed.apply(seen), quoted(moments.id), moment, number)
+        rows = plan.unnest(listed.apply(seen), moments.expr, moment, number)
         place = number.expr
         names: dict[str, Column] = {}
         items = []

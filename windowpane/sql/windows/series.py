@@ -9,8 +9,8 @@ from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, quoted
-from windowpane.sql.expressions.types import BIGINT, INTEGER, SqlType
+from windowpane.sql.expressions.expr import Expr, MismatchError, build
+from windowpane.sql.expressions.types import BIGINT, INTEGER, SqlType, array_of
 from windowpane.sql.nodes import Node, Values
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.scalar.sets import SETS, constant_series, flattened
@@ -40,7 +40,7 @@ def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Tex
     names = ["unnest"]
     if ordinality:
         names.append(name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality")
-    return _elements(node, array.sql, array.type.element, ids, names)
+    return _elements(node, array, array.type.element, ids, names)
 
 
 def set_in_from(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
@@ -52,7 +52,7 @@ def set_in_from(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> t
     listed, series = _listed(tree, binder, text)
     if listed.type.element is None:
         raise MistakeError("it is an array")
-    return _elements(one_row(ids), listed.sql, listed.type.element, ids, [str(tree.this).lower()], series)
+    return _elements(one_row(ids), listed, listed.type.element, ids, [str(tree.this).lower()], series)
 
 
 def _listed(tree: exp.Expr, binder: ScalarBinder, text: Text) -> tuple[Expr, str | None]:
@@ -76,7 +76,7 @@ class SetCalls:
     def __init__(self, text: Text, ids: Ids) -> None:
         """Begin without any."""
         self._text, self._ids = text, ids
-        self._calls: dict[str, tuple[Expr, Column, str | None]] = {}
+        self._calls: dict[Expr, tuple[Expr, Column, str | None]] = {}
         self._levels: dict[str, int] = {}
 
     def __bool__(self) -> bool:
@@ -100,11 +100,11 @@ class SetCalls:
         listed, series = _listed(tree, binder, self._text)
         if listed.type.element is None:
             raise MistakeError("it is an array")
-        if listed.sql not in self._calls:
+        if listed not in self._calls:
             column = self._ids.column(name, listed.type.element)
-            self._calls[listed.sql] = (listed, column, series)
+            self._calls[listed] = (listed, column, series)
             self._levels[column.id] = 1 + max((self._levels.get(each, 0) for each in listed.columns), default=0)
-        column = self._calls[listed.sql][1]
+        column = self._calls[listed][1]
         return column.renamed(name).expr
 
     def apply(self, node: Node) -> Node:
@@ -117,24 +117,24 @@ class SetCalls:
         number = self._ids.column("ordinality", BIGINT)
         if len(calls) == 1:
             listed, column, series = calls[0]
-            return plan.unnest(node, listed.sql, column, number, series)
+            return plan.unnest(node, listed, column, number, series)
         computed = plan.Computed(self._ids)
         lists = [(computed.column(listed, "list"), column) for listed, column, _ in calls]
-        lengths = ", ".join(f"len({quoted(each.id)})" for each, _ in lists)
+        lengths = ", ".join(f"len({{{place}}})" for place in range(len(lists)))
+        numbers = build(array_of(BIGINT), f"range(1, greatest({lengths}) + 1)", *(each.expr for each, _ in lists))
         place = self._ids.column("place", BIGINT)
-        node = plan.unnest(computed.apply(node), f"range(1, greatest({lengths}) + 1)", place, number)
+        node = plan.unnest(computed.apply(node), numbers, place, number)
         kept = [(column, column.expr) for column in node.columns]
         chosen = [(column, _element(each, column, place)) for each, column in lists]
         return plan.project(node, [*kept, *chosen])
 
 
 def _element(array: Column, element: Column, place: Column) -> Expr:
-    used = frozenset({array.id, place.id})
-    return Expr(f"{quoted(array.id)}[{quoted(place.id)}]", element.type, used, name=element.name)
+    return build(element.type, "{0}[{1}]", array.expr, place.expr, name=element.name)
 
 
 def _elements(
-    node: Node, elements: str, kind: SqlType, ids: Ids, names: list[str], series: str | None = None
+    node: Node, elements: Expr, kind: SqlType, ids: Ids, names: list[str], series: str | None = None
 ) -> tuple[Node, Scope]:
     columns = (ids.column(names[0], kind), ids.column(names[-1], BIGINT))
     shown = tuple(Visible(names[0], column) for column in columns[: len(names)])

@@ -20,7 +20,7 @@ from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, rising, settled
 from windowpane.sql.expressions.operators import key_value
-from windowpane.sql.expressions.types import INTERVAL, TIMESTAMPTZ, SqlType
+from windowpane.sql.expressions.types import BOOLEAN, INTERVAL, TIMESTAMP, TIMESTAMPTZ, SqlType
 from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.values import zone
@@ -181,10 +181,14 @@ class TableFunctions:
         is_calendar = bool(call.calendar) or any(each.months for each in lengths.values())
         calendar = self._calendar(call, kind, lengths) if is_calendar else None
         made = self._fixed_bounds(call, lengths) if calendar is None else calendar_bounds(calendar)
-        stamp = time.sql if kind == time.type else f"CAST({time.sql} AS TIMESTAMP)"
-        micros, condition = micros_sql(stamp), made.condition
+        stamp = time if kind == time.type else build(TIMESTAMP, "CAST({0} AS TIMESTAMP)", time)
+
+        def of_stamp(kind: SqlType, template: str, *others: Expr) -> Expr:
+            return build(kind, template.replace("{t}", micros_sql("{0}")), stamp, *others)
+
+        condition = of_stamp(BOOLEAN, made.condition)
         if call.name != "tumble":
-            condition += f" AND {time.sql} IS NOT NULL"
+            condition = of_stamp(BOOLEAN, f"({made.condition} AND {{1}} IS NOT NULL)", time)
         moment = micros_sql("{w}" if kind == time.type else "CAST({w} AS TIMESTAMP)")
         firsts = [instant_sql(first.replace("{t}", moment), kind) for first in (made.first_start, made.first_end)]
         mark = node.watermarks.get(time.column) if time.is_column else None
@@ -202,10 +206,10 @@ class TableFunctions:
             watermarks,
             input=node,
             kind=call.name.upper(),
-            start=instant_sql(made.start.replace("{t}", micros), kind),
-            end=instant_sql(made.end.replace("{t}", micros), kind),
+            start=of_stamp(kind, instant_sql(made.start, kind)),
+            end=of_stamp(kind, instant_sql(made.end, kind)),
             count=made.count,
-            condition=condition.replace("{t}", micros),
+            condition=condition,
             text=f"by {time.name}, {', '.join(shown)}",
             time=time.column if time.is_column else None,
             assigner=calendar or self._assigner(call, lengths),

@@ -7,19 +7,20 @@ after. Both sides must be apart: ``now() - at < INTERVAL '1 hour'`` is refused. 
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from windowpane.sql.embedded.macros import NOW
-from windowpane.sql.expressions.expr import Expr
+from windowpane.sql.expressions.expr import Expr, build
+from windowpane.sql.expressions.operators import combined
+from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import Node, TemporalFilter
+from windowpane.sql.optimize.conditions import joined
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.values import zone
+from windowpane.windowing.intervals import Interval
 
 _LEAVES, _ENTERS = (">", ">="), ("<", "<=")
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "="}
-_BY_MONTHS = re.compile(rf"\({re.escape(NOW)} [+-] \(to_months\(-?\d+\) \+ to_days\(-?\d+\) \+ to_microseconds\(-?\d+\)\)\)")
 _SLACK = "INTERVAL 4 DAY"
 """Times moved by months go back by at most this: the month's end has up to three days fewer, and a time of day."""
 
@@ -50,7 +51,7 @@ def in_time(node: Node, condition: Expr, tree: exp.Expr, text: Text) -> Node:
         SqlError: it is not of the form that says when a row leaves and enters.
     """
     possible, open_ = _possible(condition, tree, text), _undecided(condition)
-    enters = any(_operator(leaf) in (*_ENTERS, "=") for leaf in _leaves(condition) if NOW in leaf.sql)
+    enters = any(_operator(leaf) in (*_ENTERS, "=") for leaf in _leaves(condition) if leaf.reads_clock)
     watermarks = {} if enters else {name: mark.unsettled() for name, mark in node.watermarks.items()}
     return TemporalFilter(
         node.columns, node.key, False, watermarks, input=node, condition=condition, possible=possible, undecided=open_
@@ -66,41 +67,42 @@ def _leaves(condition: Expr) -> list[Expr]:
 def _sides(leaf: Expr) -> tuple[str, Expr, Expr]:
     """Return a comparison as (operator, expression over the row, expression over the clock)."""
     one, other = leaf.parts
-    return (leaf.operator, one, other) if NOW in other.sql else (_MIRRORED[leaf.operator], other, one)
+    return (leaf.operator, one, other) if other.reads_clock else (_MIRRORED[leaf.operator], other, one)
 
 
 def _operator(leaf: Expr) -> str:
     return _sides(leaf)[0]
 
 
-def _possible(condition: Expr, tree: exp.Expr, text: Text) -> str:
+def _possible(condition: Expr, tree: exp.Expr, text: Text) -> Expr:
     """Return when a condition holds or can hold some day."""
     if condition.operator in ("AND", "OR"):
-        return f"({f' {condition.operator} '.join(_possible(part, tree, text) for part in condition.parts)})"
-    if NOW not in condition.sql:
-        return condition.sql
+        return combined(condition.operator, *(_possible(part, tree, text) for part in condition.parts))
+    if not condition.reads_clock:
+        return condition
     if condition.operator not in _MIRRORED:
         raise text.unsupported(tree, "now() in this condition of a materialized view", _FORM)
     operator, value, clock = _sides(condition)
-    if NOW in value.sql or clock.columns or not value.columns:
+    if value.reads_clock or clock.columns or not value.columns:
         raise text.unsupported(tree, "now() on both sides of a comparison, or beside a column, in a materialized view", _FORM)
-    if not (clock.rises_with == NOW or _BY_MONTHS.fullmatch(clock.sql)):
+    if not (clock.rises_with == NOW or _is_moved_by_months(clock)):
         there = f" In the time zone {zone.current()} use hours in place of days." if zone.current() != zone.UTC else ""
         raise text.unsupported(tree, "a clock that does not always rise, in a materialized view", _FORM + there)
     if operator in _ENTERS:
-        return f"({value.sql} IS NOT NULL)"
-    return f"({value.sql} >= {_earlier(clock)})"
+        return build(BOOLEAN, "({0} IS NOT NULL)", value, operator="IS")
+    return combined(">=", value, _earlier(clock))
 
 
-def _undecided(condition: Expr) -> str:
+def _is_moved_by_months(clock: Expr) -> bool:
+    """Whether it is ``now()``, moved by an interval that is written out."""
+    return clock.operator in ("+", "-") and clock.parts[0].template == NOW and isinstance(clock.parts[1].value, Interval)
+
+
+def _undecided(condition: Expr) -> Expr:
     """Return when one of the comparisons with the clock can still change."""
-    parts = []
-    for leaf in _leaves(condition):
-        if NOW in leaf.sql:
-            _, value, clock = _sides(leaf)
-            parts.append(f"({value.sql} >= {_earlier(clock)})")
-    return f"({' OR '.join(parts)})"
+    sides = [_sides(leaf) for leaf in _leaves(condition) if leaf.reads_clock]
+    return joined("OR", [combined(">=", value, _earlier(clock)) for _, value, clock in sides])
 
 
-def _earlier(clock: Expr) -> str:
-    return clock.sql if clock.rises_with == NOW else f"({clock.sql} - {_SLACK})"
+def _earlier(clock: Expr) -> Expr:
+    return clock if clock.rises_with == NOW else build(clock.type, f"({{0}} - {_SLACK})", clock)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, rising
 from windowpane.sql.expressions.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType
-from windowpane.sql.values.intervals import length, of_sql
+from windowpane.sql.values.intervals import length
+from windowpane.windowing.intervals import Interval
 
 
 def bound_type(time: SqlType) -> SqlType:
@@ -43,13 +44,10 @@ def _tumble_start(arguments: Sequence[Expr]) -> Expr:
         raise MismatchError(f"it takes a time, a size and perhaps an offset, not {len(arguments)} arguments.")
     kind = bound_type(arguments[0].type)
     time = convert(arguments[0], kind)
-    size = _micros(_size(arguments[1]))
-    offset = _micros(_interval(arguments[2])) if len(arguments) == 3 else "0"
-    others = arguments[1:]
-    sql = instant_sql(floor_sql(micros_sql(time.sql), size, offset), kind)
-    columns = frozenset[str]().union(time.columns, *(other.columns for other in others))
-    rises = time.rises_with if not any(other.columns for other in others) else None
-    return Expr(sql, kind, columns, rises_with=rises)
+    size, offset = _size(arguments[1]), [_interval(each) for each in arguments[2:]]
+    template = floor_sql(micros_sql("{0}"), _micros("{1}"), _micros("{2}") if offset else "0")
+    start = build(kind, instant_sql(template, kind), time, size, *offset)
+    return start if size.columns or any(each.columns for each in offset) else rising(start, time)
 
 
 def _tumble_end(arguments: Sequence[Expr]) -> Expr:
@@ -70,8 +68,8 @@ def _interval(value: Expr) -> Expr:
 def _size(value: Expr) -> Expr:
     """Return the size of windows, which has no months and is greater than zero; what no literal says, rows are checked for."""
     interval = _interval(value)
-    written = of_sql(interval.sql)
-    if written is None:
+    written = interval.value
+    if not isinstance(written, Interval):
         return build(INTERVAL, "windowpane_size_of_windows({0})", interval)
     if written.months:
         raise MismatchError(f"a window is not {written} long. {_INSTEAD_OF_MONTHS}")
@@ -80,20 +78,18 @@ def _size(value: Expr) -> Expr:
     return interval
 
 
-def _micros(interval: Expr) -> str:
-    return f"CAST(round(epoch({interval.sql}) * 1000000) AS BIGINT)"
+def _micros(interval: str) -> str:
+    return f"CAST(round(epoch({interval}) * 1000000) AS BIGINT)"
 
 
 def _date_bin(arguments: Sequence[Expr]) -> Expr:
     if len(arguments) != 3:
         raise MismatchError(f"it takes a length, a time and an origin, not {len(arguments)} arguments.")
-    size, time, origin = arguments
-    kind = bound_type(time.type)
-    start = micros_sql(convert(origin, kind).sql)
-    value = convert(time, kind)
-    sql = instant_sql(floor_sql(micros_sql(value.sql), _micros(_size(size)), start), kind)
-    columns = frozenset[str]().union(*(argument.columns for argument in arguments))
-    return Expr(sql, kind, columns, rises_with=value.rises_with if columns == value.columns else None)
+    kind = bound_type(arguments[1].type)
+    size, value, origin = _size(arguments[0]), convert(arguments[1], kind), convert(arguments[2], kind)
+    template = floor_sql(micros_sql("{0}"), _micros("{1}"), micros_sql("{2}"))
+    start = build(kind, instant_sql(template, kind), value, size, origin)
+    return rising(start, value) if start.columns == value.columns else start
 
 
 TIME_FUNCTIONS: dict[str, Callable[[Sequence[Expr]], Expr]] = {

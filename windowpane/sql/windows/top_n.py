@@ -14,7 +14,6 @@ from sqlglot import exp
 from windowpane.errors import MistakeError
 from windowpane.sql.bind.build_plan import top
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, Over, Project
 
 _Kind = type[exp.Expr]
@@ -53,8 +52,7 @@ def _numbered(node: Node) -> tuple[Over, set[str]] | None:
         if below is None:
             return None
         window, names = below
-        pairs = zip(node.items, node.columns, strict=True)
-        return window, {column.id for item, column in pairs if item in {quoted(name) for name in names}}
+        return window, {name for name, source in node.unchanged.items() if source in names}
     if isinstance(node, Over) and len(node.calls) == 1 and node.calls[0].function in ("row_number", "rank"):
         return node, {node.columns[-1].id}
     return None

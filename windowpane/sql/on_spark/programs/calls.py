@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import BIGINT
+from windowpane.sql.expressions.expr import Expr, build, if_kept
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN
 from windowpane.sql.nodes import Aggregate, Fold, Node, Project
 from windowpane.sql.on_spark.programs.plan import NotStreamed, spark_type
 
 _ROOM = 9
 """Digits that a sum needs beside those of its values: it has room for a billion rows of a group and slice."""
-
-_CAST = re.compile(r'CAST\("([^"]+)" AS [A-Z]+(?:\(\d+, ?\d+\))?\)')
 
 
 @dataclass(frozen=True)
@@ -24,14 +21,14 @@ class Call:
 
     Args:
         function: its name.
-        argument: SQL of its argument over the rows, ``None`` for ``count(*)``.
+        argument: its argument over the rows, ``None`` for ``count(*)``.
         kind: the DuckDB type of the argument.
         spark: the same of Spark.
         result: the column of the plan.
     """
 
     function: str
-    argument: str | None
+    argument: Expr | None
     kind: str
     spark: str
     result: Column
@@ -45,10 +42,11 @@ def engine_calls(groups: Aggregate, bounds: Sequence[str]) -> list[Call]:
     """
     made = []
     results = groups.columns[len(groups.groups) :]
-    for fold, sql, column in zip(groups.folds, groups.calls, results, strict=True):
+    for fold, call, column in zip(groups.folds, groups.calls, results, strict=True):
+        sql = call.sql
         if fold is None or fold.distinct:
             raise NotStreamed(f"the window engines have no call with the result of {sql}")
-        if mentions(fold.argument, *bounds) or mentions(fold.condition, *bounds):
+        if {fold.argument, fold.condition} & set(bounds):
             raise NotStreamed(f"{sql} reads window_start or window_end")
         made.append(_call(groups, fold, sql, column))
     return made
@@ -58,11 +56,8 @@ def _call(groups: Aggregate, fold: Fold, sql: str, column: Column) -> Call:
     if fold.function == "count":
         if fold.argument is None and fold.condition is None:
             return Call("count", None, "", "", column)
-        counted = " AND ".join(
-            part for part in (fold.condition, f"{fold.argument} IS NOT NULL" if fold.argument else None) if part
-        )
-        return Call("count", f"CASE WHEN {counted} THEN TRUE END", "BOOLEAN", "boolean", column)
-    argument = fold.argument if fold.condition is None else f"CASE WHEN {fold.condition} THEN {fold.argument} END"
+        return Call("count", _where(groups, fold, Expr("TRUE", BOOLEAN)), "BOOLEAN", "boolean", column)
+    argument = _where(groups, fold, groups.input.column(str(fold.argument)).expr)
     if fold.function == "sum":
         return _sum(groups, fold, sql, column, argument)
     if fold.function in ("min", "max"):
@@ -70,7 +65,15 @@ def _call(groups: Aggregate, fold: Fold, sql: str, column: Column) -> Call:
     raise NotStreamed(f"{sql} of floats depends on the order of rows")
 
 
-def _sum(groups: Aggregate, fold: Fold, sql: str, column: Column, argument: str | None) -> Call:
+def _where(groups: Aggregate, fold: Fold, value: Expr) -> Expr:
+    """Return a value of the rows that count for a call, NULL of the others."""
+    if fold.function == "count" and fold.argument is not None:
+        there = build(BOOLEAN, "({0} IS NOT NULL)", groups.input.column(fold.argument).expr, operator="IS")
+        value = if_kept(there, value)
+    return value if fold.condition is None else if_kept(groups.input.column(fold.condition).expr, value)
+
+
+def _sum(groups: Aggregate, fold: Fold, sql: str, column: Column, argument: Expr) -> Call:
     if column.type.name == "double" or column.type.name == "real":
         raise NotStreamed(f"{sql} of floats depends on the order of rows")
     if column.type == BIGINT:
@@ -88,11 +91,11 @@ def _digits(node: Node, argument: str, scale: int) -> int | None:
 
     Args:
         node: has the column.
-        argument: its id, as SQL.
+        argument: its id.
         scale: the digits behind the point that are asked for: where there are more, rounding may add one before it.
     """
     while True:
-        column = next((column for column in node.columns if quoted(column.id) == argument), None)
+        column = next((column for column in node.columns if column.id == argument), None)
         if column is None:
             return None
         if column.type == BIGINT:
@@ -104,10 +107,5 @@ def _digits(node: Node, argument: str, scale: int) -> int | None:
         if not isinstance(node, Project):
             return None
         item = next(item for item, each in zip(node.items, node.columns, strict=True) if each is column)
-        cast = _CAST.fullmatch(item)
-        argument, node = (item if cast is None else quoted(cast[1])), node.input
-
-
-def mentions(sql: str | None, *ids: str) -> bool:
-    """Whether SQL reads one of some columns."""
-    return sql is not None and any(quoted(name) in sql for name in ids)
+        below = item.parts[0] if item.operator == "CAST" else item
+        argument, node = below.column, node.input

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog.entries import TableInfo
-from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.expr import Expr, build, quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Filter, Node, Project, Scan, SessionWindows, TimeWindows
-from windowpane.sql.on_spark.programs.calls import Call, engine_calls, mentions
+from windowpane.sql.on_spark.programs.calls import Call, engine_calls
 from windowpane.sql.on_spark.programs.plan import (
     Carried,
     NotStreamed,
@@ -53,9 +53,9 @@ class StreamedGroups(StreamedPlan):
     @property
     def carried(self) -> tuple[Carried, ...]:
         """The columns that travel to the operator, beside the time."""
-        keys = [Carried(f"k{number}", quoted(key.id), kind) for number, (key, kind) in enumerate(self.keys)]
+        keys = [Carried(f"k{number}", key.expr, kind) for number, (key, kind) in enumerate(self.keys)]
         arguments = [
-            Carried(f"a{number}", f"CAST({call.argument} AS {call.kind})", call.spark)
+            Carried(f"a{number}", build(call.result.type, f"CAST({{0}} AS {call.kind})", call.argument), call.spark)
             for number, call in enumerate(self.calls)
             if call.argument is not None
         ]
@@ -165,16 +165,13 @@ def _bounds_through(below: Sequence[Node], windows: TimeWindows | SessionWindows
     start, end = (column.id for column in windows.columns[-2:])
     for step in reversed(below):
         if isinstance(step, Project):
-            renamed: dict[str, str] = {}
-            for item, column in zip(step.items, step.columns, strict=True):
-                if item in (quoted(start), quoted(end)):
-                    renamed[item] = column.id
-                elif mentions(item, start, end):
-                    raise NotStreamed("a column is computed from window_start or window_end before the groups")
-            start, end = renamed.get(quoted(start), start), renamed.get(quoted(end), end)
+            read = [item for item in step.items if not item.is_column and item.columns & {start, end}]
+            if read:
+                raise NotStreamed("a column is computed from window_start or window_end before the groups")
+            renamed = {of: name for name, of in step.unchanged.items()}
+            start, end = renamed.get(start, start), renamed.get(end, end)
         elif isinstance(step, Filter) and any(
-            mentions(part.sql, start, end) and part.sql not in (_is_not_null(start), _is_not_null(end))
-            for part in conjuncts(step.condition)
+            part.columns & {start, end} and _never_null(part) is None for part in conjuncts(step.condition)
         ):
             raise NotStreamed("rows are filtered by window_start or window_end before the groups")
     return start, end
@@ -205,21 +202,19 @@ def _closes(above: Sequence[Node], bounds: Collection[str], distinguishing: Coll
 
 def _ids_behind(step: Project, ids: set[str]) -> set[str]:
     """Return the ids that columns have behind a node."""
-    items = {quoted(name) for name in ids}
-    return {column.id for item, column in zip(step.items, step.columns, strict=True) if item in items}
+    return {name for name, of in step.unchanged.items() if of in ids}
 
 
 def _check_partition(parts: GroupParts, windows: SessionWindows, bounds: tuple[str, str]) -> None:
     """Refuse sessions that are made of other rows than those of their group."""
     if any(isinstance(step, Filter) for step in parts.below):
         raise NotStreamed("rows are left out behind SESSION, and its windows are made of all of them")
-    names = {quoted(name): quoted(name) for name in windows.partition}
+    names = {name: name for name in windows.partition}
     for step in reversed(parts.below):
         if isinstance(step, Project):
-            items = {item: quoted(column.id) for item, column in zip(step.items, step.columns, strict=True)}
-            names = {name: items.get(at, "") for name, at in names.items()}
-    keys = {quoted(name) for name in parts.groups.groups if name not in bounds}
-    if keys != set(names.values()):
+            renamed = {of: name for name, of in step.unchanged.items()}
+            names = {name: renamed.get(at, "") for name, at in names.items()}
+    if {name for name in parts.groups.groups if name not in bounds} != set(names.values()):
         raise NotStreamed("GROUP BY has other columns than SESSION has in PARTITION BY")
 
 
@@ -228,13 +223,15 @@ def _check_times(parts: GroupParts) -> None:
     if parts.windows.kind != "TUMBLE":
         return
     start, end = (column.id for column in parts.windows.columns[-2:])
-    there = {_is_not_null(name) for name in (str(parts.windows.time), start, end)}
+    there = {str(parts.windows.time), start, end}
     filters = [step for step in (*parts.below, *parts.first) if isinstance(step, Filter)]
-    if not any(part.sql in there for step in filters for part in conjuncts(step.condition)):
+    if not any(_never_null(part) in there for step in filters for part in conjuncts(step.condition)):
         time = parts.windows.input.column(str(parts.windows.time)).name
         raise NotStreamed(f"TUMBLE keeps rows without a time as a group of their own; WHERE {time} IS NOT NULL leaves them out")
 
 
-def _is_not_null(name: str) -> str:
-    """Return how a plan has the condition that a column is not NULL."""
-    return f"(NOT ({quoted(name)} IS NULL))"
+def _never_null(condition: Expr) -> str | None:
+    """Return the column that a condition says is not NULL, ``None`` where it says something else."""
+    if condition.operator != "NOT" or condition.parts[0].operator != "IS NULL":
+        return None
+    return condition.parts[0].parts[0].column or None

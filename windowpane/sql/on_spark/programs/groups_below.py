@@ -1,4 +1,8 @@
-"""Groups of windows below other nodes: the groups are a window program, the nodes above read its results in the same query.
+"""Which plans of views are one streaming query, from their source to their result, and in which others groups of windows are.
+
+A plan is a program only where the result is the one of the embedded engine: groups of windows (``groups``), or rows with the
+results of calls (``over``); for every other the reason is given. Where groups of windows stand below other nodes, the groups are
+a window program, and the nodes above read its results in the same query.
 
 The program is in the plan as the scan of a relation, ``GROUPS``. Where the view emits on window close, the wait for the watermark
 moves from above the nodes to the groups, if each of the nodes groups rows of one window alone (a Top-N of each window, groups of
@@ -15,13 +19,13 @@ from itertools import pairwise
 from windowpane.errors import MistakeError
 from windowpane.sql.bind.build_plan import close_sort
 from windowpane.sql.catalog.entries import TableInfo
-from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import (
     Aggregate,
     CloseSort,
     Filter,
     Join,
     Node,
+    Over,
     Project,
     Scan,
     SetOperation,
@@ -30,9 +34,9 @@ from windowpane.sql.nodes import (
     UnionAll,
     every_node,
 )
-from windowpane.sql.on_spark.programs.groups import StreamedGroups, distinguishing_bounds
-from windowpane.sql.on_spark.programs.plan import NotStreamed
-from windowpane.sql.on_spark.programs.streamed import streamed
+from windowpane.sql.on_spark.programs.groups import GroupParts, StreamedGroups, distinguishing_bounds, group_program
+from windowpane.sql.on_spark.programs.over import OverParts, over_program
+from windowpane.sql.on_spark.programs.plan import NotStreamed, StreamedPlan
 
 GROUPS = "windowpane groups"
 """The relation that the groups of a program are for the nodes above it."""
@@ -54,6 +58,34 @@ class SpreadPlan:
     def lines(self) -> list[str]:
         """What EXPLAIN says of the program."""
         return [] if self.groups is None else [f"  {self.groups.operator_line}"]
+
+
+def streamed(node: Node, tables: Mapping[str, TableInfo], runs: Node | None = None) -> StreamedPlan | str:
+    """Return how a plan is one streaming query, or why it is none.
+
+    Args:
+        node: the plan.
+        tables: tables and sources by name.
+        runs: the same plan with the SQL that is to run, where this is another.
+    """
+    is_over = isinstance(_first_of(node, (Over, Aggregate, CloseSort)), Over)
+    try:
+        found = over_program(OverParts.of(node), tables) if is_over else group_program(GroupParts.of(node), tables)
+    except NotStreamed as reason:
+        return str(reason)
+    if runs is None:
+        return found
+    parts = OverParts.of(runs) if is_over else GroupParts.of(runs)
+    return replace(found, rows=parts.rows_sql(), result=parts.result_sql())
+
+
+def _first_of(node: Node, kinds: tuple[type[Node], ...]) -> Node | None:
+    """Return the first node of some kinds below those that handle each row alone."""
+    while not isinstance(node, kinds):
+        if not isinstance(node, Project | Filter):
+            return None
+        node = node.input
+    return node
 
 
 def groups_below(node: Node, read: Collection[str], tables: Mapping[str, TableInfo], runs: Node | None = None) -> SpreadPlan:
@@ -138,9 +170,7 @@ def _through(node: Node, held: Mapping[str, str], distinguishing: Collection[str
         NotStreamed: the node puts rows of several windows together.
     """
     if isinstance(node, Project):
-        items = zip(node.items, node.columns, strict=True)
-        names = {quoted(name): bound for name, bound in held.items()}
-        return {column.id: names[item] for item, column in items if item in names}
+        return {name: held[of] for name, of in node.unchanged.items() if of in held}
     if isinstance(node, Filter):
         return dict(held)
     if not isinstance(node, TopN | Aggregate):

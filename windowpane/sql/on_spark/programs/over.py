@@ -45,7 +45,7 @@ class StreamedOver(StreamedPlan):
     def carried(self) -> tuple[Carried, ...]:
         """The columns that travel to the operator, beside the time."""
         columns = zip(self.over.input.columns, self.kinds, strict=True)
-        return tuple(Carried(f"c{number}", quoted(column.id), kind) for number, (column, kind) in enumerate(columns))
+        return tuple(Carried(f"c{number}", column.expr, kind) for number, (column, kind) in enumerate(columns))
 
     @property
     def results(self) -> tuple[tuple[str, Column], ...]:

@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog.entries import TableInfo
-from windowpane.sql.embedded.macros import NOW
-from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Node, Project, Scan, Watermark
 from windowpane.sql.on_spark.stages import INPUT
@@ -41,12 +40,12 @@ class Carried(NamedTuple):
 
     Args:
         name: its name there.
-        sql: what it is of the rows.
+        value: what it is of the rows.
         spark: its type of Spark.
     """
 
     name: str
-    sql: str
+    value: Expr
     spark: str
 
 
@@ -61,7 +60,7 @@ class StreamedPlan(ABC):
         delay: microseconds that the watermark stays behind it.
         result: the result with weights, as SQL over ``INPUT``, which has the columns of the operator.
         closes: whether a row is emitted once, when it is final; else in each batch that changes it.
-        unchanged: the columns of ``rows``, as SQL, that are columns of the source, by their names there.
+        unchanged: the ids of columns of ``rows`` that are columns of the source, and their names there.
     """
 
     scan: Scan
@@ -117,13 +116,11 @@ def applied(steps: Sequence[Node], sql: str, extra: str = "") -> str:
 
 
 def unchanged(steps: Sequence[Node], scan: Scan) -> dict[str, str]:
-    """Return the columns behind steps, outermost first, that are columns of the source: their SQL, and their names there."""
-    found = {quoted(column.id): stored for stored, column in zip(scan.stored, scan.columns, strict=True)}
+    """Return the ids of columns behind steps, outermost first, that are columns of the source, and their names there."""
+    found = {column.id: stored for stored, column in zip(scan.stored, scan.columns, strict=True)}
     for step in reversed(steps):
         if isinstance(step, Project):
-            found = {
-                quoted(column.id): found[item] for item, column in zip(step.items, step.columns, strict=True) if item in found
-            }
+            found = {name: found[of] for name, of in step.unchanged.items() if of in found}
     return found
 
 
@@ -152,7 +149,7 @@ def watermark_delay(scan: Scan, held: Watermark | None, tables: Mapping[str, Tab
         raise NotStreamed(f"{scan.relation!r} was made with late_rows = 'open_windows'")
     if relation.kind != "source":
         raise NotStreamed(f"{scan.relation!r} is a table, whose rows are stored; those of a CREATE SOURCE are not")
-    if not table.has_row_id or NOW in " ".join(table.generated.values()):
+    if not table.has_row_id or table.reads_clock:
         raise NotStreamed(f"{scan.relation!r} has a primary key, or a column that the clock makes")
     delay = None if watermark is None else watermark.delay
     if watermark is None or delay is None:

@@ -19,6 +19,7 @@ from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import TIMESTAMP
 from windowpane.sql.on_spark.change_log import ToFiles
+from windowpane.sql.on_spark.programs.calls import Call
 from windowpane.sql.on_spark.programs.groups import StreamedGroups
 from windowpane.sql.on_spark.programs.over import StreamedOver
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
@@ -76,7 +77,7 @@ def _groups(plan: StreamedGroups, made: object) -> Any:
     keyed: Any = stream(made, _TIME, watermark, _HEARTBEAT, name=_COUNTERS)
     keys = [f"k{number}" for number in range(len(plan.keys))]
     windowed = keyed.key_by(*keys).window(plan.assigner) if keys else keyed.window_all(plan.assigner)
-    calls = {f"r{number}": _aggregate(call.function, call.argument, number) for number, call in enumerate(plan.calls)}
+    calls = {f"r{number}": _aggregate(call, number) for number, call in enumerate(plan.calls)}
     if not plan.closes:
         windowed = windowed.trigger(EachBatch()).accumulation("retracting")
     return windowed.aggregate(**(calls or {"r": aggregates.count()}))
@@ -120,9 +121,9 @@ def _over(plan: StreamedOver, made: object) -> Any:
     return window.partition_by(*map(name, spec.partition_by)).select(*names, **calls).emit_on_window_close()
 
 
-def _aggregate(function: str, argument: str | None, number: int) -> Any:
-    made = getattr(aggregates, function)
-    return made() if argument is None else made(f"a{number}")
+def _aggregate(call: Call, number: int) -> Any:
+    made = getattr(aggregates, call.function)
+    return made() if call.argument is None else made(f"a{number}")
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,9 @@ class ToOperatorRows:
             yield self._heartbeat(latest)
 
     def _made(self) -> Made:
-        items = {_TIME: quoted(self.plan.time), _HEARTBEAT: "FALSE", **{each.name: each.sql for each in self.plan.carried}}
-        unchanged = {each.name: self.plan.unchanged[each.sql] for each in self.plan.carried if each.sql in self.plan.unchanged}
+        items = {_TIME: quoted(self.plan.time), _HEARTBEAT: "FALSE", **{each.name: each.value.sql for each in self.plan.carried}}
+        known, carried = self.plan.unchanged, self.plan.carried
+        unchanged = {each.name: known[each.value.column] for each in carried if each.value.column in known}
         return Made(items, self.plan.rows, unchanged)
 
     def _heartbeat(self, latest: int) -> pa.Table:

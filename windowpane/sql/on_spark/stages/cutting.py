@@ -15,7 +15,6 @@ from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, TimeWin
 from windowpane.sql.on_spark.change_sets import CLOCK
 from windowpane.sql.on_spark.stages.stage import INPUT, STAGE, Flow, Stage, Stages, alone, column_types
 from windowpane.sql.on_spark.stages.together import with_sets
-from windowpane.sql.optimize.conditions import ids_in
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.folding import folds
 from windowpane.sql.streaming.operators import LINEAR
@@ -55,8 +54,7 @@ def _flows(node: Node, stages: list[Stage]) -> list[Flow]:
 def _unchanged(node: Node, before: Mapping[str, str]) -> dict[str, str]:
     """Return which columns are unchanged behind a node that handles each row alone, of those that were before it."""
     if isinstance(node, Project):
-        plain = {quoted(name): stage for name, stage in before.items()}
-        return {column.id: plain[item] for item, column in zip(node.items, node.columns, strict=True) if item in plain}
+        return {name: before[of] for name, of in node.unchanged.items() if of in before}
     return dict(before) if isinstance(node, Filter | TimeWindows) else {}
 
 
@@ -67,7 +65,7 @@ def _read_alone(node: Aggregate) -> list[str] | None:
     """
     if not folds(node) or any(fold is not None and fold.function in ("sum", "avg") for fold in node.folds):
         return None
-    read = set().union(*(ids_in(call) for call in node.calls)) - set(node.groups)
+    read = set().union(*(call.columns for call in node.calls)) - set(node.groups)
     others = [column for column in node.input.columns if column.id in read]
     return [*node.groups, *(column.id for column in others)] if all(column.type == BOOLEAN for column in others) else None
 

@@ -6,7 +6,6 @@ meet in one such set, one runs.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -81,21 +80,17 @@ def _equal_nodes(nodes: Sequence[Node]) -> dict[int, int]:
 def _form(node: Node) -> Any:
     """Return what equals that of another node if the nodes are equal: ids of columns are numbers, in the order of the plan."""
     ids = dict.fromkeys(column.id for each in every_node(node) for column in each.columns)
-    numbers = {name: f"#{number}" for number, name in enumerate(ids)}
-    longest_first = sorted(map(re.escape, numbers), key=len, reverse=True)
-    return _numbered(node, re.compile(rf"(?:{'|'.join(longest_first)})(?!\d)"), numbers)
+    return _numbered(node, {name: f"#{number}" for number, name in enumerate(ids)})
 
 
-def _numbered(value: object, ids: re.Pattern[str], numbers: Mapping[str, str]) -> Any:
+def _numbered(value: object, numbers: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return ids.sub(lambda found: numbers[found[0]], value)
+        return numbers.get(value, value)
     if is_dataclass(value):
         parts = [getattr(value, each.name) for each in fields(value) if each.compare]
-        return type(value), [_numbered(part, ids, numbers) for part in parts]
+        return type(value), [_numbered(part, numbers) for part in parts]
     if isinstance(value, tuple | list):
-        return [_numbered(part, ids, numbers) for part in value]
-    if isinstance(value, frozenset):
-        return sorted((_numbered(part, ids, numbers) for part in value), key=repr)
+        return [_numbered(part, numbers) for part in value]
     if isinstance(value, Mapping):
-        return sorted(((_numbered(name, ids, numbers), _numbered(part, ids, numbers)) for name, part in value.items()), key=repr)
+        return sorted(((_numbered(name, numbers), _numbered(part, numbers)) for name, part in value.items()), key=repr)
     return value
