@@ -22,6 +22,7 @@ UPPER_ROOMS = [
     "stream",
     "result",
     "sinks",
+    "sources",
     "spark",
     "planning",
 ]
@@ -40,6 +41,7 @@ ALLOWED = {
     "planning": "import windowpane.engines",
     "result": "import windowpane.planning, windowpane.spark",
     "sinks": "import windowpane.planning, windowpane.spark",
+    "sources": "import windowpane.connectors, windowpane.spark",
     "spark": "import pyspark.sql, pandas, windowpane.planning, windowpane.engines",
     "sql": "import sqlglot, windowpane.stream, windowpane.over",
     "stream": "import windowpane.planning, windowpane.spark",

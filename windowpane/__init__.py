@@ -34,6 +34,7 @@ from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.result import Changes, Progress, changes, progress, warm_up
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
+from windowpane.sources import json, read_kafka
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
 from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
@@ -152,6 +153,7 @@ __all__ = [
     "dense_rank",
     "first_value",
     "join",
+    "json",
     "lag",
     "last_value",
     "lead",
@@ -166,6 +168,7 @@ __all__ = [
     "progress",
     "rank",
     "read_in_arrow",
+    "read_kafka",
     "right",
     "rolling",
     "row_number",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,7 +22,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["ChangeWriter", "DeltaTable", "Files", "RedisHashes", "Sink", "SinkFunction", "apply_changes", "read_latest"]
+__all__ = [
+    "ChangeWriter",
+    "DeltaTable",
+    "Files",
+    "RedisHashes",
+    "Sink",
+    "SinkFunction",
+    "apply_changes",
+    "delta",
+    "iceberg",
+    "kafka",
+    "read_latest",
+]
 
 if not TYPE_CHECKING:
 
@@ -51,7 +63,7 @@ def read_latest(spark: SparkSession, files: str | Files, key: str | Sequence[str
     Example:
         >>> wp.sinks.read_latest(spark, "out/hourly", key="origin").orderBy("window_start").show()
     """
-    from windowpane.spark.sinks import read_latest as read
+    from windowpane.spark.sinks.paired import read_latest as read
 
     if isinstance(files, Files) and files.format != "parquet":
         raise InvalidSpecError(
@@ -135,11 +147,153 @@ def apply_changes(
         write._of(df).rows(df.toArrow(), None)
         return None
     from windowpane.spark.queries.running import start_writing
-    from windowpane.spark.sinks import PairedSink, QueryId
+    from windowpane.spark.sinks.paired import PairedSink, QueryId
 
     write = write.for_query(partial(_named, uuid4().hex) if checkpoint is None else QueryId(checkpoint).read)
     query: StreamingQuery = start_writing(df, PairedSink(write, checkpoint), checkpoint, trigger, options=options or {})
     return query
+
+
+def kafka(
+    topic: str,
+    *,
+    servers: str,
+    key: str | Sequence[str] = (),
+    value: Literal["json", "text", "bytes"] = "json",
+    guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
+    changes: Literal["append", "upsert", "debezium"] = "append",
+    options: Mapping[str, object] | None = None,
+    **more: Any,
+) -> SinkFunction:
+    """Return a sink that writes rows as messages to a topic of Kafka, by the tasks that made them.
+
+    Args:
+        topic: the topic, which has to be there.
+        servers: ``host:port``, several with commas.
+        key: the columns of the key: one is written as it is, its text or its bytes; of several a JSON object. The partition is
+            that of Kafka's own producers (murmur2), so others join with it; changes of a key keep their order.
+        value: ``"json"``: an object a row. Instants are ISO 8601 in UTC; decimals, dates, and NaN are text; bytes are base64.
+            ``"text"`` and ``"bytes"``: the one column that is not in the key.
+        guarantee: ``"exactly_once"``: each bucket of the query writes a batch in one transaction with its number, so readers
+            of committed messages see each row once, whatever is killed; ``"at_least_once"`` writes a repeated batch again.
+        changes: of rows with ``_change_type``: ``"append"`` writes every row, that column among the others; ``"upsert"`` the new
+            row of each key, and a tombstone, a NULL value, for a deleted one; ``"debezium"`` ``before``, ``after`` and ``op``.
+        options: of librdkafka, by their names. They appear in no plan, log or error.
+        more: such options, too, as arguments.
+
+    Returns:
+        A sink for ``start``.
+
+    Raises:
+        InvalidSpecError: an argument that cannot be.
+        UnknownTopicError: when the query runs and there is no such topic; nothing was written.
+        UnknownColumnError: when the query runs and rows have no such key.
+        MessageError: a message is too large, or not authorised, or has no key for an upsert.
+        FencedWriterError: another query writes under the same transactional id.
+        ConnectorError: Kafka does not answer.
+        MisplacedStateError: the topic was made anew, or belongs to another checkpoint.
+
+    Example:
+        >>> totals.start(main=wp.sinks.kafka("totals", servers="localhost:9092", key="user"), checkpoint="ckpt")
+    """
+    from windowpane.connectors.kafka_client import Connection
+    from windowpane.connectors.kafka_writing import CHANGES, FORMATS, GUARANTEES, MessageFormat
+    from windowpane.spark.sinks.kafka import KafkaSink, KafkaTransactions
+
+    for role, given, known in (("value", value, FORMATS), ("guarantee", guarantee, GUARANTEES), ("changes", changes, CHANGES)):
+        if given not in known:
+            raise InvalidSpecError(f"sinks.kafka: {role}={given!r} is not one of {', '.join(map(repr, known))}.")
+    names = _names(key)
+    if changes != "append" and not names:
+        raise InvalidSpecError(f"sinks.kafka: changes={changes!r} needs key=, the columns that say which row a message replaces.")
+    if changes == "debezium" and value != "json":
+        raise InvalidSpecError(f"sinks.kafka: changes='debezium' is JSON, and value={value!r} is not.")
+    kind = KafkaTransactions if guarantee == "exactly_once" else KafkaSink
+    return kind(Connection(servers, {**(options or {}), **more}), topic, MessageFormat(names, value, changes))
+
+
+def delta(
+    uri: str,
+    *,
+    key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str] = (),
+    evolve: bool = False,
+    storage: Mapping[str, str] | None = None,
+    compact_every: int | None = None,
+) -> SinkFunction:
+    """Return a sink that keeps rows in a Delta table, exactly once and without a jar.
+
+    Without a key tasks write files, and one commit names them. With a key one task merges the batch: of a changelog the last row
+    of each key stays, or the row is deleted. A commit holds the number of its batch, so a repeated one changes nothing.
+
+    Args:
+        uri: a folder, or ``s3://...`` and others that deltalake reads; the table is made where there is none.
+        key: the columns that identify a row, to merge by.
+        partition_by: the columns that a table which is made here is partitioned by.
+        evolve: whether columns that the table lacks are added; none is dropped, and no type changed.
+        storage: options of the object store, of deltalake's ``storage_options``; they appear in no plan, log or error.
+        compact_every: after so many batches small files are made large ones.
+
+    Returns:
+        A sink for ``start``.
+
+    Raises:
+        InvalidSpecError: an argument that cannot be.
+        TableSchemaError: when the query runs and the table has other columns; nothing was written.
+        UnknownColumnError: when the query runs and rows have no such key.
+        ConnectorError: the table cannot be read or written.
+        MisplacedStateError: the table does not have the batches of the checkpoint, or has later ones.
+
+    Example:
+        >>> totals.start(main=wp.sinks.delta("tables/totals", key="user"), checkpoint="ckpt")
+    """
+    from windowpane.connectors.delta import Table
+    from windowpane.spark.sinks.tables import TableSink
+
+    if compact_every is not None and compact_every < 1:
+        raise InvalidSpecError(f"sinks.delta: compact_every={compact_every}: it is a number of batches.")
+    return TableSink(Table(uri, _names(partition_by), evolve, storage or {}), _names(key or ()), compact_every)
+
+
+def iceberg(
+    table: str,
+    *,
+    catalog: str | Mapping[str, str],
+    key: str | Sequence[str] | None = None,
+    evolve: bool = False,
+) -> SinkFunction:
+    """Return a sink that keeps rows in an Iceberg table, exactly once and without a jar.
+
+    Without a key tasks write files, and one snapshot names them. With a key one task merges the batch, as a delete and an append
+    of one transaction. A commit holds the number of its batch, so a repeated one changes nothing.
+
+    Args:
+        table: its name with its namespace, ``"db.totals"``; it is made where there is none.
+        catalog: the name of a catalog that pyiceberg is configured with, or its properties; they appear in no plan, log or error.
+        key: the columns that identify a row, to merge by.
+        evolve: whether columns that the table lacks are added; none is dropped, and no type changed.
+
+    Returns:
+        A sink for ``start``.
+
+    Raises:
+        InvalidSpecError: an argument that cannot be.
+        TableSchemaError: when the query runs and the table has other columns; nothing was written.
+        UnknownColumnError: when the query runs and rows have no such key.
+        ConnectorError: the catalog does not answer, or other writers overtook every commit.
+        MisplacedStateError: the table does not have the batches of the checkpoint, or has later ones.
+
+    Example:
+        >>> totals.start(main=wp.sinks.iceberg("db.totals", catalog="prod", key="user"), checkpoint="ckpt")
+    """
+    from windowpane.connectors.iceberg import Table
+    from windowpane.spark.sinks.tables import TableSink
+
+    return TableSink(Table(table, catalog, evolve), _names(key or ()))
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _spelled(df: object, names: Sequence[str]) -> list[str]:

@@ -20,8 +20,8 @@ import windowpane as wp
 from tests.brief_jvm import brief_settings
 from windowpane.errors import EndedStreamError
 from windowpane.sinks import ChangeWriter, RedisHashes, apply_changes
-from windowpane.spark import sinks as writers
 from windowpane.spark.queries import ending, running
+from windowpane.spark.sinks import paired as writers
 from windowpane.stores import DuckStore, PostgresStore
 
 SCHEMA = "id long, k string, t timestamp, v long"

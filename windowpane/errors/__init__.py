@@ -6,6 +6,7 @@ A message names the value, the key and the window it is about, and says what to 
 from windowpane.errors.base import MistakeError as MistakeError
 from windowpane.errors.base import WindowpaneError as WindowpaneError
 from windowpane.errors.base import present as present
+from windowpane.errors.connectors import *
 from windowpane.errors.programs import *
 from windowpane.errors.restarts import *
 from windowpane.errors.rows import *

@@ -19,7 +19,7 @@ from windowpane.errors import MisplacedStateError
 from windowpane.sinks import ChangeWriter
 from windowpane.spark import sinks
 from windowpane.spark.session import checkpoints
-from windowpane.spark.sinks import DeltaWriter, PairedSink, QueryId
+from windowpane.spark.sinks.paired import DeltaWriter, PairedSink, QueryId
 
 pytestmark = pytest.mark.spark
 

@@ -28,7 +28,7 @@ from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_e
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
 from windowpane.spark.session.checkpoints import compare_earlier_outputs, refuse_a_second_query
-from windowpane.spark.sinks import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
+from windowpane.spark.sinks.paired import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
 from windowpane.spark.stages.messages import MALFORMED
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros

@@ -5,17 +5,15 @@ One file is one row of Spark's, so it is read by one task, whole.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.json
 
+from windowpane.connectors.typed_cells import TypedCells, as_text
 from windowpane.errors import InvalidSpecError, MalformedRowError, PatternNameError, UnreadableFileError
 from windowpane.hidden_columns import ORIGIN
 from windowpane.malformed import POLICIES, MalformedRow, csv_cells, json_cells, json_documents, shortened
@@ -25,9 +23,7 @@ from windowpane.spark.sources.parquet_reader import local_path
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 
 _CONTENTS = "path string, modificationTime timestamp, length bigint, content binary"
-_ZONE_AT_END = r"(?:[zZ]|[+-]\d{2}(?::?\d{2})?)$"
 _UTC = pa.timestamp("us", "UTC")
-_GAP = pa.scalar(86_400_000_000, pa.duration("us"))
 
 
 @dataclass(frozen=True)
@@ -80,6 +76,10 @@ class FileReader:
     # whether no name doubles others: all contents of one path come to one task, or files come one by one
     takes_any_name: bool = True
 
+    @property
+    def cells(self) -> TypedCells:
+        return TypedCells(self.schema, self.zone)
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         read = set[str]()
         for batch in batches:
@@ -105,13 +105,12 @@ class FileReader:
         if self.format == "csv":
             cells = csv_cells(content, names, self.csv.delimiter, heading=self.csv.header, null=self.csv.null)
         else:
-            nested = [field.name for field in self.schema if pa.types.is_nested(field.type)]
-            cells = json_cells(json_documents(content), names, nested)
+            cells = json_cells(json_documents(content), names, self.cells.nested)
         found = [MalformedRow(self.source, f"{path}, {each.position}", None, each.value, each.reason) for each in cells.misread]
         texts = cells.table(reading.policy)
         columns, lost = [], np.zeros(texts.num_rows, np.bool_)
         for field in self.schema:
-            column, misfits = self._fitted(texts[field.name], field)
+            column, misfits = self.cells.fitted(texts[field.name], field)
             columns.append(column)
             for row, reason in misfits:
                 position, value = f"{path}, {texts[ORIGIN][row]}", shortened(texts[field.name][row].as_py())
@@ -122,44 +121,11 @@ class FileReader:
         reading.met.extend(found)
         return pa.table(columns, schema=self.schema).filter(pa.array(~lost))
 
-    def _fitted(self, texts: pa.ChunkedArray, field: pa.Field) -> tuple[pa.ChunkedArray, list[tuple[int, str]]]:
-        """Return the values of texts, NULL where one does not fit, with the row and the reason of each that does not."""
-        pieces: list[pa.Array] = []
-        misfits: list[tuple[int, str]] = []
-        waiting = [(0, len(texts))]
-        while waiting:
-            start, end = waiting.pop()
-            try:
-                values = self._values(texts.slice(start, end - start), field)
-                pieces += values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                middle = (start + end) // 2
-                if end - start > 1:
-                    waiting += [(middle, end), (start, middle)]
-                    continue
-                misfits.append((start, str(error).split("\n")[0]))
-                pieces.append(pa.nulls(1, field.type))
-        return pa.chunked_array(pieces, field.type), misfits
-
-    def _values(self, texts: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray | pa.Array:
-        if pa.types.is_nested(field.type):
-            return pa.array([None if text is None else json.loads(text) for text in texts.to_pylist()], field.type)
-        return self._column(pa.table({field.name: texts}), field)
-
     def _read(self, content: pa.Buffer) -> pa.Table:
         if not content.size:
             return self.schema.empty_table()
         table = _READERS[self.format](self, content)
-        return pa.table([self._column(table, field) for field in self.schema], schema=self.schema)
-
-    def _column(self, table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
-        """Return a column in its type; NULLs where a file has none of its name, as from Spark's reader."""
-        if field.name not in table.column_names:
-            return pa.nulls(table.num_rows, field.type)
-        column = table[field.name]
-        if pa.types.is_timestamp(field.type):
-            column = _instants(column, self.zone) if field.type.tz is not None else column
-        return column.cast(field.type)
+        return self.cells.table(table)
 
     def parquet(self, content: pa.Buffer) -> pa.Table:
         from pyarrow.parquet import ParquetFile  # a tenth of a second, which a worker that reads text need not wait
@@ -181,7 +147,7 @@ class FileReader:
             convert_options=pa.csv.ConvertOptions(
                 include_columns=self.schema.names,
                 include_missing_columns=True,
-                column_types={field.name: _as_text(field.type) for field in self.schema},
+                column_types={field.name: as_text(field.type) for field in self.schema},
                 null_values=[self.csv.null],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
@@ -189,9 +155,7 @@ class FileReader:
         )
 
     def lines(self, content: pa.Buffer) -> pa.Table:
-        schema = pa.schema([pa.field(field.name, _as_text(field.type)) for field in self.schema])
-        options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-        return pa.json.read_json(pa.BufferReader(content), parse_options=options)
+        return self.cells.json_lines(content)
 
 
 _READERS: Mapping[str, Callable[[FileReader, pa.Buffer], pa.Table]] = {
@@ -199,34 +163,6 @@ _READERS: Mapping[str, Callable[[FileReader, pa.Buffer], pa.Table]] = {
     "json": FileReader.lines,
     "parquet": FileReader.parquet,
 }
-
-
-def _as_text(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a text format is parsed to: instants stay text, whose zone is looked at first."""
-    return pa.string() if pa.types.is_timestamp(kind) else kind
-
-
-def _instants(column: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
-    """Return instants of texts or of wall times; those without a zone are in ``zone``."""
-    if pa.types.is_timestamp(column.type):
-        return column if column.type.tz is not None else _in_zone(column, zone)
-    zoned = pc.and_(pc.match_substring_regex(column, _ZONE_AT_END), pc.match_substring(column, ":"))
-    if not pc.any(zoned).as_py():
-        return _in_zone(column.cast(pa.timestamp("us")), zone)
-    instants = pc.if_else(zoned, column, None).cast(_UTC)
-    walls = _in_zone(pc.if_else(zoned, None, column).cast(pa.timestamp("us")), zone)
-    return pc.coalesce(instants, walls.cast(instants.type))
-
-
-def _in_zone(walls: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
-    """Return the instants of wall times as Java has them: of two the earlier; one that is skipped moves on by what is skipped."""
-    first = pc.assume_timezone(walls, zone, ambiguous="earliest", nonexistent="earliest")
-    last = pc.assume_timezone(walls, zone, ambiguous="earliest", nonexistent="latest")
-    if first.equals(last):
-        return first
-    before = pc.subtract(walls, _GAP)
-    moved = pc.add(pc.assume_timezone(before, zone, ambiguous="earliest", nonexistent="earliest"), _GAP)
-    return pc.if_else(pc.equal(first, last), first, moved)
 
 
 __all__ = ["CsvFormat", "FileReader", "arrow_files"]

@@ -44,6 +44,29 @@ OWN_WATERMARK = "windowpane.own_watermark"
 NAME = "windowpane"  # Name of the counters of an operator that is given none
 _PUNCTUATION = hidden("punctuation")
 
+DELAYED = "windowpane.delayed"  # Metadata of an event time that a reader of a connector was given a watermark for
+_GIVEN = "_windowpane_given"  # The attribute of a DataFrame that has what its reader knows of its rows
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a reader of a connector knows of the rows of its DataFrame, where they are not asked of Spark."""
+
+    rows: ArrowRows  # how they are made; beside the columns of the DataFrame they may have hidden ones
+    event_time: str | None  # the event time, unless another one is said
+    watermark: Watermarks | None  # the watermark, unless another one is said
+
+    @classmethod
+    def of(cls, dataframe: object) -> Given | None:
+        """Return what is known of a DataFrame; ``None`` for others, those made of it by Spark included."""
+        found: Given | None = getattr(dataframe, "__dict__", {}).get(_GIVEN)
+        return found
+
+    def put_on(self, dataframe: Any) -> Any:
+        """Return a DataFrame that ``stream`` and others know this of."""
+        dataframe.__dict__[_GIVEN] = self
+        return dataframe
+
 
 class EarlierProgram(Protocol):
     """A program of the same query that rows come from; ``building.program`` says what each is."""
@@ -91,6 +114,8 @@ class Source:
                 )
         if not (isinstance(rows, ArrowRows) or hasattr(rows, "isStreaming")):
             raise no_dataframe(rows)
+        if (known := Given.of(rows)) is not None:
+            rows, event_time, watermark = known.rows, event_time or known.event_time, watermark or known.watermark
         dataframe = rows.df if isinstance(rows, ArrowRows) else rows
         event_time, heartbeat = _spelled(dataframe, event_time), _spelled(dataframe, heartbeat)
         given = None if event_time is None or watermark is not None else without_watermark(rows, event_time)
@@ -108,6 +133,7 @@ class Source:
         if hasattr(source.dataframe, "columns"):
             source = dataclasses.replace(source, name=_free_name(source))
             source.rows  # noqa: B018 (it is checked)
+            source._check_delayed()
             _warn_of_cut_batches(source.dataframe)
         return source
 
@@ -281,6 +307,16 @@ class Source:
         if self.event_time is None or self.event_time not in self.dataframe.columns:
             return None
         return self.dataframe.schema[self.event_time].metadata.get(name)
+
+    def _check_delayed(self) -> None:
+        """Refuse rows whose reader was given a watermark, which others that Spark made of them do not have."""
+        if self.watermark is None and self.is_streaming and self.upstream is None and self._metadata(DELAYED) is not None:
+            raise InvalidSpecError(
+                f"event_time={self.event_time!r} was read with delay={self._metadata(DELAYED)!r} for each partition, and this "
+                "DataFrame is made of what was read: which partition a row is of is no longer known. Give wp.stream what was "
+                "read itself, or read it with include=('partition',) and say "
+                f"watermark=wp.Watermarks.bounded({self._metadata(DELAYED)!r}).per_source('partition')."
+            )
 
     def _check_event_time(self) -> None:
         kind = self.event_type

@@ -1,0 +1,155 @@
+"""Messages of Kafka as Arrow, read in a task: a span of one partition, from one offset to another.
+
+Offsets have gaps: markers of transactions and compacted messages are numbered, too. A span ends with the first message behind
+it, or at the end of the partition, which says how far it goes. Only what is committed is counted when spans are made, so no span
+waits for a transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.connectors.kafka_client import PATIENCE, Connection, Offsets
+from windowpane.errors import ConnectorError, MissingOffsetsError
+
+SPAN = "topic string, partition int, start bigint, end bigint"
+MESSAGES = 50_000  # So many messages are decoded at once
+_WAIT = 1.0
+_HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+ABOUT = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "headers": _HEADERS,
+}
+"""What there is of a message beside key and value."""
+
+
+@dataclass(frozen=True)
+class Span:
+    topic: str
+    partition: int
+    start: int
+    end: int  # the offset behind the last one
+
+    def position(self, offset: int) -> str:
+        return f"partition {self.partition}, offset {offset}"
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages of one span, in their order."""
+
+    span: Span
+    messages: list[Any]  # those of the client
+
+    def values(self) -> list[bytes | None]:
+        return [message.value() for message in self.messages]
+
+    def keys(self) -> list[bytes | None]:
+        return [message.key() for message in self.messages]
+
+    def about(self, name: str) -> pa.Array:
+        """Return one of the columns of ``ABOUT``."""
+        kind = ABOUT[name]
+        if name in ("topic", "partition"):
+            return pa.array([getattr(self.span, name)] * len(self.messages), kind)
+        if name == "offset":
+            return pa.array([message.offset() for message in self.messages], kind)
+        if name == "timestamp":
+            return pa.array([_microseconds(message) for message in self.messages], pa.int64()).cast(kind)
+        return pa.array(
+            [[{"key": key, "value": value} for key, value in message.headers() or ()] for message in self.messages], kind
+        )
+
+
+def _microseconds(message: Any) -> int | None:
+    kind, milliseconds = message.timestamp()
+    return milliseconds * 1_000 if kind else None
+
+
+@dataclass(frozen=True)
+class SpanReader:
+    connection: Connection
+    goes_on: bool  # whether messages that are gone are passed over
+    gone: Callable[[Span, int, int], None]  # called with each run of offsets that is passed over
+
+    def __call__(self, span: Span) -> Iterator[Messages]:
+        settings = {"enable_partition_eof": True, "queued_min_messages": 200_000, "fetch_message_max_bytes": 16 << 20}
+        with self.connection.consumer(settings=settings) as consumer:
+            yield from self._read(consumer, span)
+
+    def _read(self, consumer: Any, span: Span) -> Iterator[Messages]:
+        from confluent_kafka import TopicPartition
+
+        at, silent = span.start, 0.0
+        consumer.assign([TopicPartition(span.topic, span.partition, at)])
+        while at < span.end:
+            found, ended = consumer.consume(min(MESSAGES, span.end - at), timeout=_WAIT), False
+            messages = []
+            for message in found:
+                error = message.error()
+                if error is None and message.offset() < span.end:
+                    messages.append(message)
+                elif error is None or error.name() == "_PARTITION_EOF":
+                    ended = ended or message.offset() >= span.end
+                elif error.name() == "_AUTO_OFFSET_RESET":
+                    at = self._first_left(consumer, span, at)
+                    consumer.assign([TopicPartition(span.topic, span.partition, at)])
+                elif not error.retriable():
+                    raise self.connection.error(error, span.topic)
+            if messages:
+                at = messages[-1].offset() + 1
+                yield Messages(span, messages)
+            silent = 0.0 if found else silent + _WAIT
+            if ended:
+                return
+            if silent > PATIENCE:
+                raise ConnectorError(
+                    f"Kafka at {self.connection.servers}",
+                    f"it gave nothing of topic {span.topic!r}, {span.position(at)}, for {PATIENCE:.0f} seconds; the query goes "
+                    "on from its checkpoint when it does",
+                )
+
+    def _first_left(self, consumer: Any, span: Span, at: int) -> int:
+        first, last = self.connection.bounds_of(consumer, span.topic, span.partition)
+        if not self.goes_on:
+            raise MissingOffsetsError(span.topic, span.partition, at, first, last)
+        left = first if first > at else span.end
+        self.gone(span, at, min(left, span.end))
+        return int(left)
+
+
+def spans(start: Offsets, end: Offsets) -> list[Span]:
+    """Return what is between two offsets; a partition that ``start`` does not know is new, and begins at its first offset."""
+    return [
+        Span(topic, int(number), begin, to)
+        for topic, numbers in sorted(end.items())
+        for number, to in sorted(numbers.items(), key=lambda each: int(each[0]))
+        if (begin := start.get(topic, {}).get(number, 0)) < to
+    ]
+
+
+def limited(start: Offsets, end: Offsets, rows: int) -> Offsets:
+    """Return offsets up to ``end`` that are about ``rows`` messages ahead of ``start``: each partition goes on by its share."""
+    left = {(each.topic, str(each.partition)): each.end - each.start for each in spans(start, end)}
+    total = sum(left.values())
+    if total <= rows:
+        return end
+    limit: Offsets = {}
+    for topic, numbers in end.items():
+        for number, to in numbers.items():
+            many = left.get((topic, number), 0)
+            limit.setdefault(topic, {})[number] = to - many + (max(1, rows * many // total) if many else 0)
+    return limit
+
+
+def warn_of_gone(topic: str, position: str, count: int) -> None:
+    logging.getLogger(__name__).warning("topic %s, %s: %d offsets are gone and were passed over", topic, position, count)

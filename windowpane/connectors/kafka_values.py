@@ -1,0 +1,94 @@
+"""What is in the bytes of a message: specs of formats, and messages decoded into the columns of one.
+
+A message that is none of its format is malformed: see ``windowpane.malformed`` for the rule. So is one without a value (a
+tombstone), which has no row to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.connectors.typed_cells import TypedCells
+from windowpane.malformed import Cells, MalformedRow, Misread, json_cells, shortened
+
+PLAIN = ("text", "bytes")
+_TOMBSTONE = "it has no value: a tombstone deletes its key, and a row needs values"
+
+
+@dataclass(frozen=True)
+class Json:
+    """A JSON object a message, with these columns."""
+
+    schema: object  # DDL or StructType
+
+
+@dataclass(frozen=True)
+class Decoded:
+    rows: pa.Table  # the columns, a row for each message that is one
+    kept: pa.Array | None  # which messages those are, ``None`` for all
+    met: list[MalformedRow]  # malformed messages and cells
+
+
+@dataclass(frozen=True)
+class Decoder:
+    source: str  # what malformed rows name as their source
+    cells: TypedCells
+    policy: str  # one of ``malformed.POLICIES``; ``fail`` keeps what ``null`` does, and the first malformed one is an error
+    needed: str | None  # the column without which a row is of no use
+
+    def __call__(self, documents: Sequence[bytes | None], position: Callable[[int], str]) -> Decoded:
+        """Return the rows of documents; ``position`` says where one is."""
+        table = self._at_once(documents)
+        if table is not None and (self.needed is None or not table[self.needed].null_count):
+            return Decoded(table, None, [])
+        return self._one_by_one(documents, position)
+
+    def _at_once(self, documents: Sequence[bytes | None]) -> pa.Table | None:
+        """Return the rows of objects, one a line; ``None`` where there may be something else."""
+        if not documents:
+            return self.cells.schema.empty_table()
+        objects = [each for each in documents if each is not None and each[:1] == b"{" and each[-1:] == b"}"]
+        content = b"\n".join(objects)
+        if len(objects) < len(documents) or content.count(b"\n") != len(documents) - 1:
+            return None
+        try:
+            table = self.cells.json_lines(pa.py_buffer(content))
+        except (pa.ArrowException, OSError, ValueError):
+            return None
+        return table if table.num_rows == len(documents) else None
+
+    def _one_by_one(self, documents: Sequence[bytes | None], position: Callable[[int], str]) -> Decoded:
+        cells = self._texts(documents)
+        numbers = [int(each) for each in cells.positions]
+        texts = pa.table({name: pa.array(column, pa.string()) for name, column in cells.columns.items()})
+        met = [MalformedRow(self.source, position(int(each.position)), None, each.value, each.reason) for each in cells.misread]
+        columns, lost = [], np.zeros(len(numbers), np.bool_)
+        for field in self.cells.schema:
+            column, misfits = self.cells.fitted(texts[field.name], field)
+            for row, reason in misfits:
+                value = shortened(texts[field.name][row].as_py())
+                met.append(MalformedRow(self.source, position(numbers[row]), field.name, value, reason))
+                lost[row] |= self.policy == "drop" or field.name == self.needed
+            if field.name == self.needed:
+                absent = np.asarray(pc.is_null(column)) & ~lost
+                for row in np.flatnonzero(absent).tolist():
+                    met.append(MalformedRow(self.source, position(numbers[row]), field.name, None, "a row needs an event time"))
+                lost |= absent
+            columns.append(column)
+        is_row = np.zeros(len(documents), np.bool_)
+        is_row[np.asarray(numbers, np.int64)[~lost]] = True
+        return Decoded(pa.table(columns, schema=self.cells.schema).filter(pa.array(~lost)), pa.array(is_row), met)
+
+    def _texts(self, documents: Sequence[bytes | None]) -> Cells:
+        names, nested = self.cells.schema.names, self.cells.nested
+        found = json_cells(((str(n), each) for n, each in enumerate(documents) if each is not None), names, nested)
+        tombstones = [Misread(str(number), "", _TOMBSTONE) for number, each in enumerate(documents) if each is None]
+        return Cells(found.columns, found.positions, [*found.misread, *tombstones])
+
+
+__all__ = ["PLAIN", "Decoded", "Decoder", "Json"]

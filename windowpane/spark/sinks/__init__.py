@@ -1,0 +1,1 @@
+"""Sinks on Spark: what the outputs of a query are written to, batch by batch, each compared with the checkpoint."""

@@ -1,0 +1,110 @@
+"""Tables of Delta and Iceberg as sinks: tasks write files the driver commits them, or one task merges a batch by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.connectors import delta, iceberg
+from windowpane.connectors.tables import plain_type
+from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.spark.session.column_names import column_named
+from windowpane.spark.stages.types import arrow_schema
+from windowpane.state.pairs import Pair
+from windowpane.windowing.outputs import CHANGE_TYPE
+
+_MERGED = pa.schema([("rows", pa.int64())])
+
+
+@dataclass(frozen=True)
+class TableSink:
+    """Rows of each batch in a table, once; with a key the changelog is merged."""
+
+    table: Any  # of ``delta`` or ``iceberg``
+    key: tuple[str, ...] = ()
+    compact_every: int | None = None  # after so many batches the small files of a Delta table are made large ones
+    read_query: Callable[[Any], str] | None = None  # returns the id of the query of a batch; ``start`` gives it
+
+    def __call__(self, df: Any, batch_id: int) -> None:
+        raise InvalidSpecError(f"{self.table} numbers batches by query, and does not know the query here: give it to start(...).")
+
+    def for_query(self, read: Callable[[Any], str]) -> TableSink:
+        return replace(self, read_query=read)
+
+    @property
+    def taker(self) -> str:
+        return str(self.table)
+
+    @property
+    def way_out(self) -> str:
+        return "Put copies back that belong together, or start with a new checkpoint and a new table."
+
+    def taken(self, dataframe: object) -> int:
+        """Return the number of the last batch of the query that the table has."""
+        return int(self.table.taken(self._query(dataframe)))
+
+    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+        """Write one batch with its number, in one commit; see ``NumberedSink``."""
+        query = self._query(dataframe)
+        if pair.has_begun(self.taken(dataframe), settled, number):
+            return
+        key = tuple(column_named(dataframe, name) or name for name in self.key)
+        for name in key:
+            if name not in dataframe.columns:
+                raise UnknownColumnError(name, f"key of {self.table}", dataframe.columns)
+        rows = arrow_schema(dataframe.schema, str(self.table))
+        if key:
+            rows = pa.schema([each for each in rows if each.name != CHANGE_TYPE])
+        there = self.table.prepared(rows)
+        if isinstance(self.table, delta.Table):
+            self._into_delta(dataframe, there, rows, key, query, number)
+        else:
+            self._into_iceberg(dataframe, there, rows, key, query, number)
+
+    def _into_delta(self, df: Any, there: Any, rows: pa.Schema, key: tuple[str, ...], query: str, number: int) -> None:
+        table: delta.Table = self.table
+        if key:
+            if not self._merged(df, key, query, number):
+                table.append(there, [], query, number)
+        else:
+            columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
+            by = tuple(there.metadata().partition_columns)
+            writer = delta.FileWriter(table.uri, table.storage, columns, by, f"part-{number}")
+            files = df.mapInArrow(writer.__call__, delta.WRITTEN).collect()
+            table.append(there, [each.asDict() for each in files], query, number)
+        if self.compact_every is not None and number % self.compact_every == self.compact_every - 1:
+            table.compact(table.opened())
+
+    def _into_iceberg(self, df: Any, there: Any, rows: pa.Schema, key: tuple[str, ...], query: str, number: int) -> None:
+        table: iceberg.Table = self.table
+        if key or not table.takes_files(there):
+            if not self._merged(df, key, query, number):
+                table.append([], query, number)
+            return
+        columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
+        writer = iceberg.FileWriter(table, columns, f"part-{number}")
+        files = df.mapInArrow(writer.__call__, iceberg.WRITTEN).collect()
+        table.append([each.path for each in files], query, number)
+
+    def _merged(self, df: Any, key: tuple[str, ...], query: str, number: int) -> bool:
+        """Merge a batch in one task; return whether there was one to run."""
+        merge = Merge(self.table, key, query, number)
+        return bool(df.coalesce(1).mapInArrow(merge.__call__, "rows long").collect())
+
+    def _query(self, dataframe: object) -> str:
+        return "" if self.read_query is None else self.read_query(dataframe)
+
+
+@dataclass(frozen=True)
+class Merge:
+    table: Any
+    key: tuple[str, ...]
+    query: str
+    number: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        merged = self.table.merge(batches, self.key, self.query, self.number)
+        yield pa.RecordBatch.from_arrays([pa.array([merged], pa.int64())], schema=_MERGED)
