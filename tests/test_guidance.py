@@ -87,10 +87,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: wp.countDistinct("x"), "written 'count_distinct'"),
     (lambda: wp.Time.minutes(5), "durations are text"),
     (lambda: wp.Session(), r"from windowpane\.sql import Session"),
-    (lambda: wp.read_kafka("topic"), r"spark\.readStream\.format\('kafka'\)"),
+    (lambda: wp.from_kafka("topic"), r"wp\.read_kafka\(spark"),
     (lambda: wp.TumblingEventTimeWindow, "did you mean 'TumblingEventTimeWindows'"),
     (lambda: wp.Window.partitionBy("user"), r"wp\.over\(df, .*\.partition_by\('user'\)"),
-    (lambda: wp.sinks.kafka("topic"), r"df\.write\.format\('kafka'\)"),
+    (lambda: wp.sinks.kafka_sink("topic"), r"wp\.sinks\.kafka\('topic'"),
     (lambda: wp.sinks.postgres("url"), "ChangeWriter"),
 ]
 

@@ -187,8 +187,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "listagg array_agg": "lists are wp.collect_list('x') and wp.string_agg('x', ',').",
         "lit expr": "constants and functions are Spark's: F.lit(1), F.expr('...').",
         "functions": "aggregates and calls are wp.count(), wp.sum('x'), wp.lag('x').",
-        "read_kafka kafka from_kafka kafka_source": (
-            "Kafka is read by Spark's own connector: spark.readStream.format('kafka'). The documentation has a page on it."
+        "kafka from_kafka kafka_source": (
+            "Kafka is read by wp.read_kafka(spark, 'topic', servers=...). The documentation has a page on it."
         ),
         "stream_execution_environment": "a program begins with a DataFrame: wp.stream(df, event_time='at').",
         "watermark_strategy watermark": "a watermark is watermark='10 minutes' of wp.stream, or wp.Watermarks.",
@@ -196,10 +196,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "event_time_session_window": "sessions are wp.EventTimeSessionWindows.with_gap('15 minutes').",
     },
     "windowpane.sinks": {
-        "kafka kafka_sink": (
-            "Kafka is written by Spark's own connector in a function: start(main=lambda df, batch_id: "
-            "df.write.format('kafka')...save())."
-        ),
+        "kafka_sink": "Kafka is written by wp.sinks.kafka('topic', servers=..., key='id').",
         "postgres postgresql postgre_sql jdbc duckdb duck_db table": (
             "tables of PostgreSQL and DuckDB are kept by wp.sinks.ChangeWriter('postgresql://...', ('id',), 'prices'), or "
             "wp.sinks.apply_changes(result.df, ...)."

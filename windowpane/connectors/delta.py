@@ -214,7 +214,7 @@ class FileWriter:
         pq.write_table(rows, sink, compression="zstd")
         content = sink.getvalue().to_pybytes()
         # pyarrow hands buffers to streams in Python, and deltalake's takes bytes alone.
-        out = DeltaStorageHandler(self.uri, options=dict(self.storage))._handler.open_output_stream(path, None)
+        out: Any = DeltaStorageHandler(self.uri, options=dict(self.storage))._handler.open_output_stream(path, None)
         out.write(content)
         out.close()
         found = [[path], [len(content)], [json.dumps(dict(values))], [json.dumps(_statistics(rows))]]

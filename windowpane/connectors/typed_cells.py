@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
 
 _ZONE_AT_END = r"(?:[zZ]|[+-]\d{2}(?::?\d{2})?)$"
 _UTC = pa.timestamp("us", "UTC")
@@ -63,6 +62,8 @@ class TypedCells:
 
     def json_lines(self, content: pa.Buffer) -> pa.Table:
         """Return the objects of JSON, one a line; Arrow's error where one of them does not fit."""
+        import pyarrow.json  # it brings pandas, which a worker that reads nothing need not wait for
+
         schema = pa.schema([pa.field(field.name, as_text(field.type)) for field in self.schema])
         options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         return self.table(pa.json.read_json(pa.BufferReader(content), parse_options=options))
