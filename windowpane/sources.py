@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from windowpane.connectors.kafka_values import Json
+from windowpane.connectors.message_formats import Json
 from windowpane.errors import InvalidSpecError
 from windowpane.malformed import Policy
 from windowpane.windowing.times import Duration

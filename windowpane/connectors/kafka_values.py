@@ -1,4 +1,4 @@
-"""What is in the bytes of a message: specs of formats, and messages decoded into the columns of one.
+"""Messages decoded into the columns of their format, ``message_formats``.
 
 A message that is none of its format is malformed: see ``windowpane.malformed`` for the rule. So is one without a value (a
 tombstone), which has no row to be.
@@ -16,15 +16,7 @@ import pyarrow.compute as pc
 from windowpane.connectors.typed_cells import TypedCells
 from windowpane.malformed import Cells, MalformedRow, Misread, json_cells, shortened
 
-PLAIN = ("text", "bytes")
 _TOMBSTONE = "it has no value: a tombstone deletes its key, and a row needs values"
-
-
-@dataclass(frozen=True)
-class Json:
-    """A JSON object a message, with these columns."""
-
-    schema: object  # DDL or StructType
 
 
 @dataclass(frozen=True)
@@ -89,6 +81,3 @@ class Decoder:
         found = json_cells(((str(n), each) for n, each in enumerate(documents) if each is not None), names, nested)
         tombstones = [Misread(str(number), "", _TOMBSTONE) for number, each in enumerate(documents) if each is None]
         return Cells(found.columns, found.positions, [*found.misread, *tombstones])
-
-
-__all__ = ["PLAIN", "Decoded", "Decoder", "Json"]

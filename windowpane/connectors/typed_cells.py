@@ -62,11 +62,11 @@ class TypedCells:
 
     def json_lines(self, content: pa.Buffer) -> pa.Table:
         """Return the objects of JSON, one a line; Arrow's error where one of them does not fit."""
-        import pyarrow.json  # it brings pandas, which a worker that reads nothing need not wait for
+        from pyarrow.json import ParseOptions, read_json
 
         schema = pa.schema([pa.field(field.name, as_text(field.type)) for field in self.schema])
-        options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-        return self.table(pa.json.read_json(pa.BufferReader(content), parse_options=options))
+        options = ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        return self.table(read_json(pa.BufferReader(content), parse_options=options))
 
     @property
     def nested(self) -> list[str]:

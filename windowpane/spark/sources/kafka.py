@@ -23,7 +23,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from windowpane.connectors.kafka_client import Connection, Offsets, Topics
 from windowpane.connectors.kafka_reading import ABOUT, SPAN, Messages, Span, SpanReader, limited, spans, warn_of_gone
-from windowpane.connectors.kafka_values import PLAIN, Decoded, Decoder, Json
+from windowpane.connectors.kafka_values import Decoded, Decoder
+from windowpane.connectors.message_formats import PLAIN, Json
 from windowpane.connectors.typed_cells import TypedCells
 from windowpane.errors import InvalidSpecError, MalformedRowError, MissingOffsetsError
 from windowpane.hidden_columns import hidden
