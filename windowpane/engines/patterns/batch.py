@@ -16,10 +16,10 @@ engine, once a batch. Recovery: read back; the watermark is in the header.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,7 @@ from windowpane.kernels.sorting.column_order import ASCENDING, SortKey, sort_key
 from windowpane.operators.patterns.search import Cursor
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
-from windowpane.windowing.times import MAX
+from windowpane.windowing.times import MAX, MIN
 
 WAITS, COVERED, MATCHES, OPENS = map(hidden, ("waits", "covered", "matches", "opens"))
 
@@ -57,12 +57,55 @@ class Decided:
         self.measures.append(measures)
 
 
-class Partition(NamedTuple):
-    """The rows of a key among those of a step, from ``first`` up to ``end``; its cursor counts from ``first``."""
+@dataclass
+class Partitions:
+    """The keys among the rows of a step, an item each: its rows from ``firsts`` up to ``ends``, and where the search stands.
 
-    first: int
-    end: int
-    cursor: Cursor
+    ``starts`` and ``covered`` are counted from the first row of the key, as in ``Cursor``; ``searched`` are the numbers of the
+    keys that something may be decided in.
+    """
+
+    firsts: Integers
+    ends: Integers
+    starts: Integers
+    matches: Integers
+    covered: Integers
+    is_first: Mask
+    searched: Integers
+    skipped: int = 0
+    overflow: int = 0
+
+    @classmethod
+    def of(cls, rows: pa.Table, firsts: Integers, is_new: Mask, known: int, bound: Callable[[int], int | None]) -> Partitions:
+        """Return the keys of rows, which begin at ``firsts``; ``bound`` is the last moment of an attempt, by its first one."""
+        ends = np.append(firsts[1:], rows.num_rows)
+        lengths = ends - firsts
+        waits, covered, opens = (flat(rows[name]).to_numpy(zero_copy_only=False) for name in (WAITS, COVERED, OPENS))
+        starts = lengths - np.add.reduceat(waits.astype(np.int64), firsts)
+        is_waiting, had_rows = starts < lengths, ~is_new[firsts]
+        latest = bound(0)
+        times = rows[TIME].to_numpy()[np.minimum(firsts + starts, ends - 1)]
+        is_due = is_waiting & (known == MAX or (latest is not None and times <= max(known - latest, MIN)))
+        return cls(
+            firsts,
+            ends,
+            starts,
+            np.where(had_rows, rows[MATCHES].to_numpy()[firsts], 0),
+            np.add.reduceat(covered.astype(np.int64), firsts),
+            opens[firsts] | ~had_rows,
+            np.flatnonzero(is_new[ends - 1] | is_due),
+        )
+
+    @contextmanager
+    def moving(self, number: int) -> Iterator[Cursor]:
+        """Give a cursor of a key; where it was moved to is where the search stands then."""
+        cursor = Cursor(
+            int(self.starts[number]), int(self.matches[number]), int(self.covered[number]), bool(self.is_first[number])
+        )
+        yield cursor
+        self.starts[number], self.matches[number], self.covered[number] = cursor.start, cursor.matches, cursor.covered
+        self.skipped += cursor.skipped
+        self.overflow += cursor.overflow
 
 
 class PatternBatch(OrderedBatch[PatternProgram]):
@@ -75,7 +118,7 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         self._lookback = max(program.spec.lookback, 1 if program.remembers_keys else 0)
 
     @abstractmethod
-    def search(self, rows: pa.Table, partitions: Sequence[Partition], known: int) -> None:
+    def search(self, rows: pa.Table, partitions: Partitions, known: int) -> None:
         """Search the rows of partitions, move their cursors, and call ``decide``."""
 
     def work(self, tables: list[pa.Table]) -> None:
@@ -135,10 +178,10 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         order = np.argsort(codes, kind="stable")
         rows, codes = rows.take(pa.array(order)), codes[order]
         is_new = order >= (0 if held is None else held.num_rows)
-        bounds = [*np.flatnonzero(starts_of_runs(codes)).tolist(), rows.num_rows]
-        partitions = self._partitions(rows, bounds, is_new, known)
-        self.search(rows, [each for each in partitions if each is not None], known)
-        return self._left(rows, bounds, partitions)
+        partitions = Partitions.of(rows, np.flatnonzero(starts_of_runs(codes)), is_new, known, self.program.spec.bound)
+        if len(partitions.searched):
+            self.search(rows, partitions, known)
+        return self._left(rows, partitions)
 
     def _waiting(self, new: pa.Table) -> pa.Table:
         """Return rows that no attempt has begun at yet."""
@@ -148,53 +191,24 @@ class PatternBatch(OrderedBatch[PatternProgram]):
             new = new.append_column(name, pa.array(values))
         return new
 
-    def _partitions(self, rows: pa.Table, bounds: Sequence[int], is_new: Mask, known: int) -> list[Partition | None]:
-        """Return the partitions that something may be decided in; ``None`` for those that stay as they are."""
-        times, spec = rows[TIME].to_numpy(), self.program.spec
-        waits, covered, opens = (flat(rows[name]).to_numpy(zero_copy_only=False) for name in (WAITS, COVERED, OPENS))
-        matches = rows[MATCHES].to_numpy()
-        found: list[Partition | None] = []
-        for first, end in pairwise(bounds):
-            waiting = int(np.argmax(waits[first:end])) if waits[first:end].any() else end - first
-            bound = spec.bound(int(times[first + waiting])) if waiting < end - first else None
-            is_due = waiting < end - first and (known == MAX or (bound is not None and bound <= known))
-            if not (is_new[end - 1] or is_due):
-                found.append(None)
-                continue
-            had_rows = not is_new[first]
-            covers = np.flatnonzero(covered[first:end])
-            cursor = Cursor(
-                start=waiting,
-                matches=int(matches[first]) if had_rows else 0,
-                covered=int(covers[-1]) + 1 if len(covers) else 0,
-                is_first=bool(opens[first]) or not had_rows,
-            )
-            found.append(Partition(first, end, cursor))
-        return found
-
-    def _left(self, rows: pa.Table, bounds: Sequence[int], partitions: Sequence[Partition | None]) -> pa.Table:
+    def _left(self, rows: pa.Table, partitions: Partitions) -> pa.Table:
         """Return the rows that later attempts may look at, with where the search stands in each key."""
-        stays, waits, covered, opens = (np.zeros(rows.num_rows, np.bool_) for _ in range(4))
-        matches = rows[MATCHES].to_numpy().copy()
-        before = [flat(rows[name]).to_numpy(zero_copy_only=False) for name in (WAITS, COVERED, OPENS)]
-        for (first, end), partition in zip(pairwise(bounds), partitions, strict=True):
-            if partition is None:
-                stays[first:end] = True
-                for now, was in zip((waits, covered, opens), before, strict=True):
-                    now[first:end] = was[first:end]
-                continue
-            cursor = partition.cursor
-            kept = max(cursor.start - self._lookback, 0)
-            stays[first + kept : end] = True
-            waits[first + cursor.start : end] = True
-            covered[first : first + cursor.covered] = True
-            opens[first] = cursor.is_first
-            matches[first:end] = cursor.matches
-            self.count("bad_skips", cursor.skipped)
-            self.count("overflow", cursor.overflow)
-        for name, values in zip((WAITS, COVERED, MATCHES, OPENS), (waits, covered, matches, opens), strict=True):
+        lengths, kept = partitions.ends - partitions.firsts, np.zeros(len(partitions.firsts), np.int64)
+        kept[partitions.searched] = np.maximum(partitions.starts[partitions.searched] - self._lookback, 0)
+        places = np.arange(rows.num_rows) - np.repeat(partitions.firsts, lengths)
+        opens = np.zeros(rows.num_rows, np.bool_)
+        opens[partitions.firsts] = partitions.is_first
+        columns = {
+            WAITS: places >= np.repeat(partitions.starts, lengths),
+            COVERED: places < np.repeat(partitions.covered, lengths),
+            MATCHES: np.repeat(partitions.matches, lengths),
+            OPENS: opens,
+        }
+        for name, values in columns.items():
             rows = rows.set_column(rows.column_names.index(name), name, pa.array(values))
-        return rows.filter(pa.array(stays))
+        self.count("bad_skips", partitions.skipped)
+        self.count("overflow", partitions.overflow)
+        return rows.filter(pa.array(places >= np.repeat(kept, lengths)))
 
     def decide(self, rows: pa.Table, decided: Decided, timeouts: Decided) -> None:
         """Emit results, in the order that they were decided in."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,12 @@ from windowpane.arrays.columns import flat
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.rows import python_values
 from windowpane.errors import MistakeError
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.conditions import values
 from windowpane.kernels.patterns.spans import ABSENT, Spans
 from windowpane.windowing.expressions import Expression, Operation
 from windowpane.windowing.patterns.values import Aggregated, Began, Classifier, MatchNumber, MatchTime, Moved, Picked
+from windowpane.windowing.times import MAX
 
 
 class Matches:
@@ -28,21 +29,29 @@ class Matches:
         program: the program.
         variables: the variable that takes the rows of each part, ``None`` for rows that are passed over.
         opens: the first row of the partition of each row.
+        last_part: the number of the last part that takes rows.
+        waits_for_bound: whether a match is of what does not come within its bound.
     """
 
-    def __init__(self, program: PatternProgram, variables: tuple[str | None, ...], opens: Integers) -> None:
+    def __init__(
+        self,
+        program: PatternProgram,
+        variables: tuple[str | None, ...],
+        opens: Integers,
+        last_part: int,
+        waits_for_bound: bool,
+    ) -> None:
         self._program, self._variables, self._opens = program, variables, opens
+        self._last_part, self._waits_for_bound = last_part, waits_for_bound
         self._spans: list[tuple[tuple[int, int], ...]] = []
         self._numbers: list[int] = []
-        self._times: list[int] = []
         self._shifts: list[int] = []
 
-    def add(self, found: re.Match[bytes], shift: int, number: int, time: int) -> None:
-        """Add a match: the row of a place is it and ``shift``."""
-        self._spans.append(found.regs[1:])
-        self._shifts.append(shift)
-        self._numbers.append(number)
-        self._times.append(time)
+    def add(self, spans: Sequence[tuple[tuple[int, int], ...]], shifts: Iterable[int], numbers: Iterable[int]) -> None:
+        """Add matches, by the places of their parts: the row of a place is it and the shift of the match."""
+        self._spans.extend(spans)
+        self._shifts.extend(shifts)
+        self._numbers.extend(numbers)
 
     def table(self, rows: pa.Table) -> pa.Table:
         """Return the main output of the matches."""
@@ -81,8 +90,16 @@ class Matches:
             case MatchNumber():
                 return pa.array(self._numbers, kind)
             case MatchTime():
-                return pa.array(self._times, pa.int64()).cast(kind)
+                return pa.array(self._times(rows, spans), pa.int64()).cast(kind)
         raise MistakeError(f"{value!r} is no measure")
+
+    def _times(self, rows: pa.Table, spans: Spans) -> Integers:
+        times, within = rows[TIME].to_numpy(), self._program.spec.within
+        if self._waits_for_bound and within is not None:
+            found: Integers = np.minimum(times[spans.starts[:, 0]], MAX - within) + (within - 1)
+            return found
+        last: Integers = times[spans.ends[:, self._last_part - 1] - 1]
+        return last
 
     def _names(self, variable: str | None) -> Collection[str] | None:
         return None if variable is None else self._program.spec.stands_for(variable)

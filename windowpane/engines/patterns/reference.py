@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windowpane.engines.patterns.batch import Decided, Partition, PatternBatch
+from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_keys, python_values
@@ -31,13 +31,15 @@ class _Batch(PatternBatch):
         super().__init__(program, store)
         self._search = search
 
-    def search(self, rows: pa.Table, partitions: Sequence[Partition], known: int) -> None:
+    def search(self, rows: pa.Table, partitions: Partitions, known: int) -> None:
         matches, timeouts = Decided(), Decided()
-        for first, end, cursor in partitions:
+        for number in partitions.searched.tolist():
+            first, end = int(partitions.firsts[number]), int(partitions.ends[number])
             own = rows.slice(first, end - first)
             columns = {name: python_values(name, own[name]) for name in self.program.columns.names}
             key = python_keys(own.slice(0, 1), self.program.keys)[0]
-            for row, values, is_timeout in self._search.advance(key, columns, own[TIME].to_pylist(), cursor, known):
-                decided = timeouts if is_timeout else matches
-                decided.add(first + (row or 0), values)
+            with partitions.moving(number) as cursor:
+                for row, values, is_timeout in self._search.advance(key, columns, own[TIME].to_pylist(), cursor, known):
+                    decided = timeouts if is_timeout else matches
+                    decided.add(first + (row or 0), values)
         self.decide(rows, matches, timeouts)

@@ -7,6 +7,7 @@ the expression; where a part has several variables, the matcher that backtracks 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
-from windowpane.engines.patterns.batch import Decided, Partition, PatternBatch
+from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch
 from windowpane.engines.patterns.measures import Matches
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -28,7 +29,7 @@ from windowpane.kernels.conditions import holds
 from windowpane.kernels.patterns import regex
 from windowpane.kernels.patterns.regex import GOING_ON, OPENING, PatternText
 from windowpane.operators.patterns.matcher import Attempt, UnknownRowError
-from windowpane.operators.patterns.search import Found, Search
+from windowpane.operators.patterns.search import Cursor, Found, Search
 from windowpane.operators.patterns.values import Label
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.expressions import Constant, Expression, Operation
@@ -99,17 +100,25 @@ class _Batch(PatternBatch):
         super().__init__(program, store)
         self._text, self._search = text, search
 
-    def search(self, rows: pa.Table, partitions: Sequence[Partition], known: int) -> None:
-        if not partitions:
-            return
+    def search(self, rows: pa.Table, partitions: Partitions, known: int) -> None:
         searched = Searched(self.program, rows, partitions, known, self._text, self._search)
         decided, timeouts = Decided(), Decided()
-        for partition in partitions:
-            for row, values, is_timeout in InPartition(searched, partition).results():
-                (timeouts if is_timeout else decided).add(partition.first + (row or 0), values)
+        left = partitions.searched.tolist()
+        if searched.matches is not None and _finds_spans_alone(self.program.spec):
+            left = Together(searched, partitions, searched.matches).search()
+        for number in left:
+            with partitions.moving(number) as cursor:
+                first, end = int(partitions.firsts[number]), int(partitions.ends[number])
+                for row, values, is_timeout in InPartition(searched, first, end, cursor).results():
+                    (timeouts if is_timeout else decided).add(first + (row or 0), values)
         self.decide(rows, decided, timeouts)
         if searched.matches is not None:
             self.emit(searched.matches.table(rows))
+
+
+def _finds_spans_alone(spec: PatternSpec) -> bool:
+    """Whether nothing comes out but matches, and where the search goes on follows from where a match ends."""
+    return not spec.has_timeouts and spec.after_match.to in ("past last row", "to next row")
 
 
 class Searched:
@@ -119,7 +128,7 @@ class Searched:
         self,
         program: PatternProgram,
         rows: pa.Table,
-        partitions: Sequence[Partition],
+        partitions: Partitions,
         known: int,
         text: PatternText,
         search: Search,
@@ -127,13 +136,13 @@ class Searched:
         self.program, self.known, self.text, self.search = program, known, text, search
         self.times = rows[TIME].to_numpy()
         self._rows = rows
-        self._opens = np.zeros(rows.num_rows, np.int64)
-        for first, end, _ in partitions:
-            self._opens[first:end] = first
+        self._opens = np.repeat(partitions.firsts, partitions.ends - partitions.firsts)
         self.bytes = self._of_rows()
-        self.is_candidate = np.isin(self.bytes, np.frombuffer(text.openings, np.uint8))
+        is_opening = np.zeros(256, np.bool_)
+        is_opening[np.frombuffer(text.openings, np.uint8)] = True
+        self.is_candidate = is_opening[self.bytes]
         spans = text.variables if program.spec.rows == "one" else None
-        self.matches = None if spans is None else Matches(program, spans, self._opens)
+        self.matches = None if spans is None else Matches(program, spans, self._opens, text.last_part, search.waits_for_bound)
 
     def _of_rows(self) -> Integers:
         """Return the byte of each row: a bit for each condition that holds."""
@@ -162,14 +171,101 @@ class Searched:
         return python_keys(self._rows.slice(row, 1), self.program.keys)[0]
 
 
+class Together:
+    """The search in the rows of all keys of a step at once, where matches are all that is looked for.
+
+    The keys lie behind one another in one text. An attempt ends before the first row beyond its bound or, where its last moment
+    is not known yet, behind the byte that says so. The first attempt that reaches it waits, and the rest of its key with it.
+    """
+
+    def __init__(self, searched: Searched, partitions: Partitions, matches: Matches) -> None:
+        self._all, self._keys, self._matches = searched, partitions, matches
+        numbers = partitions.searched
+        begins = partitions.firsts[numbers] + partitions.starts[numbers]
+        self._lengths = partitions.ends[numbers] - begins
+        unknown = int(searched.known != MAX)
+        self._opens = np.cumsum(self._lengths + 1 + unknown) - (self._lengths + 1 + unknown)
+        self._shifts = begins - self._opens - 1  # a row is its place and this
+        places = np.arange(int(self._lengths.sum())) - np.repeat(np.cumsum(self._lengths) - self._lengths, self._lengths)
+        self._rows = places + np.repeat(begins, self._lengths)
+        self._places = places + np.repeat(self._opens + 1, self._lengths)
+        text = np.full(int((self._lengths + 1 + unknown).sum()), ord(_UNKNOWN), np.uint8)
+        text[self._opens] = np.where(partitions.is_first[numbers] & (partitions.starts[numbers] == 0), OPENING, GOING_ON)
+        text[self._places] = searched.bytes[self._rows]
+        self._text = text.tobytes()
+        self._ends = self._opens + 1 + self._lengths + unknown
+
+    def search(self) -> list[int]:
+        """Search, move the cursors, and return the numbers of keys that are left: too many rows wait there."""
+        keys, all_spec = self._keys, self._all.program.spec
+        at = np.flatnonzero(self._all.is_candidate[self._rows])
+        owners = np.repeat(np.arange(len(self._lengths)), self._lengths)[at]
+        places, stops = self._places[at].tolist(), self._stops(at, owners).tolist()
+        following = np.searchsorted(owners, owners, side="right").tolist()
+        waits, founds = self._found(places, stops, following, all_spec.after_match.to == "to next row")
+        numbers = keys.searched
+        keys.starts[numbers] = keys.ends[numbers] - keys.firsts[numbers]
+        left = list[int]()
+        for number in waits:
+            owner, place = owners[number], places[number]
+            key = numbers[owner]
+            keys.starts[key] = place + self._shifts[owner] - keys.firsts[key]
+            if self._ends[owner] - 1 - place > all_spec.most_rows:
+                left.append(int(key))
+        if founds:
+            self._add(owners[[number for number, _ in founds]], [found.regs[1:] for _, found in founds])
+        return left
+
+    def _found(
+        self, places: list[int], stops: list[int], following: list[int], to_next: bool
+    ) -> tuple[list[int], list[tuple[int, re.Match[bytes]]]]:
+        """Return the attempts that wait, and those that match, by their numbers."""
+        match, text, unknown = self._all.text.regex.match, self._text, _UNKNOWN[0]
+        waits, founds, number, count = list[int](), list[tuple[int, re.Match[bytes]]](), 0, len(places)
+        last = self._all.text.last_part
+        while number < count:
+            found = match(text, places[number], stops[number])
+            if found is None:
+                number += 1
+            elif text[found.end() - 1] == unknown:
+                waits.append(number)
+                number = following[number]
+            else:
+                founds.append((number, found))
+                number = number + 1 if to_next else bisect_left(places, found.end(last), number + 1, following[number])
+        return waits, founds
+
+    def _add(self, owners: Integers, spans: list[tuple[tuple[int, int], ...]]) -> None:
+        keys = self._keys.searched[owners]
+        firsts = np.searchsorted(owners, owners, side="left")
+        numbers = self._keys.matches[keys] + np.arange(1, len(owners) + 1) - firsts
+        self._matches.add(spans, self._shifts[owners], numbers)
+        self._keys.matches[self._keys.searched] += np.bincount(owners, minlength=len(self._lengths))
+
+    def _stops(self, at: Integers, owners: Integers) -> Integers:
+        """Return for each attempt the place behind its last row."""
+        within, known = self._all.program.spec.within, self._all.known
+        ends = self._ends[owners]
+        if within is None:
+            return ends
+        times = self._all.times[self._rows]
+        bounds = np.minimum(times[at], MAX - within) + (within - 1)
+        _, ranks = np.unique(np.concatenate([times, bounds]), return_inverse=True)
+        span = int(ranks.max(initial=0)) + 1
+        ordered = ranks[: len(times)] + np.repeat(np.arange(len(self._lengths)) * span, self._lengths)
+        behind = np.searchsorted(ordered, ranks[len(times) :] + owners * span, side="right")
+        begins = np.cumsum(self._lengths) - self._lengths
+        return np.where(known < bounds, ends, behind - begins[owners] + self._opens[owners] + 1)
+
+
 class InPartition:
     """The search in the rows of one partition.
 
     A *place* is where a row has its byte in ``_buffer``: the first row of the next attempt, at the beginning, is at 1.
     """
 
-    def __init__(self, searched: Searched, partition: Partition) -> None:
-        self._all, self._first, self._end, self._cursor = searched, *partition
+    def __init__(self, searched: Searched, first: int, end: int, cursor: Cursor) -> None:
+        self._all, self._first, self._end, self._cursor = searched, first, end, cursor
         self._begins = self._first + self._cursor.start
         opening = OPENING if self._cursor.is_first and not self._cursor.start else GOING_ON
         rows = searched.bytes[self._begins : self._end].tobytes()
@@ -264,7 +360,7 @@ class InPartition:
             bound = None if self._spec.within is None else self._bound(found.start())
             yield from self._all.search.results(attempt, labels, cursor, self._partition_times, bound)
         else:
-            self._all.matches.add(found, self._begins - 1, cursor.matches + 1, self._time_of(found))
+            self._all.matches.add([found.regs[1:]], [self._begins - 1], [cursor.matches + 1])
             labels = None if after.variable is None else self._labels(found)
         if labels is not None:
             self._all.search.move(cursor, labels, self._all.key(self._first))
@@ -286,14 +382,7 @@ class InPartition:
 
     def _end_of(self, found: re.Match[bytes]) -> int:
         """Return the place behind the last row of a match, which may look at rows that come after."""
-        looks = self._all.text.takes_no_row
-        last = max((part for part, is_look in enumerate(looks, start=1) if not is_look), default=0)
-        return min(found.end(last), self._rows + 1)
-
-    def _time_of(self, found: re.Match[bytes]) -> int:
-        if self._all.search.waits_for_bound and self._spec.within is not None:
-            return self._bound(found.start())
-        return int(self._times[self._end_of(found) - 2])
+        return found.end(self._all.text.last_part)
 
     def _attempt(self, place: int) -> Attempt:
         self._cursor.start = self._row(place)

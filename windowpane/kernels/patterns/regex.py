@@ -75,6 +75,11 @@ class PatternText:
         return tuple(isinstance(part, tree.Absence | tree.First | tree.Last) for part, _ in self._parts)
 
     @cached_property
+    def last_part(self) -> int:
+        """The number of the last part that takes rows, from 1 on; 0 if there is none."""
+        return max((part for part, is_look in enumerate(self.takes_no_row, start=1) if not is_look), default=0)
+
+    @cached_property
     def openings(self) -> bytes:
         """The rows that a match can begin with."""
         if _may_pass_first(self.pattern):
