@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import datetime as dt
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from windowpane.engines.changes import Accepts
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided
 from windowpane.planning.patterns.plan import PatternRequest
 from windowpane.planning.settings import Configured
+from windowpane.planning.sinks import Sink
 from windowpane.result import Runnable
 from windowpane.windowing.calls import several
 from windowpane.windowing.expressions import Expression
@@ -22,6 +25,8 @@ from windowpane.windowing.patterns.spec import AfterMatch, OnError
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
 
@@ -118,21 +123,29 @@ class Matching(Configured, Guided):
             raise InvalidSpecError(f"timeouts takes an OutputTag or a name, such as 'gave_up', got {tag!r}.")
         return self._asking(timeouts=OutputTag(tag) if isinstance(tag, str) else tag)
 
-    def limits(self, max_rows: int | None = None, max_steps: int | None = None) -> Matching:
-        """Bound what one attempt may hold and how long it may be searched.
+    def limits(self, max_rows: int | None = None, max_steps: int | None = None, retain: Duration | None = None) -> Matching:
+        """Bound what one attempt may hold and how long it may be searched, and how long a key is remembered.
 
         Args:
             max_rows: an attempt that waits with more rows is given up, counted as ``overflow``, and goes to ``timeouts`` if they
                 are declared; 100,000 if it is not said.
             max_steps: the search for one match ends with a ``PatternLimitError``; 10,000,000 if it is not said.
+            retain: a key without a waiting row is forgotten when the watermark is so far behind its last row: that there were
+                rows before (``^``), the number of its matches, and the rows that ``wp.lag`` looks back at; for ever if it is not
+                said.
 
         Raises:
-            InvalidSpecError: a number below one.
+            InvalidSpecError: a number below one, a negative ``retain``.
+            InvalidDurationError: ``retain`` is no duration.
         """
         given = {"most_rows": max_rows, "most_steps": max_steps}
         for name, number in given.items():
             if number is not None and (not isinstance(number, int) or number < 1):
                 raise InvalidSpecError(f"limits({name.replace('most', 'max')}={number!r}): it is a whole number from 1 on.")
+        if retain is not None:
+            given["retain"] = micros = to_micros(retain)
+            if micros < 0:
+                raise InvalidSpecError(f"limits(retain={retain!r}): a key is remembered for some time, such as '30 days'.")
         return self._asking(**{name: number for name, number in given.items() if number is not None})
 
     def select(self, **measures: Any) -> MatchResult:
@@ -209,3 +222,53 @@ class MatchResult(Runnable):
     """A row pattern, ready to run: matches, and timeouts and late rows where they are asked for, see ``Runnable``."""
 
     _built: BuiltProgram
+
+    def start(  # type: ignore[override]
+        self,
+        *unnamed: object,
+        checkpoint: str | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        query_name: str | None = None,
+        flush_at_end: bool = False,
+        changes: Accepts = "safe",
+        cut: str | dt.datetime | dt.date | None = None,
+        on_changed_pattern: Literal["raise", "continue"] = "raise",
+        **sinks: Sink,
+    ) -> StreamingQuery:
+        """Start one query, as ``Runnable.start`` does.
+
+        Args:
+            unnamed: as there.
+            checkpoint: as there.
+            trigger: as there.
+            query_name: as there.
+            flush_at_end: as there.
+            changes: as there.
+            cut: as there.
+            on_changed_pattern: where the checkpoint is of another pattern: ``"raise"``, or ``"continue"``: attempts that wait
+                begin anew, by the new pattern, over the rows that are kept; what came out stays. It is that of
+                ``changes="accept"``.
+            sinks: as there.
+
+        Raises:
+            ChangedPlanError: another program wrote the checkpoint; or the rows that are kept lack what the new pattern asks for.
+            InvalidSpecError: another word; and as ``Runnable.start``.
+
+        Source: asked for in FLINK-7129.
+
+        Example:
+            >>> result.start(main="out", checkpoint="ckpt", on_changed_pattern="continue")
+        """
+        if on_changed_pattern not in ("raise", "continue"):
+            raise InvalidSpecError(f"on_changed_pattern={on_changed_pattern!r}: it is 'raise' or 'continue'.")
+        taken: Accepts = "accept" if on_changed_pattern == "continue" else changes
+        return super().start(
+            *unnamed,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            query_name=query_name,
+            flush_at_end=flush_at_end,
+            changes=taken,
+            cut=cut,
+            **sinks,
+        )

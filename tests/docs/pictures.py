@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+
 import windowpane as wp
-from windowpane.testing import WindowTestHarness
+from windowpane.engines.patterns.program import PatternProgram
+from windowpane.testing import PatternTestHarness, WindowTestHarness
 from windowpane.testing.timeline import Timeline
+from windowpane.windowing.expressions import Constant, Operation
 from windowpane.windowing.functions import ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.panes import PaneOptions
+from windowpane.windowing.patterns.spec import Measure, PatternSpec
+from windowpane.windowing.patterns.text import parse_pattern
+from windowpane.windowing.patterns.values import Picked
 from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
@@ -69,7 +76,31 @@ def sessions() -> Timeline:
     return harness.timeline()
 
 
-PICTURES: dict[str, Callable[[], Timeline]] = {"panes": panes, "sessions": sessions}
+def pattern() -> Timeline:
+    """Orders, payments, and what does not come within 30 minutes."""
+    columns = pa.schema([("order", pa.string()), ("at", pa.int64()), ("kind", pa.string())])
+    spec = PatternSpec(
+        parse_pattern("placed -> !paid"),
+        {name: Operation("==", (Picked("last", None, "kind"), Constant(name))) for name in ("placed", "paid")},
+        measures=(Measure("unpaid", Picked("first", "placed", "order")),),
+        within=30 * MINUTE,
+    )
+    harness = PatternTestHarness(PatternProgram(spec, ("order",), columns, pa.schema([("unpaid", pa.string())]), (), "at"))
+    rows = (
+        (2, "a", "placed"),
+        (8, "b", "placed"),
+        (20, "a", "paid"),
+        (27, "c", "placed"),
+        (41, "b", "paid"),
+        (60, "d", "placed"),
+    )
+    for at, order, kind in rows:
+        harness.process_row({"order": order, "at": minutes(at), "kind": f"{kind}"}, minutes(at))
+        harness.process_watermark(minutes(at) - 1)
+    return harness.timeline()
+
+
+PICTURES: dict[str, Callable[[], Timeline]] = {"panes": panes, "sessions": sessions, "pattern": pattern}
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)

@@ -319,6 +319,32 @@ def _within(was: Description, now: Description, before: Any, after: Any) -> Outc
     return Outcome(Verdict.ACCEPT, "keys that were forgotten under the shorter one stay so; from now on the new one counts")
 
 
+def _another_pattern(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    return Outcome(Verdict.ACCEPT, "attempts that wait begin anew, over the rows that are kept; what came out stays")
+
+
+def _columns_of_patterns(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    """Rows that wait have what the old pattern asked of them; a column that is shown alone may be new, and NULL."""
+    names = {each["name"] for each in before}
+    missing = sorted({each["name"] for each in after if each["name"] not in names} & {*now["asks"]})
+    if missing:
+        return Outcome(Verdict.REFUSED, f"rows that wait lack {', '.join(missing)}, which the new pattern asks of them")
+    return _fewer_columns(was, now, before, after)
+
+
+def _no_more(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    """What state remembers of each key may become less."""
+    if after <= before:
+        return Outcome(Verdict.SAFE, "it is left out of state from now on")
+    return Outcome(Verdict.REFUSED, "state did not keep it")
+
+
+PATTERNS: Mapping[str, Rule] = {
+    **dict.fromkeys(("pattern", "conditions", "subsets", "within", "after match"), _another_pattern),
+    **dict.fromkeys(("code", "engine", "asks", "retain"), _free),
+    **dict.fromkeys(("reach", "remembers keys"), _no_more),
+    "columns": _columns_of_patterns,
+}
 JOINS: Mapping[str, Rule] = {"code": _free, "left columns": _fewer_columns, "right columns": _fewer_columns}
 DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _fewer_columns}
 RULES: Mapping[str, Mapping[str, Rule]] = {
@@ -328,7 +354,7 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "rolling": OTHERS,
     "labels": OTHERS,
     "deduplication": DEDUPLICATION,
-    "patterns": OTHERS,
+    "patterns": PATTERNS,
 }
 """By kind of program the parts that may differ; any other part that does is refused."""
 

@@ -1,6 +1,7 @@
 """Harnesses for programs of windows, without Spark and in milliseconds.
 
-``WindowTestHarness`` runs a whole windowed computation, ``TriggerTestHarness`` one trigger alone.
+``WindowTestHarness`` runs a whole windowed computation, ``TriggerTestHarness`` one trigger alone, ``PatternTestHarness`` a row
+pattern.
 
 Example:
     >>> from windowpane.testing import WindowTestHarness
@@ -13,6 +14,7 @@ Example:
 
 from windowpane.testing.drawing import draw
 from windowpane.testing.harness import StateEntry, WindowTestHarness
+from windowpane.testing.pattern_harness import PatternTestHarness
 from windowpane.testing.records import LateRecord, OutputRecord, SideRecord, WatermarkRecord
 from windowpane.testing.trigger_harness import Firing, TriggerTestHarness
 
@@ -20,6 +22,7 @@ __all__ = [
     "Firing",
     "LateRecord",
     "OutputRecord",
+    "PatternTestHarness",
     "SideRecord",
     "StateEntry",
     "TriggerTestHarness",

@@ -6,29 +6,32 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import InvalidSpecError, MissingTimestampError
 from windowpane.hidden_columns import TIME
+from windowpane.matching import MatchResult
 from windowpane.stream import Result
 from windowpane.testing.harness import WindowTestHarness
+from windowpane.testing.pattern_harness import PatternTestHarness
 from windowpane.testing.timeline import Timeline
-from windowpane.windowing.times import MAX, Duration
+from windowpane.windowing.times import MAX, MIN, Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 _MOST_ROWS = 200
 """More would not be a picture."""
 
 
-def draw(result: Result, watermark: Duration | Watermarks = 0) -> Timeline:
-    """Draw what a program of windows makes of a few rows: elements, the watermark, firings and late rows, as SVG.
+def draw(result: Result | MatchResult, watermark: Duration | Watermarks = 0) -> Timeline:
+    """Draw what a program of windows, or a row pattern, makes of a few rows: elements, the watermark, results, late rows, as SVG.
 
     The rows arrive one by one, in the order of the DataFrame, each in a batch of its own; then the input ends. So trigger,
     lateness and late rows are seen as on a stream, which a static DataFrame by itself, all of it on time, does not show.
 
     Args:
-        result: windows over a static DataFrame of at most 200 rows.
-        watermark: how far the watermark stays behind the latest event time, or a strategy of ``wp.Watermarks``.
+        result: windows or a row pattern over a static DataFrame of at most 200 rows.
+        watermark: how far the watermark stays behind the latest event time; of windows also a strategy of ``wp.Watermarks``.
 
     Returns:
         The picture: a notebook shows it by itself, ``save(path)`` writes it, ``svg`` is its text.
@@ -41,6 +44,8 @@ def draw(result: Result, watermark: Duration | Watermarks = 0) -> Timeline:
         >>> totals = wp.stream(df, event_time="at").key_by("shop").window(hour).allowed_lateness("1 hour").aggregate(n=wp.count())
         >>> draw(totals, watermark="10 minutes").save("totals.svg")
     """
+    if isinstance(result, MatchResult):
+        return _of_pattern(result, watermark)
     built = result._built if isinstance(result, Result) else None
     if built is None or len(built.operators) != 1 or built.source.upstream is not None:
         raise InvalidSpecError(f"draw takes the result of one window over a DataFrame, got {type(result).__name__}.")
@@ -64,6 +69,28 @@ def draw(result: Result, watermark: Duration | Watermarks = 0) -> Timeline:
         harness.finish_batch()
     if not strategy.of_each_key:
         harness.process_watermark(MAX)
+    return harness.timeline()
+
+
+def _of_pattern(result: MatchResult, watermark: Duration | Watermarks) -> Timeline:
+    if isinstance(watermark, Watermarks):
+        raise InvalidSpecError(f"draw: of a pattern the watermark is a duration, such as '10 minutes', not {watermark!r}.")
+    built = result._built
+    if built.is_streaming:
+        raise InvalidSpecError("draw takes a static DataFrame: read some rows of the stream as one, with spark.read.")
+    (operator,) = built.operators
+    program = operator.program
+    assert isinstance(program, PatternProgram)
+    rows = cast(Any, operator.reads).dataframe.limit(_MOST_ROWS + 1).toArrow()
+    if rows.num_rows > _MOST_ROWS:
+        raise InvalidSpecError(f"draw takes at most {_MOST_ROWS} rows, and the DataFrame has more: df.limit(...).")
+    harness, latest, delay = PatternTestHarness(program), MIN, to_micros(watermark)
+    times = rows[program.event_time].cast(pa.int64()).to_pylist()
+    for row, time in zip(python_rows(rows.select(program.columns.names)), times, strict=True):
+        harness.process_row(row, time)
+        latest = max(latest, time)
+        harness.process_watermark(latest - delay - 1)
+    harness.process_watermark(MAX)
     return harness.timeline()
 
 

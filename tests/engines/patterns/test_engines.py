@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,16 +11,20 @@ import pytest
 
 import windowpane.aggregates as aggregates
 from tests.examples import seeds
-from verify.fuzz.patterns import COLUMNS, count_of, is_kind, replay, run, type_of
+from verify.fuzz.patterns import COLUMNS, count_of, is_kind, replay, run, table_of, type_of
+from verify.sizes import drawn_sizes
+from windowpane.engines.changes import ACCEPTED, Verdict, changes
 from windowpane.engines.patterns.program import TIMEOUTS, PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
 from windowpane.engines.patterns.text import PatternTextEngine, refusal
 from windowpane.engines.program import MAIN
-from windowpane.engines.protocol import Engine
+from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import MissingEventTimeError, PatternLimitError, SkipTargetError
+from windowpane.planning.description.programs import of_patterns
+from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec
 from windowpane.windowing.patterns.text import parse_pattern
-from windowpane.windowing.patterns.values import Aggregated, MatchNumber, MatchTime, Picked
+from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Picked
 from windowpane.windowing.times import MAX, MIN
 
 ENGINES = pytest.mark.parametrize("engine", [PatternReferenceEngine, PatternTextEngine])
@@ -137,6 +142,93 @@ def test_an_empty_match_has_a_number_and_is_shown_unless_it_is_omitted(rows_show
     found, _ = replay(PatternReferenceEngine, asked, [(MIN, rows), (MAX, [])])
 
     assert [(values[1], *values[4:]) for _, values in found[1]] == expected
+
+
+def test_labels_of_rows_in_loops_of_several_variables() -> None:
+    """``(a b){2} a? c`` over a b a b a c, on both engines; ``(a (b c)+)+ d`` over a b c b c a b c d, on that which backtracks."""
+    names = [count_of("a"), count_of("b"), values_of("sum", "a"), Picked("last", "b", "value"), Classifier()]
+    flat = program("(a b){2} a? c", names, "abc", rows="all")
+    rows = [("x", at, kind, at) for at, kind in enumerate("ababac", start=1)]
+    expected = [
+        (1, 0, 1, None, "a"),
+        (1, 1, 1, 2, "b"),
+        (2, 1, 4, 2, "a"),
+        (2, 2, 4, 4, "b"),
+        (3, 2, 9, 4, "a"),
+        (3, 2, 9, 4, "c"),
+    ]
+    assert refusal(flat) is None
+    for engine in (PatternReferenceEngine, PatternTextEngine):
+        found, _ = replay(engine, flat, [(MIN, rows), (MAX, [])])
+        assert [values[4:] for _, values in found[1]] == expected
+
+    nested = program("(a (b c)+)+ d", [*map(count_of, "abc"), values_of("sum", "c")], "abcd")
+    rows = [("x", at, kind, at) for at, kind in enumerate("abcbcabcd", start=1)]
+    found, _ = replay(PatternReferenceEngine, nested, [(MIN, rows), (MAX, [])])
+    assert found[1] == [(MAIN, ("x", 2, 3, 3, 3 + 5 + 8))]
+
+
+@ENGINES
+def test_each_watermark_decides_the_keys_whose_bound_it_passes(engine: type[Engine]) -> None:
+    """60 keys that wait in pages of a few rows, an order a microsecond; every seventh was paid at once."""
+    unpaid = program("a -> !b", [Picked("first", "a", "at")], within=30)
+    rows = [(f"k{number:02}", number, "a", 1) for number in range(60)]
+    paid = [(f"k{number:02}", number + 1, "b", 1) for number in range(0, 60, 7)]
+    with drawn_sizes(3):
+        found, _ = replay(engine, unpaid, [(MIN, [*rows, *paid]), *((watermark, []) for watermark in range(61, 95))])
+    decided = [[values[1] for _, values in batch] for batch in found]
+    assert sorted(decided[1]) == [number for number in range(33) if number % 7]
+    assert decided[2:] == [[number] if number < 60 and number % 7 else [] for number in range(33, 66)]
+
+
+@ENGINES
+def test_an_idle_key_is_forgotten_when_it_is_retained_no_longer(engine: type[Engine]) -> None:
+    opening = replace(program("^ a", [MatchNumber()]), retain=10)
+    batches = [
+        (MIN, [("x", 1, "b", 1), ("y", 1, "b", 1)]),
+        (10, [("y", 11, "a", 1)]),
+        (12, []),
+        (20, [("x", 30, "a", 1)]),
+        (MAX, []),
+    ]
+    found, _ = replay(engine, opening, batches)
+    assert found == [[], [], [], [], [(MAIN, ("x", 1))]]
+
+
+@ENGINES
+def test_attempts_that_wait_begin_anew_by_another_pattern(engine: Callable[[PatternProgram], Engine]) -> None:
+    """From ``a -> b`` to ``a -> !b``, over the orders that wait: a payment that has come counts for both."""
+    rows = [("x", 0, "a", 1), ("y", 1, "a", 1), ("x", 20, "b", 1)]
+    was, now = (program(text, [Picked("first", "a", "at")], within=30) for text in ("a -> b", "a -> !b"))
+    was = replace(was, description=of_patterns(was, {"a": "a", "b": "b"}))
+    now = replace(now, description={**of_patterns(now, {"a": "a", "b": "b"}), ACCEPTED: ["pattern"]})
+    store = MemoryBlobStore()
+    engine(was).run(store, [table_of(rows)], Clock(MIN, 0))
+    engine(was).run(store, [], Clock(15, 0))
+    output = engine(now).run(store, [], Clock(40, 0))
+    assert [row for _, table in output.tables for row in table.to_pylist()] == [{"key": "y", "m0": 1}]
+
+
+def test_what_a_restart_may_change_of_a_pattern() -> None:
+    def parts(text: str, conditions: Any = None, **more: Any) -> dict[str, Any]:
+        found = program(text, [Picked("first", "a", "at")], within=more.pop("within", 30), **more)
+        return dict(of_patterns(found, conditions or {"a": "a", "b": "b"}))
+
+    was = parts("a -> b")
+    verdicts = {
+        "pattern": parts("a -> !b"),
+        "within": parts("a -> b", within=60),
+        "after match": parts("a -> b", after_match=AfterMatch("to next row")),
+        "conditions": parts("a -> b", {"a": "a", "b": "c"}),
+        "reach": {**was, "reach": 1},
+        "remembers keys": {**was, "remembers keys": True},
+        "keys": {**was, "keys": ["other"]},
+        "columns": {**was, "columns": [*was["columns"], {**was["columns"][0], "name": "new"}], "asks": [*was["asks"], "new"]},
+    }
+    found = {part: {each.part: each.outcome.verdict for each in changes(was, now)}[part] for part, now in verdicts.items()}
+    accepted = {part for part, verdict in found.items() if verdict is Verdict.ACCEPT}
+    assert accepted == {"pattern", "within", "after match", "conditions"}
+    assert {part for part, verdict in found.items() if verdict is Verdict.REFUSED} == found.keys() - accepted
 
 
 def test_a_search_that_takes_too_many_steps_ends_by_name() -> None:

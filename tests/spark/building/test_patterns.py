@@ -22,6 +22,7 @@ from windowpane.errors import (
     UnboundedStateError,
     UnknownColumnError,
 )
+from windowpane.testing import draw
 
 pytestmark = pytest.mark.spark
 
@@ -129,6 +130,32 @@ def test_a_stream_that_is_stopped_in_the_middle(spark: SparkSession, tmp_path: P
     write(tmp_path, 3, spark, [("z", "03:00", "order", 1)])
     with pytest.raises((ChangedPlanError, StreamingQueryException), match="conditions"):
         run(paid=wp.col("kind") == "refund").awaitTermination()
+
+
+def test_another_pattern_goes_on_over_the_rows_that_wait(spark: SparkSession, tmp_path: Path) -> None:
+    def run(text: str, **options: Any) -> None:
+        rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+        asked = keyed(rows).match(text, paid=PAID, placed=PLACED).within("30 minutes").select(placed=wp.first("placed.at"))
+        outputs = {"main": str(tmp_path / "main"), "checkpoint": str(tmp_path / "checkpoint")}
+        asked.start(**outputs, trigger={"availableNow": True}, **options).awaitTermination()
+
+    write(tmp_path, 0, spark, [*ORDERS[:2], ("z", "00:08", "order", 1)])
+    run("placed -> paid")
+    write(tmp_path, 1, spark, [("z", "00:12", "payment", 1), ("y", "03:00", "order", 1)])
+    with pytest.raises((ChangedPlanError, StreamingQueryException), match="pattern"):
+        run("placed -> !paid")
+    with pytest.raises(InvalidSpecError, match="on_changed_pattern='go on'"):
+        run("placed -> !paid", on_changed_pattern="go on")
+    run("placed -> !paid", on_changed_pattern="continue")
+    found = spark.read.parquet(str(tmp_path / "main"))
+    assert values(found.select("id", "placed")) == Counter({("paid", at("00:00")): 1, ("unpaid", at("00:01")): 1})
+
+
+def test_the_picture_of_a_pattern_has_its_rows_and_matches(spark: SparkSession) -> None:
+    unpaid = keyed(orders(spark)).match("placed -> !paid", placed=PLACED, paid=PAID).within("30 minutes")
+    svg = draw(unpaid.select(amount=wp.first("placed.amount")), watermark="5 minutes").svg
+    for text in ("unpaid 7", "unpaid: 7", "too late: 9", "paid 5"):
+        assert f">{text}<" in svg, svg
 
 
 def test_windows_over_matches(spark: SparkSession) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.sql.in_process import spread_session
 from windowpane.errors import (
@@ -297,3 +298,21 @@ def test_refusals_say_where_and_what_instead(session: Session, statement: str) -
     with pytest.raises(error) as refused:
         session.run(statement)
     assert words in str(refused.value)
+
+
+@pytest.mark.spark
+def test_a_view_on_spark_finds_what_one_without_it_finds(spark: SparkSession) -> None:
+    statements = [
+        f"{LOG}; CREATE MATERIALIZED VIEW unpaid AS {ABSENCE} EMIT ON WINDOW CLOSE",
+        "INSERT INTO log VALUES ('d', '2024-01-01 09:00', 'order', 1), ('e', '2024-01-01 09:01', 'order', 2); FLUSH",
+        "INSERT INTO log VALUES ('e', '2024-01-01 09:29', 'payment', 2), ('f', '2024-01-01 09:31', NULL, NULL); FLUSH",
+    ]
+    found = []
+    for opened in (Session(spark), Session(":memory:")):
+        with opened as session:
+            for statement in statements:
+                session.run(statement)
+            found.append(sorted(session.query("SELECT * FROM unpaid").rows()))
+            assert "Match" in str(session.query("EXPLAIN CREATE MATERIALIZED VIEW again AS " + ABSENCE + " EMIT ON WINDOW CLOSE"))
+    assert found[0] == found[1]
+    assert [row[0] for row in found[0]] == ["b", "c", "d"]

@@ -16,7 +16,7 @@ engine, once a batch. Recovery: read back; the watermark is in the header.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,20 +72,23 @@ class Partitions:
     covered: Integers
     is_first: Mask
     searched: Integers
+    forgotten: Mask
     skipped: int = 0
     overflow: int = 0
 
     @classmethod
-    def of(cls, rows: pa.Table, firsts: Integers, is_new: Mask, known: int, bound: Callable[[int], int | None]) -> Partitions:
-        """Return the keys of rows, which begin at ``firsts``; ``bound`` is the last moment of an attempt, by its first one."""
+    def of(cls, rows: pa.Table, firsts: Integers, is_new: Mask, known: int, program: PatternProgram) -> Partitions:
+        """Return the keys of rows, which begin at ``firsts``."""
         ends = np.append(firsts[1:], rows.num_rows)
         lengths = ends - firsts
         waits, covered, opens = (flat(rows[name]).to_numpy(zero_copy_only=False) for name in (WAITS, COVERED, OPENS))
         starts = lengths - np.add.reduceat(waits.astype(np.int64), firsts)
         is_waiting, had_rows = starts < lengths, ~is_new[firsts]
-        latest = bound(0)
+        within, retain = program.spec.within, program.retain
         times = rows[TIME].to_numpy()[np.minimum(firsts + starts, ends - 1)]
-        is_due = is_waiting & (known == MAX or (latest is not None and times <= max(known - latest, MIN)))
+        is_due = is_waiting & (known == MAX or (within is not None and times <= max(known - (within - 1), MIN)))
+        is_old = times <= max(known - retain, MIN) if retain is not None else np.zeros(len(firsts), np.bool_)
+        has_new = is_new[ends - 1]
         return cls(
             firsts,
             ends,
@@ -93,7 +96,8 @@ class Partitions:
             np.where(had_rows, rows[MATCHES].to_numpy()[firsts], 0),
             np.add.reduceat(covered.astype(np.int64), firsts),
             opens[firsts] | ~had_rows,
-            np.flatnonzero(is_new[ends - 1] | is_due),
+            np.flatnonzero(has_new | is_due),
+            is_old & ~is_waiting & ~has_new,
         )
 
     @contextmanager
@@ -178,7 +182,7 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         order = np.argsort(codes, kind="stable")
         rows, codes = rows.take(pa.array(order)), codes[order]
         is_new = order >= (0 if held is None else held.num_rows)
-        partitions = Partitions.of(rows, np.flatnonzero(starts_of_runs(codes)), is_new, known, self.program.spec.bound)
+        partitions = Partitions.of(rows, np.flatnonzero(starts_of_runs(codes)), is_new, known, self.program)
         if len(partitions.searched):
             self.search(rows, partitions, known)
         return self._left(rows, partitions)
@@ -195,6 +199,7 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         """Return the rows that later attempts may look at, with where the search stands in each key."""
         lengths, kept = partitions.ends - partitions.firsts, np.zeros(len(partitions.firsts), np.int64)
         kept[partitions.searched] = np.maximum(partitions.starts[partitions.searched] - self._lookback, 0)
+        kept[partitions.forgotten] = lengths[partitions.forgotten]
         places = np.arange(rows.num_rows) - np.repeat(partitions.firsts, lengths)
         opens = np.zeros(rows.num_rows, np.bool_)
         opens[partitions.firsts] = partitions.is_first
@@ -227,6 +232,9 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         return with_measures(shown, measures, schema)
 
     def _summary(self, page: pa.Table) -> PageSummary:
-        waiting = page[TIME].to_numpy()[flat(page[WAITS]).to_numpy(zero_copy_only=False)]
-        bound = self.program.spec.bound(int(waiting.min())) if len(waiting) else None
-        return PageSummary(MAX if bound is None else bound, page.num_rows)
+        times, waits = page[TIME].to_numpy(), flat(page[WAITS]).to_numpy(zero_copy_only=False)
+        bound = self.program.spec.bound(int(times[waits].min())) if waits.any() else None
+        due = MAX if bound is None else bound
+        if self.program.retain is not None and not waits.all():
+            due = min(due, int(times[~waits].max()) + self.program.retain)
+        return PageSummary(due, page.num_rows)

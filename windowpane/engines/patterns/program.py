@@ -52,6 +52,7 @@ class PatternProgram:
     event_time: str  # name of the event-time column
     order_by: tuple[OrderColumn, ...] = ()  # columns that order rows of one time
     allowed_lateness: int = 0  # microseconds by which rows are waited for behind the watermark
+    retain: int | None = None  # microseconds that an idle key's last rows are kept behind the watermark; None: for ever
     has_late_output: bool = False  # whether late rows are emitted as output ``LATE``
     upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "pattern reference"

@@ -245,7 +245,7 @@ class Together:
     def _stops(self, at: Integers, owners: Integers) -> Integers:
         """Return for each attempt the place behind its last row."""
         within, known = self._all.program.spec.within, self._all.known
-        ends = self._ends[owners]
+        ends: Integers = self._ends[owners]
         if within is None:
             return ends
         times = self._all.times[self._rows]
@@ -255,7 +255,8 @@ class Together:
         ordered = ranks[: len(times)] + np.repeat(np.arange(len(self._lengths)) * span, self._lengths)
         behind = np.searchsorted(ordered, ranks[len(times) :] + owners * span, side="right")
         begins = np.cumsum(self._lengths) - self._lengths
-        return np.where(known < bounds, ends, behind - begins[owners] + self._opens[owners] + 1)
+        stops: Integers = np.where(known < bounds, ends, behind - begins[owners] + self._opens[owners] + 1)
+        return stops
 
 
 class InPartition:

@@ -377,6 +377,10 @@ def of_patterns(program: PatternProgram, conditions: Mapping[str, object]) -> De
         order=written(program.order_by),
         event_time=program.event_time,
         columns=written_columns(program.columns),
+        asks=sorted(spec.asks),
+        reach=spec.lookback,
+        remembers_keys=program.remembers_keys,
+        retain=program.retain,
         resolved={
             "spec": written(spec),
             "measures": written_columns(program.measures),
@@ -397,6 +401,7 @@ def _patterns(parts: Description) -> PatternProgram:
         event_time=parts["event time"],
         order_by=read(parts["order"]),
         allowed_lateness=more["allowed lateness"],
+        retain=parts["retain"],
         engine=parts["engine"],
         description=parts,
     )

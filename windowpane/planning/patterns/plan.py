@@ -42,6 +42,7 @@ class PatternRequest:
     timeouts: OutputTag | None = None
     most_rows: int = MAX_ROWS
     most_steps: int = MAX_STEPS
+    retain: int | None = None
     settings: Settings = DEFAULTS
 
 
@@ -56,6 +57,7 @@ class PatternPlan:
         event_time: name of the event-time column.
         order_by: columns that order rows of one time.
         timeouts: where attempts go that fail for want of a row.
+        retain: microseconds behind the watermark for which a key is remembered that has no waiting row; ``None``: for ever.
         settings: lateness, where late rows go, the requested engine.
 
     Raises:
@@ -68,6 +70,7 @@ class PatternPlan:
     event_time: str
     order_by: tuple[OrderColumn, ...] = ()
     timeouts: OutputTag | None = None
+    retain: int | None = None
     settings: Settings = DEFAULTS
 
     def __post_init__(self) -> None:
@@ -104,6 +107,7 @@ class PatternPlan:
             "rows": spec.rows if spec.rows != "one" else "one a match",
             "order": ", ".join(map(str, (self.event_time, *self.order_by, "arrival"))),
             "timeouts": "not asked for" if self.timeouts is None else f"side output {self.timeouts.name}",
+            "an idle key": "remembered for ever" if self.retain is None else f"forgotten after {format_micros(self.retain)}",
             "late rows": self.settings.late_text,
             "lateness": format_micros(self.settings.allowed_lateness),
             "buckets": buckets,

@@ -45,6 +45,7 @@ def compile_pattern_program(
         event_time=plan.event_time,
         order_by=plan.order_by,
         allowed_lateness=plan.settings.allowed_lateness,
+        retain=plan.retain,
         has_late_output=plan.settings.late_tag is not None,
         upstream=upstream,
     )

@@ -7,6 +7,7 @@ computed by the operator, as the leaves of measures are; expressions over these 
 from __future__ import annotations
 
 from functools import partial
+from hashlib import sha256
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest
         check_bounds(spec)
     conditions = {name: str(condition) if is_column(condition) else repr(condition) for name, condition in request.define.items()}
     keyed_by = tuple(names.key_fields.names)
-    plan = PatternPlan(spec, conditions, keyed_by, event_time, names.order, request.timeouts, request.settings)
+    plan = PatternPlan(spec, conditions, keyed_by, event_time, names.order, request.timeouts, request.retain, request.settings)
     program = compile_pattern_program(plan, names.arrow, names.keys, names.measure_types, names.passed, source.kind)
     kept = {*names.arrow.names, TIME, PARTITION, POSITION}
     reads = SourceRows.of(source, names.projected, names.projection, names.keys, kept)
@@ -185,8 +186,12 @@ class _Names:
         return self._value(condition, variable)
 
     def _computed(self, column: object, role: str) -> Picked:
-        name = self.projection.add(column, role, f"computed_{len(self.projection.columns)}")
-        return Picked("last", None, name)
+        return Picked("last", None, self._named(column, role))
+
+    def _named(self, column: object, role: str) -> str:
+        """Return the column that Spark computes; its name is that of what it computes, since rows of it wait in state."""
+        name = f"computed_{sha256(str(column).encode()).hexdigest()[:16]}"
+        return PREFIX + name if PREFIX + name in self.projection.columns else self.projection.add(column, role, name)
 
     def _value(self, expression: Expression, role: str) -> Expression:
         """Return an expression of a condition over values of the match; what is of the current row alone is one column."""

@@ -13,7 +13,6 @@ from windowpane.sql.nodes.base import Order, Unary, listed
 from windowpane.sql.windows.over_calls import OverNodeCall, over_sql
 from windowpane.windowing.assigners.base import WindowAssigner
 from windowpane.windowing.patterns.spec import PatternSpec
-from windowpane.windowing.patterns.values import columns_of
 from windowpane.windowing.times import format_micros
 
 
@@ -115,9 +114,8 @@ class Match(Unary):
     @property
     def reads(self) -> set[str]:
         """The columns of the input that it needs."""
-        values = [*self.spec.conditions.values(), *(measure.value for measure in self.spec.measures)]
-        asked = set().union(*map(columns_of, values))
-        return {*self.partition, *(item.column for item in self.order), *self.shown, *asked, *([self.time] if self.time else [])}
+        time = [self.time] if self.time else []
+        return {*self.partition, *(item.column for item in self.order), *self.shown, *self.spec.asks, *time}
 
     @property
     def detail(self) -> str:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.patterns.tree import Last, Pattern, every_part, longest, looked_for, variables
-from windowpane.windowing.patterns.values import lookback
+from windowpane.windowing.patterns.values import columns_of, lookback
 from windowpane.windowing.times import MAX
 
 RowsShown = Literal["one", "all", "all omit empty", "all unmatched"]
@@ -94,10 +94,18 @@ class PatternSpec:
         return tuple(dict.fromkeys((*variables(self.pattern), *looked_for(self.pattern))))
 
     @property
+    def _values(self) -> list[Expression]:
+        return [*self.conditions.values(), *(measure.value for measure in self.measures)]
+
+    @property
     def lookback(self) -> int:
         """How many rows before the first one of a match are looked at."""
-        asked = [*self.conditions.values(), *(measure.value for measure in self.measures)]
-        return max(map(lookback, asked), default=0)
+        return max(map(lookback, self._values), default=0)
+
+    @property
+    def asks(self) -> set[str]:
+        """The columns that conditions and measures ask of rows."""
+        return set().union(*map(columns_of, self._values))
 
     @property
     def passed_on(self) -> int | None:
