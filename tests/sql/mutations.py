@@ -445,7 +445,8 @@ def main() -> None:
     outcome = run(arguments.seed, arguments.count)
     for crash in outcome.crashes:
         print(ascii(crash))
-    print(f"{arguments.count} statements, seed {arguments.seed}: {dict(outcome.counts)}")
+    print(f"seed {arguments.seed}: {dict(outcome.counts)}")
+    print(f"{arguments.count - len(outcome.crashes)} passed, {len(outcome.crashes)} failed")
     raise SystemExit(1 if outcome.crashes else 0)
 
 
