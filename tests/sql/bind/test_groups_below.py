@@ -248,7 +248,9 @@ def test_a_view_with_a_program_below_is_not_opened_where_it_would_have_none(tmp_
             patched.setattr(Queries, name, lambda *_, **__: None)
         with made(object(), tmp_path, {"first": VIEWS["first"]}, store) as session:
             assert isinstance(session._runner, SparkRunner)
-            assert session._runner._pending.stream("first").plan == ViewPlan(sources=("trades",), has_groups_below=True)
+            assert session._runner._pending.stream("first").plan == ViewPlan(
+                sources=("trades",), has_groups_below=True, takes_change_sets=False
+            )
         made(object(), tmp_path, {}, store).close()
         patched.setattr(view_streams, "groups_below", lambda node, *_: SpreadPlan(node))
         with pytest.raises(ChangedPlanError, match="first"):

@@ -25,7 +25,7 @@ from windowpane.engines.protocol import Clock, Engine
 from windowpane.spark.building.program import run_on_buckets
 from windowpane.spark.queries.batch_query import FILES
 from windowpane.spark.session.settings import choose_settings
-from windowpane.spark.sources.arrow_rows import mapped
+from windowpane.spark.sources.arrow_rows import ArrowRows, mapped
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
@@ -91,7 +91,8 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
     Each stage reads the entries and stages before it, and sends parts of the relation ``stage_name``. The functions of what flows
     into the result return rows as they are to be.
     """
-    session = entries[0].rows.sparkSession
+    first = entries[0].rows
+    session = (first.origin if isinstance(first, ArrowRows) else first).sparkSession
     choose_settings(session)
     partitions = int(session.conf.get("spark.sql.shuffle.partitions"))
     made: list[Entry] = []

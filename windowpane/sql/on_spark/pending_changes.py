@@ -26,7 +26,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.on_spark.change_sets import ChangeFile, ChangeSet
 
 ADOPTED = 1
-"""The number of the last change set of a view that was made without Spark: it has its first rows."""
+"""The number of the last change set of a view that was made without Spark, or takes none: it has its first rows."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,16 @@ class ViewPlan:
     """How the state of a view is spread over Spark, as it was when the view was made.
 
     Args:
-        is_program: whether the view is one window or OVER program, with a watermark of its own, which gets no change sets.
+        is_program: whether the view is one window or OVER program, with a watermark of its own.
         sources: those that its query reads itself.
         has_groups_below: whether groups of windows are a program below the nodes of SQL.
+        takes_change_sets: whether it has an inbox; not where its sources are all that it needs.
     """
 
     is_program: bool = False
     sources: tuple[str, ...] = ()
     has_groups_below: bool = False
+    takes_change_sets: bool = True
 
     def text(self) -> str:
         """Return it as JSON."""
@@ -120,14 +122,9 @@ class PendingChanges:
 
     def open(self, name: str, *, spread: bool, plan: ViewPlan = ViewPlan()) -> Stream:
         """Begin the stream of a new view, or table."""
-        values = [name, _new_folder(name), spread, plan.text()]
-        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?, NULL, NULL)", values)
+        values = [name, _new_folder(name), spread, 0 if plan.takes_change_sets else ADOPTED, plan.text()]
+        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, ?, 0, '{}', ?, NULL, NULL)", values)
         return self.stream(name)
-
-    def open_program(self, name: str, plan: ViewPlan) -> None:
-        """Begin the stream of a new view that is a program."""
-        self.open(name, spread=True, plan=plan)
-        self._storage.run("UPDATE windowpane.streams SET sent = ? WHERE name = ?", [ADOPTED, name])
 
     def begin_anew(self, name: str, *, gets_change_sets: bool = False) -> None:
         """Begin the stream of a table, or of a view that reads its sources itself, again, with a checkpoint of its own."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.on_spark.change_sets import CLOCK, is_initial
-from windowpane.sql.on_spark.stages import HASH, INPUT, Flow
+from windowpane.sql.on_spark.stages import INPUT, Flow
 from windowpane.sql.streaming.deltas import WEIGHT
 
 
@@ -42,13 +42,18 @@ class Rowwise:
     Args:
         flows: the queries, each on one source.
         hash: SQL of the hash that says where a row belongs, ``None`` where no hash is needed.
+        done: the sources whose parts are what their query makes of them already.
     """
 
     flows: tuple[Flow, ...]
     hash: str | None = None
+    done: frozenset[str] = frozenset()
 
     def __call__(self, source: str, table: pa.Table) -> Iterator[pa.Table]:
         """Yield the results on a part; tables may be empty."""
+        if source in self.done:
+            yield table
+            return
         storage = task_storage()
         for flow in self.flows:
             if flow.source == source and (source != CLOCK or is_initial(table)):
@@ -56,8 +61,7 @@ class Rowwise:
                     yield self._run(storage, flow, table)
 
     def _run(self, storage: Storage, flow: Flow, table: pa.Table) -> pa.Table:
-        hashed = "" if self.hash is None else f", {self.hash} AS {HASH}"
-        query = f"SELECT *{hashed} FROM ({flow.sql})"
+        query = flow.query(self.hash)
         if flow.source == CLOCK:
             return storage.arrow(query)
         with storage.reading(table) as name:

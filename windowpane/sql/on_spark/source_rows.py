@@ -125,7 +125,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Made:
-    """A query on the rows of a source, which returns one row or none for each.
+    """A query on the rows of a source; with columns that are unchanged, it returns one row or none for each.
 
     Args:
         items: columns, by name, as SQL over ``rows``; none for all of them.

@@ -142,7 +142,7 @@ class SparkRunner(ViewRunner):
                 )
             view = self._streams.view(name)
             with self._storage.transaction():
-                self._pending.begin_anew(name, gets_change_sets=not self._streams.is_program(name))
+                self._pending.begin_anew(name, gets_change_sets=self._streams.takes_change_sets(name))
                 for source in self._streams.own_sources(view):
                     self._clock.drop(clock_name(source, name))
                 view_tables.begin_anew(view)
@@ -329,11 +329,9 @@ class SparkRunner(ViewRunner):
         self._is_due = True
         if self._runs_here:
             self._connect.check_running_here()
-        if not self._runs_here and isinstance(self._streams.program(node), StreamedPlan):
-            self._pending.open_program(name, self._streams.plan(node))
-            return
-        self._check_nodes(list(every_node(node)))
         plan = ViewPlan() if self._runs_here else self._streams.plan(node)
+        if not plan.is_program:
+            self._check_nodes(list(every_node(node)))
         self._pending.open(name, spread=not self._runs_here, plan=plan)
         read = sorted(view.reads - self._read_by(node))
         self._connect.check_storing(self._filled(read))
@@ -417,7 +415,7 @@ class SparkRunner(ViewRunner):
     def _send(self, view: ViewInfo) -> bool:
         """Write the change sets that are due to a view; say whether it has something to answer."""
         name = view.relation.name
-        if self._streams.is_program(name):
+        if not self._streams.takes_change_sets(name):
             self._batches.start(view)
             return True
         own, is_spread = self._streams.own_sources(view), self._pending.stream(name).spread
@@ -450,7 +448,7 @@ class SparkRunner(ViewRunner):
             self._batches.take(name)
         with self._storage.transaction():
             self._pending.answered(name)
-        if not self._streams.is_program(name):
+        if self._streams.takes_change_sets(name):
             sweep(self._queries.inbox(name))
 
 

@@ -8,7 +8,7 @@ the driver, which sends it to the tasks of the next batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -78,30 +78,46 @@ class Direct:
     groups: StreamedGroups | None = None
 
 
-def spread(node: Node, direct: Direct, change_sets: object, received: Path) -> Any:
-    """Return the changes that the plan emits for a DataFrame of change sets, as a DataFrame of ``FILES``.
+def spread(node: Node, direct: Direct, spark: object, change_sets: object | None, received: Path) -> Any:
+    """Return the changes that the plan emits, as a DataFrame of ``FILES``.
 
     Args:
         node: the plan.
         direct: the sources whose rows enter it where they are read.
-        change_sets: the streaming DataFrame of change sets.
+        spark: the session.
+        change_sets: the streaming DataFrame of change sets, ``None`` where the view takes none.
         received: the folder of the files that they name.
     """
     from windowpane.spark.queries import staged
 
     plan = cut(node)
+    alone = _alone(plan, direct)
     has_state = direct.groups is None or not direct.groups.closes  # else each node gets all rows of a window in one batch
     stages = []
     for numbers in plan.together:
         engine = partial(NodeEngine, [(number, plan.stages[number]) for number in numbers])
-        stages.append(staged.Stage(_inlets(plan, numbers), HASH, engine, has_state))
+        stages.append(staged.Stage(_inlets(plan, numbers, alone), HASH, engine, has_state))
     result = [
-        staged.Inlet(None if number is None else plan.set_of(number), Rowwise(flows), relations=_relations(flows))
+        staged.Inlet(
+            None if number is None else plan.set_of(number), Rowwise(flows, done=frozenset(alone)), relations=_relations(flows)
+        )
         for number, flows in by_stage(plan.result)
     ]
     entrances = Counter(relation for flows in _entrances(plan) for relation in flows)
-    entries = _entries(node, entrances, direct, change_sets, received)
+    entries = _entries(node, entrances, alone, direct, spark, change_sets, received)
     return staged.staged(entries, stages, result, STAGE, ToFiles(direct.exchange))
+
+
+def _alone(plan: Stages, direct: Direct) -> dict[str, str]:
+    """Return the queries of the sources that enter a plan in one place: they run with what reads the rows."""
+    groups = None if direct.groups is None else direct.groups.scan.relation
+    places = [(flows, stage.place_sql(index)) for stage in plan.stages for index, flows in enumerate(stage.inputs)]
+    found: dict[str, list[str]] = {}
+    for flows, place in (*places, (plan.result, None)):
+        for flow in flows:
+            if flow.stage is None and flow.source in direct.tables and flow.source != groups:
+                found.setdefault(flow.source, []).append(flow.query(place))
+    return {source: queries[0] for source, queries in found.items() if len(queries) == 1}
 
 
 def _entrances(plan: Stages) -> Iterator[set[str]]:
@@ -110,36 +126,48 @@ def _entrances(plan: Stages) -> Iterator[set[str]]:
         yield {flow.source for flow in flows if flow.stage is None}
 
 
-def _entries(node: Node, entrances: Mapping[str, int], direct: Direct, change_sets: Any, received: Path) -> list[Any]:
+def _entries(
+    node: Node,
+    entrances: Mapping[str, int],
+    alone: Mapping[str, str],
+    direct: Direct,
+    spark: object,
+    change_sets: object | None,
+    received: Path,
+) -> list[Any]:
     """Return where parts enter; ``entrances`` says in how many places changes of a relation enter the plan."""
     from windowpane.spark.queries import staged
     from windowpane.spark.sources import arrow_rows, connectors
 
     sources = {name: SourceRows(table, direct.exchange) for name, table in direct.tables.items()}
-    entries = [staged.Entry(change_sets, ChangeSetParts(sources, direct.exchange, received))]
+    parts = ChangeSetParts(sources, direct.exchange, received)
+    entries = [] if change_sets is None else [staged.Entry(change_sets, parts)]
     for name, table in direct.tables.items():
         if direct.groups is not None and name == direct.groups.scan.relation:
             if entrances[GROUPS] != 1:
                 raise MistakeError("a second one would be a second operator")
-            made = streamed_groups(direct.groups, table, direct.rows(table, change_sets.sparkSession), direct.exchange)
+            made = streamed_groups(direct.groups, table, direct.rows(table, spark), direct.exchange)
             entries.append(staged.Entry(made, GroupParts(sources, direct.groups, direct.exchange), GROUPS))
             continue
         scans = [each for each in every_node(node) if isinstance(each, Scan) and each.relation == name]
         columns = sources[name].needed(column for scan in scans for column in scan.stored)
-        rows, once = direct.rows(table, change_sets.sparkSession), entrances[name] == 1
+        rows, once = direct.rows(table, spark), entrances[name] == 1
         rows = arrow_rows.read_columns(rows, columns) if once else connectors.numbered(rows, columns, PARTITION)
-        entries.append(staged.Entry(rows, SourceParts(sources, name, direct.exchange), name))
+        entries.append(staged.Entry(rows, SourceParts(sources, name, direct.exchange, alone.get(name)), name))
     return entries
 
 
-def _inlets(plan: Stages, together: Sequence[int]) -> list[Any]:
+def _inlets(plan: Stages, together: Sequence[int], alone: Collection[str]) -> list[Any]:
     """Return what flows into stages that run together from elsewhere; their inputs are numbered one behind the other."""
     from windowpane.spark.queries import staged
 
     inputs = [(stage, index) for stage in (plan.stages[number] for number in together) for index in range(len(stage.inputs))]
     return [
         staged.Inlet(
-            None if number is None else plan.set_of(number), Rowwise(flows, stage.place_sql(index)), place, _relations(flows)
+            None if number is None else plan.set_of(number),
+            Rowwise(flows, stage.place_sql(index), frozenset(alone)),
+            place,
+            _relations(flows),
         )
         for place, (stage, index) in enumerate(inputs)
         for number, flows in by_stage(stage.inputs[index])
@@ -165,17 +193,21 @@ class SourceParts:
         sources: all that the view reads itself.
         name: this one.
         exchange: has the progress before the batch, and takes the task's report.
+        query: what its rows become, over changes ``INPUT``, where they enter the plan in one place; ``None`` where they stay.
     """
 
     sources: Mapping[str, SourceRows]
     name: str
     exchange: Any
+    query: str | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
         """Yield the changes that the rows of one partition are, and then the watermarks."""
         source, begin = self.sources[self.name], Progress.of(self.exchange.published())
         reached: int | None = None
-        for taken in source.taken(batches, Made({}, f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {INPUT}"), begin):
+        changes = f"SELECT *, 1::INTEGER AS {quoted(WEIGHT)} FROM {INPUT}"
+        made = Made({}, changes if self.query is None else self.query.replace(INPUT, f"({changes})"))
+        for taken in source.taken(batches, made, begin):
             reached = later(reached, taken.reached)
             yield self.name, taken.rows
         yield CLOCK, _clock(self.sources, begin.at(self.name, reached))

@@ -115,7 +115,8 @@ class ViewBatches:
         direct, files = Direct(tables, self._ingest.rows, exchange, plan.groups), self.queries.received(name)
 
         def changes(spark: object) -> Any:
-            return spread(plan.node, direct, self.queries.change_sets(name, spark), files)
+            change_sets = self.queries.change_sets(name, spark) if self._streams.takes_change_sets(name) else None
+            return spread(plan.node, direct, spark, change_sets, files)
 
         self._start(view, exchange, changes)
 

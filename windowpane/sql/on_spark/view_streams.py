@@ -5,11 +5,13 @@ A view keeps the way it was made, a ``ViewPlan``, in ``windowpane.streams``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from windowpane.errors import ChangedPlanError, MistakeError
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.failures.trying import tried_plan
-from windowpane.sql.nodes import Node, Scan, every_node
+from windowpane.sql.nodes import Aggregate, Node, Scan, Values, every_node
 from windowpane.sql.on_spark.pending_changes import PendingChanges, ViewPlan
 from windowpane.sql.on_spark.programs.groups_below import SpreadPlan, groups_below, streamed
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
@@ -56,17 +58,23 @@ class ViewStreams:
         """Return how the state of a new view is spread over Spark."""
         program = self.program(node)
         if isinstance(program, StreamedPlan):
-            return ViewPlan(is_program=True, sources=(program.scan.relation,))
+            return ViewPlan(is_program=True, sources=(program.scan.relation,), takes_change_sets=False)
         tables = self.tables
         direct = read_directly(node, tables)
         has_groups_below = groups_below(node, direct, tables).groups is not None
-        return ViewPlan(sources=tuple(sorted(direct)), has_groups_below=has_groups_below)
+        return ViewPlan(
+            sources=tuple(sorted(direct)), has_groups_below=has_groups_below, takes_change_sets=_takes_change_sets(node, direct)
+        )
 
     # --- a view that exists ----------------------------------------------------------------------------
 
     def is_program(self, name: str) -> bool:
-        """Whether a view is a window or OVER program, which gets no change sets."""
+        """Whether a view is a window or OVER program."""
         return self._pending.stream(name).plan.is_program
+
+    def takes_change_sets(self, name: str) -> bool:
+        """Whether a view has an inbox."""
+        return self._pending.stream(name).plan.takes_change_sets
 
     def program_of(self, view: ViewInfo) -> StreamedPlan:
         """Return the program of a view that was made as one, with the SQL that runs."""
@@ -146,6 +154,12 @@ def clock_name(source: str, view: str) -> str:
 def scanned(node: Node) -> set[str]:
     """Return the relations that a plan reads."""
     return {each.relation for each in every_node(node) if isinstance(each, Scan)}
+
+
+def _takes_change_sets(node: Node, direct: Collection[str]) -> bool:
+    """Whether a plan needs more than its own sources: changes of others, or rows that it has before the first of any."""
+    begins = any(isinstance(each, Values) or (isinstance(each, Aggregate) and not each.groups) for each in every_node(node))
+    return begins or not scanned(node) <= set(direct)
 
 
 def _running(view: ViewInfo) -> Node:

@@ -41,6 +41,10 @@ class Flow:
     sql: str
     unchanged: Mapping[str, str] = field(default_factory=dict)
 
+    def query(self, place: str | None) -> str:
+        """Return the query with the number that says where a row belongs behind its columns, ``None`` for none."""
+        return f"SELECT *{'' if place is None else f', {place} AS {HASH}'} FROM ({self.sql})"
+
     def then(self, sql: str, unchanged: Mapping[str, str] | None = None) -> Flow:
         """Return it with a further step, behind which some columns are unchanged still."""
         return replace(self, sql=sql, unchanged=unchanged or {})
