@@ -97,9 +97,10 @@ def parts(share: float, vectors: Path) -> Iterator[Part]:
     yield Part("mutated SQL statements", ["-m", "tests.sql.mutations", "--count", str(statements), "--seed", seed])
     yield Part("random SQL scripts", ["-m", "tests.sql.embedded.test_random_sql", "0", str(scripts)])
     if vectors.is_dir():
-        for engine in ("row", "columnar"):
-            command = ["-m", "verify.conformance", "--engine", engine, "--restart-every-step"]
-            yield Part(f"vectors, restarted at every step: {engine}", [*command, str(vectors / "flink"), str(vectors / "oracle")])
+        folders = [str(vectors / name) for name in ("flink", "oracle")]
+        for name in ("row", "columnar"):
+            command = ["-m", "verify.conformance", "--engine", name, "--restart-every-step", *folders]
+            yield Part(f"vectors, restarted at every step: {name}", command)
     yield Part("kill -9 on Spark", ["-m", "pytest", "-q", *KILLS])
 
 
