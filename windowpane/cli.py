@@ -210,7 +210,7 @@ def explain(
                 typer.echo(line)
 
 
-checkpoint = typer.Typer(name="checkpoint", help="Look at checkpoints of streaming queries.", no_args_is_help=True)
+checkpoint = typer.Typer(name="checkpoint", help="Compare, copy, verify, rescale checkpoints of queries.", no_args_is_help=True)
 app.add_typer(checkpoint)
 
 
@@ -230,6 +230,61 @@ def diff(
         found = changes(_program(program)(_spark()), location, cut)
         typer.echo(json.dumps({"verdict": found.verdict, "parts": found.parts}) if as_json else str(found))
     raise typer.Exit({"accept": 1, "refused": 2}.get(found.verdict, 0))
+
+
+_NEW = typer.Argument(metavar="NEW", help="Folder of the new checkpoint, which is not there yet.")
+_OLD = typer.Argument(metavar="OLD", help="Checkpoint location of a query that does not run.")
+
+
+@checkpoint.command()
+def copy(
+    old: Annotated[str, _OLD],
+    new: Annotated[str, _NEW],
+    same_query: Annotated[bool, typer.Option("--same-query", help="The copy goes on in the place of the old one.")] = False,
+) -> None:
+    """Copy a checkpoint, with its paths as they are at the new place: a query that branches off, or one that moves."""
+    from windowpane import checkpoints
+
+    with _refusals(old):
+        checkpoints.copy(old, new, same_query=same_query, spark=_spark())
+
+
+@checkpoint.command()
+def verify(location: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Checkpoint location of a query.")]) -> None:
+    """Read the state of a checkpoint as a whole, and print what is wrong with it; exit status 1 if anything is."""
+    from windowpane import checkpoints
+
+    with _refusals(location):
+        found = checkpoints.verify(location, spark=_spark())
+    for line in found:
+        typer.echo(line)
+    raise typer.Exit(1 if found else 0)
+
+
+@checkpoint.command()
+def rescale(
+    old: Annotated[str, _OLD],
+    new: Annotated[str, _NEW],
+    buckets: Annotated[int, typer.Option("--buckets", help="How many, 1 to 256.", metavar="N")],
+) -> None:
+    """Write a checkpoint that goes on where the old one is, with its keys spread over another number of buckets."""
+    from windowpane import checkpoints
+
+    with _refusals(old):
+        checkpoints.rescale(old, new, buckets, spark=_spark())
+
+
+@checkpoint.command()
+def forget(
+    old: Annotated[str, _OLD],
+    new: Annotated[str, _NEW],
+    key: Annotated[list[str], typer.Option("--key", help="A part of the key; once for each, in their order.", metavar="VALUE")],
+) -> None:
+    """Write a checkpoint that goes on where the old one is, without the state of a key."""
+    from windowpane import checkpoints
+
+    with _refusals(old):
+        checkpoints.forget(old, new, *key, spark=_spark())
 
 
 def _program(name: str) -> Callable[[object], Any]:

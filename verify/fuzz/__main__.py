@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import SystemRandom
 
-from verify.fuzz import changes, faults, functions, joins, over, patterns, rolling, windowed
+from verify.fuzz import changes, faults, functions, joins, over, patterns, rescaling, rolling, windowed
 from verify.fuzz.outcome import Outcome
 
 KINDS: dict[str, Callable[[int], Outcome]] = {
@@ -21,6 +21,7 @@ KINDS: dict[str, Callable[[int], Outcome]] = {
     "rolling": rolling.run,
     "changes": changes.run,
     "faults": faults.run,
+    "rescaling": rescaling.run,
 }
 """What makes and runs the program of a seed, by kind."""
 

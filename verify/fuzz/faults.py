@@ -63,7 +63,7 @@ class Case(NamedTuple):
 def run(seed: int) -> Outcome:
     """Run the program of a seed undisturbed, and through faults, and compare."""
     draw = Random(seed)
-    case = _CASES[draw.choice(sorted(_CASES))](draw, seed)
+    case = CASES[draw.choice(sorted(CASES))](draw, seed)
     text = f"{case.program}\n    {len(case.batches)} batches"
     try:
         with drawn_sizes(seed), warnings.catch_warnings():
@@ -116,7 +116,7 @@ def _over(draw: Random, seed: int) -> Case:
     return Case(program, given, tuple(program.spec.output_key))
 
 
-_CASES: dict[str, Callable[[Random, int], Case]] = {
+CASES: dict[str, Callable[[Random, int], Case]] = {
     "windows": _windows,
     "joins": _joins,
     "patterns": _patterns,

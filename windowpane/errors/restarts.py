@@ -98,6 +98,40 @@ class RepartitionedCheckpointError(WindowpaneError):
         self.partitions = partitions
 
 
+class UncommittedBatchError(WindowpaneError):
+    """A checkpoint was to be copied for another query while a batch of it had begun and was not committed."""
+
+    def __init__(self, checkpoint: str, batch: int) -> None:
+        super().__init__(
+            f"batch {batch} of checkpoint {checkpoint!r} has begun and is not committed: a sink may have its results, which "
+            "another query would write again. Start the query once more until the batch is committed, or say same_query=True "
+            "(--same-query) for a copy that goes on in its place."
+        )
+        self.checkpoint, self.batch = checkpoint, batch
+
+
+class UnknownKeyError(WindowpaneError):
+    """A key was to be taken out of a checkpoint that has no state of it."""
+
+    def __init__(self, key: tuple[object, ...]) -> None:
+        super().__init__(
+            f"no operator of the checkpoint has state of key {', '.join(map(repr, key))}: give a value for each part of the key, "
+            "in the order of key_by(...). Nothing was written."
+        )
+        self.key = key
+
+
+class UnmovableStateError(WindowpaneError):
+    """State of a checkpoint cannot be spread over other buckets, or keys be taken out of it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"keys of this checkpoint cannot be moved: {reason}. Nothing was written, and it goes on as it is. "
+            "A new one, with another number of buckets, begins from as far back as its windows reach."
+        )
+        self.reason = reason
+
+
 class UnknownStateFormatError(WindowpaneError):
     """A state blob is of another kind, or of a format version this windowpane does not read."""
 

@@ -6,7 +6,7 @@ none survive, so nothing built on it needs a write-ahead log.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class BlobStore(Protocol):
@@ -28,3 +28,10 @@ class BlobStore(Protocol):
 
     def remove(self, key: str) -> None:
         """Forget ``key``; an absent key is no error."""
+
+
+def note_layout(store: BlobStore, name: str, layout: Any) -> None:
+    """Tell a store with a dict ``layouts`` what is laid out over it under ``name``: who moves keys to it writes them by that."""
+    layouts: dict[str, Any] | None = getattr(store, "layouts", None)
+    if layouts is not None:
+        layouts[name] = layout

@@ -59,6 +59,12 @@ def unframe(kind: str, blob: bytes) -> bytes:
     return blob[start:]
 
 
+def kind_of(blob: bytes) -> str | None:
+    """Return what kind of blob it is, ``None`` if it was never framed."""
+    header = _header(blob)
+    return None if header is None else header[0]
+
+
 def _header(blob: bytes) -> tuple[str, int, int] | None:
     """Return kind, version and where the body starts; None if these bytes were never framed."""
     if len(blob) < 6 or blob[:3] != _MAGIC:

@@ -35,7 +35,7 @@ from windowpane.arrays import Integers, Unsigned
 from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import HASH
 from windowpane.sizes import Size
-from windowpane.state.blob_store import BlobStore
+from windowpane.state.blob_store import BlobStore, note_layout
 from windowpane.state.codec import frame, unframe
 from windowpane.state.compact import from_stream, to_stream
 
@@ -89,6 +89,7 @@ class HashPages:
         self._pages = self._read_index()
         self._written: dict[int, list[_Page]] = {}
         self._next_number = max((page.number for page in self._pages), default=-1) + 1
+        note_layout(store, name, self)
 
     def __len__(self) -> int:
         return len(self._pages)

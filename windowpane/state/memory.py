@@ -5,7 +5,7 @@ one bucket in one batch. Recovery: none of its own; ``snapshot`` gives bytes tha
 another. What is held and not written yet is not there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from windowpane.errors import MistakeError
 from windowpane.state.blob_store import BlobStore
@@ -43,6 +43,12 @@ class MemoryBlobStore:
     def remove(self, key: str) -> None:
         self.removes += 1
         self._blobs.pop(key, None)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._blobs
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
 
     def keys(self) -> list[str]:
         return sorted(self._blobs)

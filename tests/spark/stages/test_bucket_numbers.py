@@ -15,10 +15,11 @@ import pytest
 
 import windowpane as wp
 from tests.spark.encoders import encoder
+from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.nested_keys.writing import encoded_keys
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.spark.stages.blobs import unpack
-from windowpane.spark.stages.buckets import bucket_ids, bucket_numbers
+from windowpane.spark.stages.buckets import bucket_ids
 from windowpane.spark.stages.encode import Encoder
 
 BUCKETS = 8
@@ -86,7 +87,7 @@ def test_several_columns_are_one_key_and_equal_ones_are_spread() -> None:
 
 def test_a_bucket_is_the_same_in_another_process() -> None:
     program = (
-        "import pyarrow as pa; from windowpane.spark.stages.buckets import bucket_numbers;"
+        "import pyarrow as pa; from windowpane.engines.buckets import bucket_numbers;"
         "print(bucket_numbers(pa.table({'a': ['LGA', 'JFK'], 'b': [1, 2]}), ['a', 'b'], 65_537).tolist()[1])"
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

@@ -30,7 +30,7 @@ from windowpane.arrays import Integers, Unsigned
 from windowpane.hidden_columns import HASH, TIME
 from windowpane.kernels.segments import concatenated
 from windowpane.sizes import Size
-from windowpane.state.blob_store import BlobStore
+from windowpane.state.blob_store import BlobStore, note_layout
 from windowpane.state.codec import frame, unframe
 from windowpane.state.hash_pages import stored_hashes
 from windowpane.state.segment_log import SegmentLog
@@ -58,6 +58,13 @@ class KeptKeys:
         index = [] if blob is None else np.frombuffer(unframe(_KIND, blob), np.int64).reshape(-1, 3).tolist()
         self._runs = [_Run(*row) for row in index]
         self._next_number = max((run.number for run in self._runs), default=-1) + 1
+        note_layout(store, _INDEX, self)
+
+    def runs(self) -> Iterator[tuple[Unsigned, Integers, pa.Table]]:
+        """Yield the hashes of each run, which ascend, their times, and their keys."""
+        for run in self._runs:
+            (times,), (keys,) = self._times.read(run.number), self._keys.read(run.number)
+            yield stored_hashes(times), times[TIME].to_numpy(), keys
 
     @property
     def rows(self) -> int:

@@ -52,7 +52,8 @@ from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, DELETE, INSERT,
 from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings, Refine, WindowSpec
 from windowpane.windowing.times import MAX, Duration
 
-_SIDE, _BATCH = hidden("side"), hidden("batch")
+SIDE, _BATCH = hidden("side"), hidden("batch")
+"""The column of the side of a row in state."""
 _CODES: Mapping[Side, int] = {"left": LEFT, "right": RIGHT}
 _KIND = "join"
 
@@ -75,6 +76,11 @@ class JoinWindowEngine:
     def windows_on(self) -> str:
         return self._engine.name
 
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns of keys in rows of state."""
+        return list(self._windowed.key_columns)
+
     def _fast_engine(self) -> Engine | None:
         program = self._windowed
         if slices.refusal(program) is None:
@@ -84,7 +90,7 @@ class JoinWindowEngine:
         return RowEngine(program, self._counting_state) if row.refusal(program) is None else None
 
     def _counting_state(self, entries: SortedPages) -> CountingState:
-        self._counting = [CountingState(entries, _SIDE)]
+        self._counting = [CountingState(entries, SIDE)]
         return self._counting[0]
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
@@ -130,7 +136,7 @@ class JoinWindowEngine:
                 values = table[column.name] if each == side else pa.nulls(table.num_rows, column.type)
                 columns[passed_name(each, column.name)] = values
         partition = table[PARTITION].to_numpy() + (behind if side == "right" else 0)
-        columns[_SIDE] = pa.array(np.full(table.num_rows, LEFT if side == "left" else RIGHT, np.int8))
+        columns[SIDE] = pa.array(np.full(table.num_rows, LEFT if side == "left" else RIGHT, np.int8))
         columns[_BATCH] = pa.array(np.full(table.num_rows, self._now.number))
         columns |= {TIME: table[TIME], PARTITION: pa.array(partition), POSITION: table[POSITION]}
         return pa.table(columns)
@@ -152,7 +158,7 @@ class JoinWindowEngine:
         return changed.set_column(changed.column_names.index(CHANGE_TYPE), CHANGE_TYPE, words)
 
     def _late(self, late: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        sides = late[_SIDE].to_numpy()
+        sides = late[SIDE].to_numpy()
         for side, of in self._program.sides.items():
             if of.has_late_output and (sides == _CODES[side]).any():
                 rows = late.filter(pa.array(sides == _CODES[side]))
@@ -170,7 +176,7 @@ class JoinWindowEngine:
                 times = table[TIME].to_numpy() if folding.is_event_time else np.full(table.num_rows, clock.processing_time)
                 starts = slices.starts(times)
                 places, numbers = np.unique(starts[slices.covers(times, starts)], return_counts=True)
-                side = table[_SIDE][0].as_py()
+                side = table[SIDE][0].as_py()
                 for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
                     counts.add(place, {side: number})
             counts.keep(SegmentLog(store, "s").segments())
@@ -179,9 +185,9 @@ class JoinWindowEngine:
         elif not self._program.allowed_lateness:
             taken = Sides()
             for table in rows:
-                taken[table[_SIDE][0].as_py()] += table.num_rows
+                taken[table[SIDE][0].as_py()] += table.num_rows
             for table in late:
-                taken.subtract(table.filter(table[DROPPED])[_SIDE].to_pylist())
+                taken.subtract(table.filter(table[DROPPED])[SIDE].to_pylist())
             taken.subtract(self._fired)
             counts.add(0, taken)
         return counts.written()
@@ -192,8 +198,8 @@ class JoinWindowEngine:
             appearing = results
             if self._program.retracts:
                 appearing = results.filter(pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))))
-            made_of = appearing[_SIDE].to_numpy()
-        sides = np.concatenate([table[_SIDE].to_numpy() for table in late]) if late else np.zeros(0, np.int8)
+            made_of = appearing[SIDE].to_numpy()
+        sides = np.concatenate([table[SIDE].to_numpy() for table in late]) if late else np.zeros(0, np.int8)
         return JoinCounters(
             **vars(counters),
             left_late=int((sides == LEFT).sum()),
@@ -213,7 +219,7 @@ class _GapOfSide:
     columns: Mapping[int, tuple[tuple[str, str], ...]]
 
     def __call__(self, row: Mapping[str, Any]) -> Duration:
-        return self.gap_of({name: row[passed] for name, passed in self.columns[row[_SIDE]]})
+        return self.gap_of({name: row[passed] for name, passed in self.columns[row[SIDE]]})
 
 
 def _net(codes: Integers, signs: Integers) -> Integers:
@@ -243,7 +249,7 @@ class _Counted:
     fired: Sides
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        numbers = np.bincount(rows[_SIDE].to_numpy(), minlength=len(_CODES)).tolist()
+        numbers = np.bincount(rows[SIDE].to_numpy(), minlength=len(_CODES)).tolist()
         self.fired.update(dict(enumerate(numbers)))
         return self.function(rows)
 
@@ -274,7 +280,7 @@ def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
     )
     values = pa.schema(
         [
-            pa.field(_SIDE, pa.int8()),
+            pa.field(SIDE, pa.int8()),
             *([] if now is None else [pa.field(_BATCH, pa.int64())]),
             *(column.with_name(passed_name(side, column.name)) for side, of in program.sides.items() for column in of.columns),
         ]
@@ -314,14 +320,14 @@ def _joining(
         how=program.how,
         keys=tuple(keys.names),
         window=(*keys.names, WINDOW_START, WINDOW_END),
-        side=_SIDE,
+        side=SIDE,
         left=names["left"],
         right=names["right"],
         passed=passed,
         null_safe=program.null_safe,
         condition=program.condition,
     )
-    results = pa.schema([values.field(name) for name in (_SIDE, *passed)])
+    results = pa.schema([values.field(name) for name in (SIDE, *passed)])
     if now is None:
         return _Function(results, arrow=ArrowWindowFunction(_Counted(function, fired), _KIND))
     corrected = CorrectedWindows(function, _BATCH, WINDOW_END, CHANGE_TYPE, now)
@@ -332,9 +338,9 @@ def _joining(
 def _co_grouping(program: JoinProgram, group: CoGroup, names: Mapping[Side, Names], keys: pa.Schema, fired: Sides) -> _Function:
     named = {_CODES[side]: _keys_first(names[side], program.sides[side].keys) for side in _CODES}
     if not group.in_arrow:
-        return _Function(group.results, WindowFunctionSpec.apply(GroupedRows(group.function, _SIDE, named)))
+        return _Function(group.results, WindowFunctionSpec.apply(GroupedRows(group.function, SIDE, named)))
     of_keys = tuple(zip(program.left.keys, keys.names, strict=True))
-    grouped = GroupedTables(group.function, group.results, _SIDE, named, of_keys)
+    grouped = GroupedTables(group.function, group.results, SIDE, named, of_keys)
     return _Function(group.results, arrow=ArrowWindowFunction(_Counted(grouped, fired), group.kind))
 
 

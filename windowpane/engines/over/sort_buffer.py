@@ -23,7 +23,7 @@ from windowpane.kernels.keys.coded_texts import coded_alike
 from windowpane.kernels.segments import starts_of_runs
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
-from windowpane.state.blob_store import BlobStore
+from windowpane.state.blob_store import BlobStore, note_layout
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 from windowpane.state.segment_log import SegmentLog
 
@@ -43,6 +43,12 @@ class SortBuffer:
         self._log = SegmentLog(store, name, coded)
         blob = store.get(self._width_key) if self._log.segments() else None
         self._width = 0 if blob is None else decode_int64(unframe(_KIND, blob))
+        self._name = name
+        note_layout(store, name, self)
+
+    def over(self, store: BlobStore) -> SortBuffer:
+        """Return the same buffer over another store, whose texts are read as they are."""
+        return SortBuffer(store, self._name, self._order_by, (), self._columns)
 
     @property
     def byte_size(self) -> int:

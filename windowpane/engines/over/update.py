@@ -45,6 +45,8 @@ from windowpane.state.row_pages import RowPages
 from windowpane.windowing.frames import Units, merge_rows_frames
 from windowpane.windowing.outputs import DELETE, INSERT
 
+_PAGES = "g"
+
 
 class OverUpdateEngine:
     name = "over update"
@@ -72,6 +74,23 @@ class OverUpdateEngine:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         return _Batch(self, store).run(rows, clock)
 
+    def held(self, store: BlobStore) -> pa.Table:
+        """Return the rows of a bucket, as pages have them."""
+        pages = RowPages(store, _PAGES)
+        return self.form.table([self.form.from_blob(pages.read(ordinal)) for ordinal in range(len(pages))])
+
+    def put(self, store: BlobStore, held: pa.Table) -> None:
+        """Write rows, as pages have them, into an empty bucket."""
+        keys = self.sort_keys.of_stored(held)
+        order = np.argsort(keys, kind="stable")
+        held, keys, runs = held.take(pa.array(order)).combine_chunks(), keys[order], self.form.runs
+        columns = [flat(column) for column in held.columns]
+        writer = PageWriter(self.form, columns[runs:], np.arange(held.num_rows if runs else 0), columns[:runs])
+        pages = RowPages(store, _PAGES)
+        nothing = np.zeros(held.num_rows, np.int64)
+        write_pages(pages, Altered(nothing, nothing[:1]), writer, lambda row: bytes(keys[row]), nothing)
+        pages.flush()
+
 
 def refusal(program: OverProgram) -> str | None:
     return over_window.refusal(program.spec, program.columns)
@@ -81,7 +100,7 @@ class _Batch(OverBatch):
     def __init__(self, engine: OverUpdateEngine, store: BlobStore) -> None:
         super().__init__(engine.program, store)
         self._engine = engine
-        self._pages = RowPages(store, "g")
+        self._pages = RowPages(store, _PAGES)
         if self.header.added:
             self._widen(self.header.added)
         self._horizon: int | None = None

@@ -26,7 +26,7 @@ from windowpane.hidden_columns import SEGMENT, hidden
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows, number_codes
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
-from windowpane.state.blob_store import BlobStore
+from windowpane.state.blob_store import BlobStore, note_layout
 from windowpane.state.codec import frame, unframe
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.times import MAX
@@ -55,6 +55,7 @@ class PaneStore:
         self.keys = list(keys)
         self.is_global = is_global
         self._depth = max(self._log.segments(), default=0) >> _SHARD_BITS if is_global else 0
+        note_layout(store, name, self)
 
     def segments(self) -> list[int]:
         return self._log.segments()
@@ -224,7 +225,7 @@ class DueTimers:
         return sorted(at for at in self._times if self.is_due(at, clock, event_time))
 
     def is_due(self, segment: int, clock: int, event_time: bool) -> bool:
-        return self._times.get(segment, (MAX, MAX))[not event_time] <= clock
+        return self.first(segment)[not event_time] <= clock
 
     def note(self, segment: int, event_time: int, processing_time: int) -> None:
         """Note when the first timers of a segment are due, ``MAX`` for those that are never, or at the end of time."""
@@ -233,8 +234,12 @@ class DueTimers:
 
     def bring_forward(self, segment: int, event_time: int, processing_time: int) -> None:
         """Note when first timers of a segment are due, beside those that are known: the earlier counts."""
-        known = self._times.get(segment, (MAX, MAX))
+        known = self.first(segment)
         self.note(segment, min(known[0], event_time), min(known[1], processing_time))
+
+    def first(self, segment: int) -> tuple[int, int]:
+        """Return when the first timers of a segment are due, of event time and of the clock."""
+        return self._times.get(segment, (MAX, MAX))
 
     def covers(self, present: Sequence[int], written: Sequence[int]) -> bool:
         """Whether these segments are those that are known, but for some that were just written."""

@@ -34,14 +34,19 @@ def read_line(spark: Any, place: str) -> str | None:
         except PySparkException:
             return None
         return None if row is None else str(row[0])
-    files, path = _files(spark, place)
+    return read_text(spark, place).strip() or None
+
+
+def read_text(spark: Any, place: str) -> str:
+    """Return what a file says, nothing if it is not there; on classic sessions."""
+    files, path = files_of(spark, place)
     # Of a file its own name is listed; of a folder, which Spark Connect has written, that of the file in it.
     names = [name for name in _names(files, path) if name == path.getName() or not name.startswith(("_", "."))]
     if not names:
-        return None
+        return ""
     stream = files.open(path if names[0] == path.getName() else spark._jvm.org.apache.hadoop.fs.Path(path, names[0]))
     try:
-        return str(spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")).strip() or None
+        return str(spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
     finally:
         stream.close()
 
@@ -50,7 +55,7 @@ def write_line(spark: Any, place: str, line: str) -> None:
     if not is_classic(spark):
         spark.createDataFrame([(line,)], "value string").coalesce(1).write.mode("overwrite").text(place)
         return
-    files, path = _files(spark, place)
+    files, path = files_of(spark, place)
     files.delete(path, True)
     stream = files.create(path)
     stream.write(bytearray(line.encode()))
@@ -59,7 +64,7 @@ def write_line(spark: Any, place: str, line: str) -> None:
 
 def names_in(spark: Any, folder: str) -> list[str]:
     if is_classic(spark):
-        return _names(*_files(spark, folder))
+        return _names(*files_of(spark, folder))
     try:
         found = spark.read.format("binaryFile").load([only(folder)] * 2).select("path").distinct().collect()
     except PySparkException:
@@ -71,7 +76,7 @@ def _names(files: Any, folder: Any) -> list[str]:
     return [str(each.getPath().getName()) for each in files.listStatus(folder)] if files.exists(folder) else []
 
 
-def _files(spark: Any, folder: str) -> tuple[Any, Any]:
+def files_of(spark: Any, folder: str) -> tuple[Any, Any]:
     path = spark._jvm.org.apache.hadoop.fs.Path(folder)
     return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), path
 

@@ -12,7 +12,7 @@ from windowpane.spark.internals.session import PARTITIONS, WATERMARK_POLICY, is_
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _MASTER = "spark.master"
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -44,8 +44,8 @@ def choose_settings(spark: Any) -> None:
         spark.conf.set(_ARROW_BYTES, _UNBOUNDED)
     if spark.conf.get(_PROVIDER, None) is None:
         spark.conf.set(_PROVIDER, _ROCKSDB)
-        if spark.conf.get(_CHANGELOG, None) is None:
-            spark.conf.set(_CHANGELOG, "true")
+        if spark.conf.get(CHANGELOG, None) is None:
+            spark.conf.set(CHANGELOG, "true")
     buckets = Buckets.of(spark, is_streaming=True)
     if str(buckets.number) != spark.conf.get(PARTITIONS):
         spark.conf.set(PARTITIONS, str(buckets.number))

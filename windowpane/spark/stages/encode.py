@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.join.sides import tagged
 from windowpane.hidden_columns import PARTITION, PASSED, POSITION, TIME
 from windowpane.kernels.keys.coded_texts import spelled, together
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.stages.blobs import coded, pack, unpack
-from windowpane.spark.stages.buckets import bucket_ids, bucket_numbers, state_partitions
+from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.layout import is_first_batch, probes
 from windowpane.spark.stages.messages import HEARTBEAT, Mark, Moves, reported
 from windowpane.spark.stages.next_watermark import NextWatermark

@@ -1,0 +1,26 @@
+"""Random programs go on in other buckets, and keys that stay in the wrong one would be seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from verify.fuzz import rescaling
+from windowpane.planning.rescaling import rescaled
+from windowpane.state.memory import MemoryBlobStore
+
+
+def test_random_programs_go_on_in_other_buckets() -> None:
+    outcomes = [rescaling.run(seed) for seed in range(60)]
+    assert [each.seed for each in outcomes if each.differences] == []
+    assert len({each.engine for each in outcomes}) > 10
+
+
+def test_keys_that_stay_in_the_wrong_bucket_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def turned(stores: Any, count: int) -> list[MemoryBlobStore]:
+        first, *others = rescaled(stores, count)
+        return [*others, first]
+
+    monkeypatch.setattr(rescaling, "rescaled", turned)
+    assert any(rescaling.run(seed).differences for seed in range(20))

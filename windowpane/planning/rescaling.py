@@ -1,0 +1,536 @@
+"""The state of all buckets of an operator, spread over another number of buckets.
+
+State is laid out in a few ways, each with an index that says which it is: sorted pages, hash pages, row pages, segment logs and
+what is made of these. Here each is read, its rows or entries are parted by the bucket of their key (``engines.buckets``, the one
+hash of keys), and they are written as the engine of the program writes them. Clocks are those of the bucket that came furthest:
+one that is behind holds nothing that a clock could change.
+
+State: none of its own; old buckets are only read. Blobs that every bucket has (a watermark of the operator's own) are copied to
+each; what a run knows for itself (``next-watermark``, ``layout``) is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.arrays import Integers
+from windowpane.engines.batch.header import HEADER, BucketHeader
+from windowpane.engines.buckets import bucket_numbers
+from windowpane.engines.changes import Description
+from windowpane.engines.deduplication.batch import key_names
+from windowpane.engines.deduplication.kept_keys import KeptKeys
+from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.join.held_counts import HeldCounts
+from windowpane.engines.join.program import JoinProgram
+from windowpane.engines.join.windows import SIDE, JoinWindowEngine
+from windowpane.engines.nested_keys.writing import ENCODED
+from windowpane.engines.over.program import OverProgram
+from windowpane.engines.over.sort_buffer import SortBuffer
+from windowpane.engines.over.update import OverUpdateEngine
+from windowpane.engines.panes.store import DueTimers, PaneStore
+from windowpane.engines.patterns.program import PatternProgram
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import Clock, Engine
+from windowpane.engines.registry import AnyProgram
+from windowpane.engines.rolling.pieces import of_held_table, single_pieces
+from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
+from windowpane.engines.row.contents import values_of
+from windowpane.engines.rows import python_keys
+from windowpane.errors import MistakeError, UnmovableStateError, WindowpaneError, present
+from windowpane.hidden_columns import FILLED, SEGMENT, hidden
+from windowpane.kernels.keys.dense_codes import dense_codes
+from windowpane.operators.window.contents import CONTENTS
+from windowpane.planning.description.programs import read_back
+from windowpane.planning.description.values import read_columns
+from windowpane.planning.engines import make_engine
+from windowpane.state.codec import decode_key, decode_key_at, encode_key, kind_of, unframe
+from windowpane.state.entries import decode_namespace
+from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.state.segment_log import SegmentLog
+from windowpane.state.sorted_pages import SortedPages
+from windowpane.windowing.joins import WindowMatch
+from windowpane.windowing.times import MAX, MIN
+
+Buckets = Sequence[MemoryBlobStore]
+Key = tuple[Any, ...]
+
+_OF_EACH = ("watermark",)
+"""Blobs that are the same in every bucket."""
+_OF_A_RUN = ("next-watermark", "layout")
+_TIME_BYTES = 8
+_COUNTED = ("reference", "row", "sessions")
+"""Engines that count windows of keys as open."""
+_SHOWN = 5
+
+
+def rescaled(old: Buckets, count: int, forgets: Key | None = None) -> list[MemoryBlobStore]:
+    """Return the state of an operator in ``count`` buckets.
+
+    Args:
+        old: its state, a store for each bucket that has any.
+        count: the number of buckets.
+        forgets: the parts of a key that does not stay.
+
+    Returns:
+        A store for each bucket, with a header also where it holds no key.
+
+    Raises:
+        UnmovableStateError: state that belongs to no key, or that other programs wrote.
+        UnreadableDescriptionError: a part of the user's own that is not found by its name.
+    """
+    if any(HEADER not in store and any(not _is_of_bucket(name) for name in store) for store in old):
+        raise UnmovableStateError(
+            "its state is of nodes of SQL, which say nothing of keys; views are made anew from their sources"
+        )
+    parted = [_by_generation(store) for store in old if HEADER in store]
+    newest = max((generation for parts in parted for generation in parts), default=0)
+    new = [MemoryBlobStore() for _ in range(count)]
+    open_windows = [0] * count
+    for generation in range(newest + 1):
+        parts = [each[generation] for each in parted if generation in each]
+        for number, moved in enumerate(_Moving(parts, count, forgets).stores() if parts else ()):
+            for name in moved:
+                is_bare = not generation and (name != HEADER or not newest)
+                new[number].put(name if is_bare else f"{generation}/{name}", _blob(moved, name))
+            open_windows[number] += BucketHeader.of(_blob(moved, HEADER)).open_windows
+    if newest:
+        whole = _latest([BucketHeader.of(_blob(store, HEADER)) for store in old if HEADER in store])
+        for number, store in enumerate(new):
+            replace(whole, open_windows=open_windows[number]).write(store)
+    return new
+
+
+def problems(store: MemoryBlobStore, bucket: int, count: int) -> list[str]:
+    """Return what is wrong with one of ``count`` buckets: blobs that do not decode, keys of other buckets, a wrong count."""
+    found = [_unreadable(store, name) for name in store]
+    if any(found) or HEADER not in store:
+        return [each for each in found if each is not None]
+    strays: list[str] = []
+    try:
+        for part in _by_generation(store).values():
+            moving = _Moving(
+                [part], count, None, lambda key, number: number == bucket or strays.append(", ".join(map(repr, key)))
+            )
+            held = [BucketHeader.of(_blob(each, HEADER)) for each in moving.stores()]
+            header, counted = BucketHeader.of(_blob(part, HEADER)), sum(each.open_windows for each in held)
+            if header.description["engine"] in _COUNTED and header.open_windows != counted:
+                return [f"bucket {bucket}: its header counts {header.open_windows} open windows, and it holds {counted}"]
+    except Exception as error:  # damage may raise anything
+        return [f"bucket {bucket}: {error}"]
+    several = f" and {len(strays) - _SHOWN} more" if len(strays) > _SHOWN else ""
+    return [f"bucket {bucket}: it holds keys of other buckets: {', '.join(strays[:_SHOWN])}{several}"] if strays else []
+
+
+def holds(store: MemoryBlobStore, key: Key) -> bool:
+    """Whether a bucket has state of a key, given by its parts."""
+    found = set[bytes]()
+    for part in _by_generation(store).values() if HEADER in store else ():
+        moving = _Moving([part], 1, None, lambda parts, _: found.add(encode_key(parts)))
+        moving.stores()
+        if moving.encoded(key) in found:
+            return True
+    return False
+
+
+def _unreadable(store: MemoryBlobStore, name: str) -> str | None:
+    blob = _blob(store, name)
+    kind = kind_of(blob)
+    try:
+        unframe(kind or "any", blob)
+    except WindowpaneError as error:
+        return f"blob {name!r}: {error}"
+    return None
+
+
+def _by_generation(store: MemoryBlobStore) -> dict[int, MemoryBlobStore]:
+    """Return the blobs of each program before and behind cuts under their own names."""
+    found: dict[int, MemoryBlobStore] = {}
+    is_cut = BucketHeader.of(_blob(store, HEADER)).generation > 0
+    for name in store:
+        generation, _, own = name.rpartition("/")
+        if name != HEADER or not is_cut:
+            found.setdefault(int(generation or 0), MemoryBlobStore()).put(own, _blob(store, name))
+    return found
+
+
+def _latest(headers: Sequence[BucketHeader]) -> BucketHeader:
+    """Return the header of the newest program, with the clocks of the bucket that came furthest."""
+    header = max(headers, key=lambda each: (each.generation, each.watermark, each.processing_time))
+    return replace(
+        header,
+        watermark=max(each.watermark for each in headers),
+        processing_time=max(each.processing_time for each in headers),
+        arrivals=max(each.arrivals for each in headers),
+    )
+
+
+class _Layouts(MemoryBlobStore):
+    """An empty bucket that knows what its engine lays out over it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layouts: dict[str, Any] = {}
+
+
+class _Moving:
+    """The state of one program on its way to other buckets."""
+
+    def __init__(
+        self,
+        old: Buckets,
+        count: int,
+        forgets: Key | None,
+        sees: Callable[[Any, int], object] | None = None,  # is told each key and the number of its bucket
+    ) -> None:
+        self._sees = sees
+        self._headers = [BucketHeader.of(_blob(store, HEADER)) for store in old]
+        self._header = _latest(self._headers)
+        self._old, self._count, self._forgets = old, count, forgets
+        self._new = [_Layouts() for _ in range(count)]
+        self._open = [0] * count
+        self._raw = [0] * count
+        self._sides: list[dict[int, dict[int, int]]] = [{} for _ in range(count)]
+        self._parts: Description = self._header.description
+        self._check()
+
+    def _check(self) -> None:
+        stagger = (self._parts.get("assigner") or {}).get("stagger", {"value": "ALIGNED"})
+        if stagger["value"] != "ALIGNED":
+            raise UnmovableStateError("each bucket has shifted its windows by an offset of its own (stagger)")
+        filled = [
+            header.description
+            for header, store in zip(self._headers, self._old, strict=True)
+            if any(not _is_of_bucket(name) for name in store)
+        ]
+        if any(each != filled[0] for each in filled):
+            raise UnmovableStateError(
+                "buckets that had no rows since the last change of the program hold state of the one before"
+            )
+
+    def stores(self) -> list[_Layouts]:
+        kinds = {name: kind_of(_blob(store, name)) for store in self._old for name in store}
+        for name, kind in sorted(kinds.items()):
+            if kind in _MOVES:
+                _MOVES[str(kind)](self, name.removesuffix(".i").removesuffix(".r"))
+            elif kind not in _MOVED_WITH and not _is_of_bucket(name):
+                raise UnmovableStateError(f"its blob {name!r} is of a kind that belongs to no key ({kind})")
+        for number, store in enumerate(self._new):
+            for each in _OF_EACH:
+                blobs = [blob for old in self._old if (blob := old.get(each)) is not None]
+                if blobs:
+                    store.put(each, max(blobs, key=_watermark_in))
+            counts = HeldCounts(store)
+            for place, sides in self._sides[number].items():
+                counts.add(place, sides)
+            counts.written()
+            replace(self._header, open_windows=self._open[number], raw_rows=self._raw[number]).write(store)
+        return self._new
+
+    # The program.
+
+    @cached_property
+    def _program(self) -> AnyProgram:
+        return read_back(self._parts)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return make_engine(self._program)
+
+    @cached_property
+    def _layouts(self) -> list[dict[str, Any]]:
+        """What the engine lays out over each of the new buckets."""
+        for store in self._new:
+            self._engine.run(store, [], Clock(MIN, MIN))
+        return [store.layouts for store in self._new]
+
+    def _key_columns(self, name: str) -> list[str]:
+        """Return the columns of the key in rows of a layout."""
+        program = self._program
+        if isinstance(program, Program):
+            return list(program.key_columns)
+        if isinstance(program, OverProgram):
+            return list(program.spec.partition_by)
+        if isinstance(program, DeduplicationProgram):
+            return key_names(program)
+        if isinstance(program, RollingProgram):
+            return [hidden(f"key_{number}") for number in range(len(program.keys))]
+        if isinstance(program, JoinProgram):
+            if isinstance(program.match, WindowMatch):
+                return JoinWindowEngine(program).key_columns
+            return list(program.left.keys if name == "l" else program.right.keys)
+        return list(program.keys.names if isinstance(program, PointInTimeProgram) else program.keys)
+
+    @cached_property
+    def _key_types(self) -> list[pa.DataType]:
+        """Return the types of the parts of keys, without the program where that is enough: lambdas do not read back."""
+        if self._parts["kind"] == "windows":
+            return list(read_columns(self._parts["keys"]).types)
+        program = self._program
+        if isinstance(program, OverProgram):
+            return [program.columns.field(name).type for name in program.spec.partition_by]
+        if isinstance(program, JoinProgram):
+            return [program.left.columns.field(name).type for name in program.left.keys]
+        if isinstance(program, DeduplicationProgram | PatternProgram):
+            return [program.columns.field(name).type for name in program.keys]
+        return list(program.keys.types)  # type: ignore[union-attr]
+
+    def encoded(self, given: Key) -> bytes | None:
+        """Return a key as bytes, ``None`` if it has other parts; texts are read as what the parts of keys are."""
+        if len(given) != len(self._key_types):
+            return None
+        parts = [
+            pa.array([part]) if isinstance(part, str) else pa.array([part], kind)
+            for part, kind in zip(given, self._key_types, strict=True)
+        ]
+        columns = [part.cast(kind) for part, kind in zip(parts, self._key_types, strict=True)]
+        names = [str(number) for number in range(len(columns))]
+        return encode_key(_parts_of_keys(pa.table(columns, names=names), names)[0])
+
+    # Rows.
+
+    def _numbers(self, rows: pa.Table, names: Sequence[str]) -> Integers:
+        """Return the bucket of each row, -1 where its key does not stay."""
+        numbers = bucket_numbers(rows, names, self._count)
+        if self._forgets is not None:
+            if not names:
+                raise UnmovableStateError("it is of rows of all keys together, and says nothing of one")
+            gone = self.encoded(self._forgets)
+            is_gone = [encode_key(key) == gone for key in _parts_of_keys(rows, names)]
+            numbers = np.where(is_gone, -1, numbers)
+        if self._sees is not None and names:
+            for key, number in dict(zip(_parts_of_keys(rows, names), numbers.tolist(), strict=True)).items():
+                self._sees(key, number)
+        return numbers
+
+    def _spread(self, rows: pa.Table, name: str) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the buckets that rows go to, and their rows."""
+        numbers = self._numbers(rows, self._key_columns(name))
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            yield number, rows.filter(pa.array(numbers == number))
+
+    def _hash_pages(self, name: str) -> None:
+        for number, rows in self._spread_together(name, [_pages_of(store, name) for store in self._old]):
+            pages: HashPages = self._layouts[number][name]
+            pages.write(0, rows)
+            pages.commit()
+            self._open[number] += pages.live
+            if isinstance(self._program, JoinProgram):
+                self._count_sides(number, 0, rows)
+            if isinstance(self._program, RollingProgram):
+                self._raw[number] += single_pieces(self._program.spec, *of_held_table(rows))
+
+    def _spread_together(self, name: str, tables: Sequence[Sequence[pa.Table]]) -> Iterator[tuple[int, pa.Table]]:
+        every = [table for each in tables for table in each if table.num_rows]
+        if every:
+            yield from self._spread(pa.concat_tables(every, promote_options="default").combine_chunks(), name)
+
+    def _row_pages(self, name: str) -> None:
+        engine = self._engine
+        if not isinstance(engine, OverUpdateEngine):
+            raise UnmovableStateError(f"its blob {name!r} is of another engine")
+        for number, rows in self._spread_together(name, [[engine.held(store)] for store in self._old]):
+            engine.put(self._new[number], rows)
+
+    def _segments(self, name: str) -> None:
+        layout = self._layouts[0].get("r" if name in ("h", "k") else name)
+        if isinstance(layout, KeptKeys):
+            self._kept_keys(name)
+        elif isinstance(layout, SortBuffer):
+            self._sort_buffer(name, layout)
+        elif isinstance(layout, PaneStore):
+            self._panes(name, layout)
+        else:
+            self._log(name)
+
+    def _log(self, name: str) -> None:
+        new = [SegmentLog(store, name) for store in self._new]
+        for store in self._old:
+            log = SegmentLog(store, name)
+            for segment in log.segments():
+                for chunk in log.read(segment):
+                    for number, rows in self._spread(chunk, name):
+                        new[number].append(segment, rows)
+                        self._count_sides(number, segment, rows)
+        for number, log in enumerate(new):
+            log.flush()
+            self._open[number] += len(log.segments())
+
+    def _sort_buffer(self, name: str, layout: SortBuffer) -> None:
+        for number, rows in self._spread_together(name, [layout.over(store).release(MAX) for store in self._old]):
+            buffer: SortBuffer = self._layouts[number][name]
+            buffer.add(rows)
+            buffer.flush()
+
+    def _kept_keys(self, name: str) -> None:
+        if name == "k":
+            return  # it goes with the hashes
+        for store in self._old:
+            for hashes, times, keys in KeptKeys(store).runs():
+                numbers = self._numbers(keys, self._key_columns(name))
+                for number in np.unique(numbers[numbers >= 0]).tolist():
+                    own = np.flatnonzero(numbers == number)
+                    self._layouts[number]["r"].add(hashes[own], times[own], keys.take(pa.array(own)))
+        for layouts in self._layouts:
+            layouts["r"].commit(MIN)
+
+    def _panes(self, name: str, layout: PaneStore) -> None:
+        tables, due = [], []
+        for store in self._old:
+            panes = PaneStore(store, layout.keys, layout.is_global, name)
+            rows = panes.read(panes.segments())
+            tables.append([] if rows is None else [rows])
+            timers = DueTimers(store)
+            due += [(segment, *timers.first(segment)) for segment in panes.segments()]
+        for number, rows in self._spread_together(name, tables):
+            into: PaneStore = self._layouts[number][name]
+            if into.is_global:
+                shards = pa.array(into.shards(rows))
+                rows = rows.set_column(rows.column_names.index(SEGMENT), SEGMENT, shards)
+            into.write(rows, [])
+            into.flush()
+            if name == "p":
+                self._open[number] = self._panes_held(rows, layout.keys)
+                timers = DueTimers(self._new[number])
+                for segment in into.segments():  # too early a time costs a look, and the true one is noted then
+                    times = [each[1:] for each in due if into.is_global or each[0] == segment]
+                    timers.note(segment, min(one for one, _ in times), min(other for _, other in times))
+                timers.flush()
+
+    def _panes_held(self, rows: pa.Table, keys: Sequence[str]) -> int:
+        if FILLED in rows.column_names:
+            rows = rows.filter(rows[FILLED])
+        if isinstance(self._program, Program) and self._program.spec.merges:
+            return rows.num_rows
+        return len(dense_codes([rows[name] for name in [*keys, SEGMENT]], rows.num_rows).firsts)
+
+    def _count_sides(self, number: int, place: int, rows: pa.Table) -> None:
+        """Count the rows of each side that windows of a join hold."""
+        if SIDE in rows.column_names:
+            column = rows[SIDE]
+            while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+                column = pc.list_flatten(column)
+            for side in pc.value_counts(column.combine_chunks()).to_pylist():
+                self._sides[number].setdefault(place, {})[side["values"]] = side["counts"]
+
+    # Entries.
+
+    def _sorted_pages(self, name: str) -> None:
+        new = [SortedPages(store, name) for store in self._new]
+        is_join = (self._parts.get("match") or {}).get("is") == "WindowMatch"
+        for store in self._old:
+            entries = list(SortedPages(store, name).scan(b""))
+            keys = [self._key_of(name, *entry) for entry in entries]
+            numbers = self._numbers_of(keys)
+            for number, (entry, value) in zip(numbers, entries, strict=True):
+                if number >= 0:
+                    new[number].put(entry, value)
+                    if is_join and name == "s" and _is_contents(entry):
+                        self._count_elements(number, value)
+        for number, pages in enumerate(new):
+            pages.flush()
+            if name == "s" and self._parts["kind"] == "windows":
+                self._open[number] = sum(map(_is_contents, {_address(entry) for entry, _ in pages.scan(b"")}))
+
+    def _count_elements(self, number: int, value: bytes) -> None:
+        for element in pickle.loads(value):
+            for row in values_of(element):
+                sides = self._sides[number].setdefault(0, {})
+                sides[row[SIDE]] = sides.get(row[SIDE], 0) + 1
+
+    def _key_of(self, name: str, entry: bytes, value: bytes) -> tuple[Any, ...]:
+        """Return the parts of the key that an entry belongs to."""
+        if self._parts["kind"] == "over" and name == "b":
+            row = pickle.loads(value)
+            return tuple(row[each] for each in self._key_columns(name))
+        is_by_key = name == "s" or (name == "e" and self._parts.get("watermark of each key") is not None)
+        key, _ = decode_key_at(entry, 0 if is_by_key else _TIME_BYTES)
+        return key if isinstance(key, tuple) else (key,) * len(self._key_types)
+
+    def _numbers_of(self, keys: Sequence[tuple[Any, ...]]) -> list[int]:
+        if not self._key_types or not keys:
+            return [0] * len(keys)
+        names = [str(number) for number in range(len(self._key_types))]
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*keys, strict=True), self._key_types, strict=True)]
+        found: list[int] = self._numbers(pa.table(columns, names=names), names).tolist()
+        return found
+
+
+_MOVES: Mapping[str, Callable[[_Moving, str], None]] = {
+    "sorted-pages-index": _Moving._sorted_pages,
+    "hash-pages-index": _Moving._hash_pages,
+    "row-pages-root": _Moving._row_pages,
+    "segment-log-index": _Moving._segments,
+}
+"""How state goes to other buckets, by the kind of its index."""
+
+_MOVED_WITH = frozenset(
+    {
+        "sorted-pages-page",
+        "hash-pages-page",
+        "row-pages-block",
+        "row-pages-page",
+        "segment-log-chunk",
+        "due-timers",
+        "kept-keys-runs",
+        "over-sort-buffer-width",
+        "held-rows",
+    }
+)
+"""Kinds of blobs that go with an index."""
+
+
+def _is_of_bucket(name: str) -> bool:
+    return name in (HEADER, *_OF_EACH, *_OF_A_RUN)
+
+
+def _watermark_in(blob: bytes) -> int:
+    """Return the watermark of a blob that an operator keeps of its own."""
+    return int(json.loads(unframe("own-watermark", blob))["watermark"])
+
+
+def _pages_of(store: MemoryBlobStore, name: str) -> list[pa.Table]:
+    pages = HashPages(store, name, stored_hashes, _unsummed)
+    return [present(pages.read(position), "there are pages") for position in range(len(pages))]
+
+
+def _unsummed(rows: pa.Table) -> PageSummary:
+    raise MistakeError("these pages are only read")
+
+
+def _parts_of_keys(rows: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the key of each row; nested parts may be there as bytes alone."""
+    columns = []
+    for name in names:
+        if name in rows.column_names:
+            columns.append(python_keys(rows, [name]))
+        else:
+            columns.append([decode_key(each) for each in rows[ENCODED + name].to_pylist()])
+    return list(zip(*columns, strict=True))
+
+
+def _address(entry: bytes) -> bytes:
+    """Return the key, the window and the name of an entry of keyed state."""
+    _, at = decode_key_at(entry, 0)
+    _, at = decode_namespace(entry, at)
+    _, at = decode_key_at(entry, at)
+    return entry[:at]
+
+
+def _is_contents(address: bytes) -> bool:
+    _, at = decode_key_at(address, 0)
+    _, at = decode_namespace(address, at)
+    return decode_key_at(address, at)[0] == CONTENTS
+
+
+def _blob(store: MemoryBlobStore, name: str) -> bytes:
+    return present(store.get(name), "its name is there")

@@ -1,0 +1,296 @@
+"""Checkpoints that are copied, verified, or whose keys go to other buckets: offline, and into a new folder.
+
+A new checkpoint goes on from the last batch that the old one has committed. It has the same offsets, commits, logs of sources and
+notes of ours under the same numbers. What Spark writes down of paths and of the number of state partitions is written anew. State
+of other buckets is written by Spark itself: a query without rows begins with it (``initialState``) in a checkpoint beside the
+new one, and its partitions are taken, as the version that the last batch left.
+
+Who may mutate: this module the new folder, nobody the old one. Recovery: a new folder that is not whole has no ``commits``, which
+are written last; it is refused as one that is there already.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from windowpane.errors import InvalidSpecError, UncommittedBatchError, UnknownKeyError, UnmovableStateError
+from windowpane.planning.rescaling import Key, holds, problems, rescaled
+from windowpane.spark.building.program import run_on_buckets
+from windowpane.spark.internals.blob_state import SparkBlobStore
+from windowpane.spark.internals.session import PARTITIONS, is_classic
+from windowpane.spark.queries.starting import started
+from windowpane.spark.session.checkpoints import (
+    files_of,
+    last_batches,
+    names_in,
+    only,
+    read_text,
+    refuse_a_second_query,
+    write_line,
+)
+from windowpane.spark.session.settings import CHANGELOG, choose_settings
+from windowpane.spark.stages.bounded import STATE
+from windowpane.spark.stages.buckets import PINNED, bucket_ids
+from windowpane.spark.stages.messages import PROBE
+from windowpane.spark.stages.process import BucketProcessor
+from windowpane.spark.stages.wire import Wire
+from windowpane.state.memory import MemoryBlobStore
+
+_MOST = 256
+_OPERATOR = "transformWithState"
+_PIECES = "target int, bucket int, name string, blob binary"
+
+
+def copy(spark: Any, old: str, new: str, is_same_query: bool) -> None:
+    """Copy a checkpoint; a copy that is not the same query gets an id of its own, and knows no sink."""
+    found = _Checkpoint.of(spark, old)
+    if not is_same_query and found.begun != found.committed:
+        raise UncommittedBatchError(old, found.begun)
+    found.check_new(new)
+    for name in names_in(spark, old):
+        if name != "commits":
+            found.copy(name, new)
+    found.write_paths(new, None)
+    if not is_same_query:
+        write_line(spark, f"{new}/metadata", json.dumps({"id": str(uuid4())}))
+        found.remove(f"{new}/windowpane/sinks")
+    found.copy("commits", new)
+
+
+def rescale(spark: Any, old: str, new: str, buckets: int, forgets: Key | None = None) -> None:
+    """Write a checkpoint whose keys are spread over another number of buckets."""
+    if not 1 <= buckets <= _MOST:
+        raise InvalidSpecError(f"buckets={buckets}: say a number from 1 to {_MOST}.")
+    found = _Checkpoint.of(spark, old)
+    found.check_new(new)
+    found.check_operators()
+    for name in names_in(spark, old):
+        if name not in ("commits", "offsets", "state"):
+            found.copy(name, new)
+    for number in range(max(found.committed - 1, 0), found.begun + 1):  # a start compares with the batch before, too
+        head, *lines = read_text(spark, f"{old}/offsets/{number}").split("\n")
+        spark_part = json.loads(lines[0])
+        spark_part["conf"] |= {name: str(buckets) for name in (PARTITIONS, PINNED) if name in spark_part["conf"]}
+        write_line(spark, f"{new}/offsets/{number}", "\n".join([head, json.dumps(spark_part), *lines[1:]]))
+    for operator in found.operators:
+        for name in ("_metadata", "_stateSchema"):
+            found.copy(f"state/{operator}/{name}", new)
+        found.write_state(operator, new, buckets, forgets)
+    found.write_paths(new, buckets)
+    found.copy(f"commits/{found.committed}", new)
+
+
+def forget(spark: Any, old: str, new: str, key: Key) -> None:
+    """Write a checkpoint without the state of a key."""
+    found = _Checkpoint.of(spark, old)
+    found.check_operators()
+    held = [found.blobs(each).groupBy("bucket").applyInArrow(_holds(key), "is_held boolean") for each in found.operators]
+    if not any(rows.filter("is_held").take(1) for rows in held):
+        raise UnknownKeyError(key)
+    rescale(spark, old, new, found.partitions(found.operators[0]), key)
+
+
+def verify(spark: Any, checkpoint: str) -> list[str]:
+    """Return what is wrong with the state of a checkpoint, as text; nothing where all is well."""
+    found = _Checkpoint.of(spark, checkpoint)
+    said = []
+    for operator in found.operators:
+        count = found.partitions(operator)
+        schema = "said string"
+        rows = found.blobs(operator).groupBy("bucket").applyInArrow(_problems_in(count), schema)
+        said += [f"operator {operator}: {row[0]}" for row in rows.collect()]
+    return said
+
+
+@dataclass
+class _Checkpoint:
+    spark: Any
+    path: str
+    committed: int  # the last batch that was
+    begun: int
+
+    @classmethod
+    def of(cls, spark: Any, path: str) -> _Checkpoint:
+        if not is_classic(spark):
+            raise InvalidSpecError("checkpoints are copied and rescaled with a classic Spark session: Connect reaches no files.")
+        refuse_a_second_query(spark, path)
+        committed, begun = last_batches(spark, path)
+        if committed < 0:
+            raise InvalidSpecError(f"{path!r} is no checkpoint that has committed a batch.")
+        choose_settings(spark)
+        return cls(spark, path, committed, max(begun, committed))
+
+    @cached_property
+    def operators(self) -> list[int]:
+        return sorted(int(name) for name in names_in(self.spark, f"{self.path}/state") if name.isdecimal())
+
+    def metadata(self, operator: int) -> dict[str, Any]:
+        """Return what Spark has written down of an operator last."""
+        folder = f"{self.path}/state/{operator}/_metadata/v2"
+        newest = max(int(name) for name in names_in(self.spark, folder) if name.isdecimal())
+        found: dict[str, Any] = json.loads(read_text(self.spark, f"{folder}/{newest}").split("\n")[1])
+        return found
+
+    def partitions(self, operator: int) -> int:
+        return int(self.metadata(operator)["stateStoreInfo"][0]["numPartitions"])
+
+    def check_operators(self) -> None:
+        for operator in self.operators:
+            if not names_in(self.spark, f"{self.path}/state/{operator}/_metadata/v2"):
+                raise UnmovableStateError(f"operator {operator} is one of Spark's own, such as dropDuplicates or a join")
+            name = self.metadata(operator)["operatorInfo"]["operatorName"]
+            if not name.startswith(_OPERATOR):
+                raise UnmovableStateError(f"operator {operator} is not one of windowpane's, but {name}")
+
+    def check_new(self, new: str) -> None:
+        if names_in(self.spark, new):
+            raise InvalidSpecError(f"{new!r} is there already: name a new folder, and nothing is written over.")
+
+    # State.
+
+    def blobs(self, operator: int) -> Any:
+        """Return the blobs of all buckets as the last committed batch left them: bucket, name, blob."""
+        state = self.spark.read.format("statestore").option("stateVarName", SparkBlobStore.DECLARED[0])
+        rows = state.option("operatorId", operator).option("batchId", self.committed).load(self.path)
+        return rows.selectExpr("key.bucket", "user_map_key.name", "user_map_value.blob")
+
+    def write_state(self, operator: int, new: str, buckets: int, forgets: Key | None) -> None:
+        spark, beside = self.spark, f"{new}/windowpane/moving/{operator}"
+        spread = self.blobs(operator).groupBy("bucket").applyInArrow(_spread(buckets, forgets), _PIECES)
+        together = spread.groupBy("target").applyInArrow(_together(buckets), STATE)
+        conf = json.loads(read_text(spark, f"{self.path}/offsets/{self.committed}").split("\n")[1])["conf"]
+        stores = {name: value for name, value in conf.items() if ".stateStore." in name}
+        with _settings(spark, {**stores, PARTITIONS: str(buckets), CHANGELOG: "false"}):
+            write_line(spark, f"{beside}/in/row", "1")
+            text = spark.readStream.text(f"{only(beside)}/in")
+            rows = text.select(F.lit(0).alias("bucket"), F.lit(PROBE).alias("blob"), F.timestamp_seconds(F.lit(0)).alias("at"))
+            mode = json.loads(self.metadata(operator)["operatorPropertiesJson"])["timeMode"]
+            processor = BucketProcessor(_NoEngine, Wire(), mode)
+            begun = run_on_buckets(rows.withWatermark("at", "0 seconds"), processor, together)
+            writer = begun.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
+            query = started(writer.option("checkpointLocation", f"{beside}/checkpoint").start, spark)
+            query.awaitTermination()
+        version = self.committed + 1
+        for number in range(buckets):
+            place = f"{beside}/checkpoint/state/0/{number}"
+            self._move(place, f"{new}/state/{operator}/{number}")
+            self._move(f"{new}/state/{operator}/{number}/1.zip", f"{new}/state/{operator}/{number}/{version}.zip")
+        self.remove(f"{new}/windowpane/moving")
+
+    # Files.
+
+    def copy(self, name: str, new: str) -> None:
+        """Copy a file or folder by its name in the checkpoint."""
+        files, source = files_of(self.spark, f"{self.path}/{name}")
+        others, target = files_of(self.spark, f"{new}/{name}")
+        others.mkdirs(target.getParent())
+        conf = self.spark._jsparkSession.sessionState().newHadoopConf()
+        self.spark._jvm.org.apache.hadoop.fs.FileUtil.copy(files, source, others, target, False, conf)
+
+    def _move(self, place: str, target: str) -> None:
+        files, source = files_of(self.spark, place)
+        files.mkdirs(files_of(self.spark, target)[1].getParent())
+        if not files.rename(source, files_of(self.spark, target)[1]):
+            raise UnmovableStateError(f"{place} is not there: Spark's state store is laid out as this windowpane does not know")
+
+    def remove(self, place: str) -> None:
+        files, path = files_of(self.spark, place)
+        files.delete(path, True)
+
+    def write_paths(self, new: str, buckets: int | None) -> None:
+        """Write where schemas of state lie now, and over how many partitions it is spread, ``None`` for as before."""
+        files, path = files_of(self.spark, new)
+        root = str(files.makeQualified(path).toString())
+        for operator in self.operators:
+            folder = f"{new}/state/{operator}/_metadata/v2"
+            for name in names_in(self.spark, folder):
+                if name.isdecimal():
+                    head, text = read_text(self.spark, f"{folder}/{name}").split("\n")[:2]
+                    known = json.loads(text)
+                    for store in known["stateStoreInfo"]:
+                        schemas = store.get("stateSchemaFilePaths", ())
+                        store["stateSchemaFilePaths"] = [f"{root}/state/{place.rpartition('/state/')[2]}" for place in schemas]
+                        store["numPartitions"] = buckets or store["numPartitions"]
+                    write_line(self.spark, f"{folder}/{name}", f"{head}\n{json.dumps(known)}")
+
+
+class _NoEngine:
+    """The engine of a query that only writes the state it begins with."""
+
+
+@contextmanager
+def _settings(spark: Any, wanted: Mapping[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
+
+
+# On tasks.
+
+
+def _store_of(blobs: pa.Table) -> MemoryBlobStore:
+    store = MemoryBlobStore()
+    for name, blob in zip(blobs["name"].to_pylist(), blobs["blob"].to_pylist(), strict=True):
+        store.put(name, blob)
+    return store
+
+
+def _table(columns: Sequence[tuple[str, pa.DataType]], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    schema = pa.schema(columns)
+    return pa.table([pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)], schema)
+
+
+def _spread(buckets: int, forgets: Key | None) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that parts the state of a bucket by the buckets that its keys go to."""
+
+    def spread(blobs: pa.Table) -> pa.Table:
+        number = blobs["bucket"][0].as_py()
+        stores = rescaled([_store_of(blobs)], buckets, forgets)
+        rows = [(target, number, name, store.get(name)) for target, store in enumerate(stores) for name in store]
+        columns = [("target", pa.int32()), ("bucket", pa.int32()), ("name", pa.string()), ("blob", pa.binary())]
+        return _table(columns, rows)
+
+    return spread
+
+
+def _together(buckets: int) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that makes the state of a bucket of its pieces, by the buckets they come from."""
+
+    def together(pieces: pa.Table) -> pa.Table:
+        sources = pieces["bucket"].to_numpy()
+        stores = [_store_of(pieces.filter(pa.array(sources == source))) for source in sorted(set(sources.tolist()))]
+        (store,) = rescaled(stores, 1)
+        number = bucket_ids(buckets)[pieces["target"][0].as_py()]
+        rows = [(number, name, store.get(name)) for name in store]
+        return _table([("bucket", pa.int32()), ("name", pa.string()), ("blob", pa.binary())], rows)
+
+    return together
+
+
+def _holds(key: Key) -> Callable[[pa.Table], pa.Table]:
+    return lambda blobs: pa.table({"is_held": [holds(_store_of(blobs), key)]})
+
+
+def _problems_in(count: int) -> Callable[[pa.Table], pa.Table]:
+    def look(blobs: pa.Table) -> pa.Table:
+        number = bucket_ids(count).index(blobs["bucket"][0].as_py())
+        return pa.table({"said": pa.array(problems(_store_of(blobs), number, count), pa.string())})
+
+    return look
