@@ -116,11 +116,14 @@ def problems(store: MemoryBlobStore, bucket: int, count: int) -> list[str]:
     if any(found) or HEADER not in store:
         return [each for each in found if each is not None]
     strays: list[str] = []
+
+    def note(key: Key, number: int) -> None:
+        if number != bucket:
+            strays.append(", ".join(map(repr, key)))
+
     try:
         for part in _by_generation(store).values():
-            moving = _Moving(
-                [part], count, None, lambda key, number: number == bucket or strays.append(", ".join(map(repr, key)))
-            )
+            moving = _Moving([part], count, None, note)
             held = [BucketHeader.of(_blob(each, HEADER)) for each in moving.stores()]
             header, counted = BucketHeader.of(_blob(part, HEADER)), sum(each.open_windows for each in held)
             if header.description["engine"] in _COUNTED and header.open_windows != counted:
@@ -282,7 +285,7 @@ class _Moving:
             return [program.left.columns.field(name).type for name in program.left.keys]
         if isinstance(program, DeduplicationProgram | PatternProgram):
             return [program.columns.field(name).type for name in program.keys]
-        return list(program.keys.types)  # type: ignore[union-attr]
+        return list(program.keys.types)
 
     def encoded(self, given: Key) -> bytes | None:
         """Return a key as bytes, ``None`` if it has other parts; texts are read as what the parts of keys are."""
@@ -529,7 +532,7 @@ def _address(entry: bytes) -> bytes:
 def _is_contents(address: bytes) -> bool:
     _, at = decode_key_at(address, 0)
     _, at = decode_namespace(address, at)
-    return decode_key_at(address, at)[0] == CONTENTS
+    return bool(decode_key_at(address, at)[0] == CONTENTS)
 
 
 def _blob(store: MemoryBlobStore, name: str) -> bytes:

@@ -174,7 +174,7 @@ class _Checkpoint:
             text = spark.readStream.text(f"{only(beside)}/in")
             rows = text.select(F.lit(0).alias("bucket"), F.lit(PROBE).alias("blob"), F.timestamp_seconds(F.lit(0)).alias("at"))
             mode = json.loads(self.metadata(operator)["operatorPropertiesJson"])["timeMode"]
-            processor = BucketProcessor(_NoEngine, Wire(), mode)
+            processor = BucketProcessor(_no_engine, Wire(), mode)
             begun = run_on_buckets(rows.withWatermark("at", "0 seconds"), processor, together)
             writer = begun.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
             query = started(writer.option("checkpointLocation", f"{beside}/checkpoint").start, spark)
@@ -223,8 +223,9 @@ class _Checkpoint:
                     write_line(self.spark, f"{folder}/{name}", f"{head}\n{json.dumps(known)}")
 
 
-class _NoEngine:
-    """The engine of a query that only writes the state it begins with."""
+def _no_engine() -> Any:
+    """Return the engine of a query that only writes the state it begins with."""
+    return None
 
 
 @contextmanager
