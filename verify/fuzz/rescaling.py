@@ -140,7 +140,7 @@ def _keys(program: Any, part: pa.Table) -> list[str]:
     if isinstance(program, OverProgram):
         return list(program.spec.partition_by)
     if isinstance(program, JoinProgram):
-        return list(program.sides[side_of(part)].keys)
+        return list(program.left.keys if side_of(part) == "left" else program.right.keys)
     return list(program.keys if isinstance(program, PatternProgram | DeduplicationProgram) else program.key_columns)
 
 

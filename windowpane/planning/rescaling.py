@@ -413,7 +413,7 @@ class _Moving:
         if FILLED in rows.column_names:
             rows = rows.filter(rows[FILLED])
         if isinstance(self._program, Program) and self._program.spec.merges:
-            return rows.num_rows
+            return int(rows.num_rows)
         return len(dense_codes([rows[name] for name in [*keys, SEGMENT]], rows.num_rows).firsts)
 
     def _count_sides(self, number: int, place: int, rows: pa.Table) -> None:
