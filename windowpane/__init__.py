@@ -21,7 +21,7 @@ choose_vectors()
 
 from typing import TYPE_CHECKING, Any
 
-from windowpane import checkpoints
+from windowpane import checkpoints as checkpoints
 from windowpane.aggregates import *  # noqa: F403
 from windowpane.aggregates import __all__ as _aggregates
 from windowpane.arrow_input import map_in_arrow, read_in_arrow
@@ -148,7 +148,6 @@ __all__ = [
     "apply",
     "as_of",
     "changes",
-    "checkpoints",
     "classifier",
     "col",
     "cume_dist",
