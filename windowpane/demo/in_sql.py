@@ -15,7 +15,7 @@ from windowpane.sql.shell.printing import print_result
 
 SCRIPT = """
 CREATE SOURCE flights (
-    origin text, carrier text, flight bigint, scheduled timestamp, dep_delay bigint,
+    origin text, carrier text, flight bigint, tailnum text, scheduled timestamp, departed timestamp, dep_delay bigint,
     WATERMARK FOR scheduled AS scheduled - INTERVAL '18 hours'
 ) WITH (connector = 'parquet', path = '{folder}');
 
@@ -32,7 +32,21 @@ CREATE MATERIALIZED VIEW worst_hours AS
     WHERE flights >= 5
     QUALIFY row_number() OVER (PARTITION BY origin ORDER BY delay DESC NULLS LAST) <= 3;
 
+CREATE MATERIALIZED VIEW stranded AS
+    SELECT * FROM (SELECT * FROM flights WHERE tailnum IS NOT NULL) AS planned MATCH_RECOGNIZE (
+        PARTITION BY tailnum ORDER BY scheduled, carrier, flight
+        MEASURES LAST(stuck.scheduled) AS planned, LAST(stuck.departed) AS departed
+        AFTER MATCH SKIP TO NEXT ROW
+        PATTERN (flown stuck) WITHIN INTERVAL '12 hours'
+        DEFINE flown AS departed IS NOT NULL,
+               stuck AS departed IS NULL OR departed > scheduled + INTERVAL '2 hours'
+    ) EMIT ON WINDOW CLOSE;
+
 FLUSH;
+"""
+STRANDED = """
+SELECT tailnum, count(*) AS times, count(*) FILTER (WHERE departed IS NULL) AS never, max(departed - planned) AS longest
+FROM stranded GROUP BY tailnum ORDER BY times DESC, tailnum LIMIT 3
 """
 QUESTION = "SELECT * FROM worst_hours ORDER BY origin, delay DESC"
 
@@ -50,3 +64,9 @@ def show(console: Console, folder: Path) -> None:
             "The three worst hours of each airport, with five departures or more:"
         )
         print_result(session.query(QUESTION), console)
+        times = session.query("SELECT count(*) FROM stranded").rows()[0][0]
+        console.print(
+            f"{times:,} times an aircraft landed and did not depart again within two hours of its plan: MATCH_RECOGNIZE. "
+            "Those that were stranded most often:"
+        )
+        print_result(session.query(STRANDED), console)
