@@ -35,7 +35,7 @@ from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.result import Changes, Progress, changes, progress, warm_up
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
-from windowpane.sources import json, read_kafka
+from windowpane.sources import avro, generate, json, protobuf, read_delta, read_iceberg, read_kafka
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
 from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
@@ -147,12 +147,14 @@ __all__ = [
     "__version__",
     "apply",
     "as_of",
+    "avro",
     "changes",
     "classifier",
     "col",
     "cume_dist",
     "dense_rank",
     "first_value",
+    "generate",
     "join",
     "json",
     "lag",
@@ -167,7 +169,10 @@ __all__ = [
     "over",
     "percent_rank",
     "progress",
+    "protobuf",
     "rank",
+    "read_delta",
+    "read_iceberg",
     "read_in_arrow",
     "read_kafka",
     "right",

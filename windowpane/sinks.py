@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import unknown_name
-from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
+from windowpane.planning.sinks import DeltaTable, Files, Selectable, Sink, SinkFunction
 from windowpane.state.pairs import NONE, Pair
 from windowpane.windowing.times import Duration, to_micros
 
@@ -309,7 +309,7 @@ def _named(name: str, df: object) -> str:
 
 
 @dataclass(frozen=True)
-class RedisHashes:
+class RedisHashes(Selectable):
     """A sink that keeps the newest row of each key as a Redis hash, which a model or a service reads online.
 
     The hash of a row is named ``prefix`` and the values of the key, with colons between, ``card:42``, and its fields are the
@@ -409,7 +409,7 @@ class RedisHashes:
 
 
 @dataclass(frozen=True)
-class ChangeWriter:
+class ChangeWriter(Selectable):
     """A sink ``(DataFrame, batch_id)`` that applies changes to a table of a store; a repeated batch changes nothing.
 
     Use it wherever a sink function is expected, as in ``result.start(main=ChangeWriter("views.duckdb", ("id",), "prices"))``.

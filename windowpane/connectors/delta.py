@@ -62,8 +62,8 @@ class Table:
         found = None if there is None else there.transaction_version(query)
         return NONE if found is None else int(found)
 
-    def prepared(self, rows: pa.Schema) -> Any:
-        """Return the table with the columns of the rows: made where it is not there, compared where it is."""
+    def prepared(self, rows: pa.Schema, feed: bool = False) -> Any:
+        """Return the table with the columns of the rows: made, with a feed of changes, or not; or compared where it is there."""
         from deltalake import DeltaTable, Schema
 
         there = self.opened()
@@ -74,6 +74,7 @@ class Table:
                 schema=Schema.from_arrow(columns),
                 partition_by=list(self.partition_by),
                 storage_options=dict(self.storage),
+                configuration={"delta.enableChangeDataFeed": "true"} if feed else None,
                 mode="ignore",
             )
         added = compared(str(self), pa.schema(there.schema().to_arrow()), rows, self.evolve)

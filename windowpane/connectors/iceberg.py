@@ -75,10 +75,10 @@ class Table:
             catalog.create_namespace_if_not_exists(self.name.rpartition(".")[0])
             catalog.create_table_if_not_exists(self.name, schema=columns)
             return self.opened()
-        added = compared(str(self), _columns(there), rows, self.evolve)
+        added = compared(str(self), columns_of(there), rows, self.evolve)
         if added:
             with there.update_schema() as update:
-                update.union_by_name(pa.schema([*_columns(there), *(columns.field(each.name) for each in added)]))
+                update.union_by_name(pa.schema([*columns_of(there), *(columns.field(each.name) for each in added)]))
             return self.opened()
         return there
 
@@ -100,7 +100,7 @@ class Table:
         batches = list(batches)
         there = self.opened()
         names = set(batches[0].schema.names) if batches else set()
-        schema = pa.schema([each for each in _columns(there) if each.name in names])
+        schema = pa.schema([each for each in columns_of(there) if each.name in names])
         if not key:
             rows = pa.Table.from_batches(batches).select(schema.names).cast(schema) if batches else schema.empty_table()
             self._commit(lambda there, change, said: change.append(rows, said) if rows.num_rows else None, query, number)
@@ -152,7 +152,7 @@ def _property(query: str) -> str:
     return f"windowpane.{query}"
 
 
-def _columns(there: Any) -> pa.Schema:
+def columns_of(there: Any) -> pa.Schema:
     """Return the columns of a table without the numbers that Iceberg gives them."""
     return pa.schema([pa.field(each.name, plain_type(each.type)) for each in there.schema().as_arrow()])
 

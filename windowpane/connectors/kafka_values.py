@@ -6,8 +6,9 @@ tombstone), which has no row to be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -81,3 +82,36 @@ class Decoder:
         found = json_cells(((str(n), each) for n, each in enumerate(documents) if each is not None), names, nested)
         tombstones = [Misread(str(number), "", _TOMBSTONE) for number, each in enumerate(documents) if each is None]
         return Cells(found.columns, found.positions, [*found.misread, *tombstones])
+
+
+@dataclass(frozen=True)
+class RecordDecoder:
+    """The same for formats whose messages are read one by one, as records of types of their own."""
+
+    source: str
+    schema: pa.Schema
+    read: Callable[[bytes], Mapping[str, Any]]  # raises ``ValueError`` where a message is no record
+    needed: str | None
+
+    def __call__(self, documents: Sequence[bytes | None], position: Callable[[int], str]) -> Decoded:
+        rows: list[Mapping[str, Any]] = []
+        is_row = np.zeros(len(documents), np.bool_)
+        met = []
+        for number, document in enumerate(documents):
+            found = _TOMBSTONE if document is None else self._tried(document)
+            if not isinstance(found, str) and self.needed is not None and found.get(self.needed) is None:
+                found = "a row needs an event time"
+            if isinstance(found, str):
+                shown = shortened((document or b"").decode("utf-8", "backslashreplace"))
+                met.append(MalformedRow(self.source, position(number), None, shown, found))
+                continue
+            is_row[number] = True
+            rows.append(found)
+        columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in self.schema]
+        return Decoded(pa.table(columns, schema=self.schema), pa.array(is_row) if met else None, met)
+
+    def _tried(self, document: bytes) -> Mapping[str, Any] | str:
+        try:
+            return self.read(document)
+        except ValueError as error:
+            return str(error).split("\n")[0]

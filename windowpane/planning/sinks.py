@@ -10,13 +10,47 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from windowpane.errors import InvalidSpecError
 from windowpane.state.pairs import Pair
 
 SinkFunction = Callable[[Any, int], None]
 
 
 @dataclass(frozen=True)
-class Files:
+class Shaped:
+    """A sink whose rows are shaped before it."""
+
+    sink: Any  # the sink
+    columns: tuple[tuple[str, str | None], ...]  # names of columns, each with the SQL expression that it is, ``None`` for itself
+
+
+class Selectable:
+    """A sink that can be given some columns of an output, or others that Spark computes of them."""
+
+    def select(self, *columns: str, **computed: str) -> Shaped:
+        """Return the sink for rows of these columns.
+
+        Args:
+            columns: names of columns of the output.
+            computed: by the name of a new column its expression, in Spark's SQL.
+
+        Raises:
+            InvalidSpecError: there are none, or they are no names.
+
+        Example:
+            >>> late = wp.Files("out/late").select("key", missed="size(windows_missed)")
+        """
+        wrong = [each for each in (*columns, *computed.values()) if not isinstance(each, str)]
+        if wrong or not (columns or computed):
+            raise InvalidSpecError(
+                f"select({', '.join(map(repr, wrong))}) of a sink takes names of columns, and by name expressions in SQL: "
+                "select('key', missed='size(windows_missed)')."
+            )
+        return Shaped(self, (*((name, None) for name in columns), *computed.items()))
+
+
+@dataclass(frozen=True)
+class Files(Selectable):
     """Files below ``path``, in a folder of its own for each query and batch, so that a repeated batch overwrites itself.
 
     Args:
@@ -44,7 +78,7 @@ def folder_columns(columns: Iterable[str]) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class DeltaTable:
+class DeltaTable(Selectable):
     """Appends to a Delta table at ``path``; Delta itself drops a batch it has already seen from this query.
 
     Args:
@@ -86,5 +120,5 @@ class QuerySink(Protocol):
         """Return the sink for one query, whose id ``read`` returns with a DataFrame of its session."""
 
 
-Sink = SinkFunction | Files | DeltaTable | str
-"""A callable, a spec, or a path, which means ``Files(path)``."""
+Sink = SinkFunction | Files | DeltaTable | Shaped | str
+"""A callable, a spec, what ``select`` of a spec returns, or a path, which means ``Files(path)``."""

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from windowpane.engines.changes import Accepts
-from windowpane.errors import InvalidSpecError
-from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Sink, SinkFunction, folder_columns
+from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Shaped, Sink, SinkFunction, folder_columns
 from windowpane.spark.building.operator_input import detour
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
@@ -28,8 +30,10 @@ from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_e
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
 from windowpane.spark.session.checkpoints import compare_earlier_outputs, refuse_a_second_query
+from windowpane.spark.session.column_names import column_named
 from windowpane.spark.sinks.paired import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
 from windowpane.spark.stages.messages import MALFORMED
+from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
@@ -67,7 +71,7 @@ def start(
         )
     warn_of_leaking_sockets(built.source.dataframe.sparkSession)
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
-    written = ((output, _function(sinks[name], location, output.column_names)) for name, output in outputs.items())
+    written = (_written(output, sinks[name], location) for name, output in outputs.items())
     batches = BatchWriter(tuple(written))
     spark = built.source.dataframe.sparkSession
     if checkpoint is not None:
@@ -172,6 +176,33 @@ def _check_idleness(built: BuiltProgram, trigger: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
+class ShapedOutput:
+    """An output of which a sink takes some columns, or others that Spark computes of them."""
+
+    output: Output
+    columns: tuple[tuple[str, str | None], ...]
+
+    @property
+    def number(self) -> int:
+        return self.output.number
+
+    def of(self, rows: object, wire: Wire) -> Any:
+        found = self.output.of(rows, wire)
+        names = [column_named(found, name) or name if made is None else None for name, made in self.columns]
+        for name in names:
+            if name is not None and name not in found.columns:
+                raise UnknownColumnError(name, "select of a sink", found.columns)
+        made = zip(names, self.columns, strict=True)
+        return found.select(*(F.expr(str(of[1])).alias(of[0]) if name is None else F.col(quoted(name)) for name, of in made))
+
+
+def _written(output: Output, sink: Sink, checkpoint: str) -> tuple[Output | ShapedOutput, SinkFunction]:
+    if not isinstance(sink, Shaped):
+        return output, _function(sink, checkpoint, output.column_names)
+    return ShapedOutput(output, sink.columns), _function(sink.sink, checkpoint, [name for name, _ in sink.columns])
+
+
+@dataclass(frozen=True)
 class BatchWriter:
     """Writes each output of a batch to its sink.
 
@@ -180,7 +211,7 @@ class BatchWriter:
     of them is written over.
     """
 
-    outputs: tuple[tuple[Output, SinkFunction], ...]
+    outputs: tuple[tuple[Output | ShapedOutput, SinkFunction], ...]
     begun: set[int] = field(default_factory=set, compare=False)  # The first batch of the run
 
     def __call__(self, blobs: Any, batch_id: int) -> None:

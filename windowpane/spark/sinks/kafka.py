@@ -11,12 +11,13 @@ from pyspark import TaskContext
 from windowpane.connectors.kafka_client import Connection, Topics
 from windowpane.connectors.kafka_writing import WRITTEN, BucketWriter, MessageFormat, keep_batch, last_batch
 from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.planning.sinks import Selectable
 from windowpane.spark.session.column_names import column_named
 from windowpane.state.pairs import Pair
 
 
 @dataclass(frozen=True)
-class KafkaSink:
+class KafkaSink(Selectable):
     """Messages of each batch, at least once: a batch that is repeated is written again."""
 
     connection: Connection

@@ -11,6 +11,7 @@ import pyarrow as pa
 from windowpane.connectors import delta, iceberg
 from windowpane.connectors.tables import plain_type
 from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.planning.sinks import Selectable
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.state.pairs import Pair
@@ -20,7 +21,7 @@ _MERGED = pa.schema([("rows", pa.int64())])
 
 
 @dataclass(frozen=True)
-class TableSink:
+class TableSink(Selectable):
     """Rows of each batch in a table, once; with a key the changelog is merged."""
 
     table: Any  # of ``delta`` or ``iceberg``
@@ -58,11 +59,11 @@ class TableSink:
         rows = arrow_schema(dataframe.schema, str(self.table))
         if key:
             rows = pa.schema([each for each in rows if each.name != CHANGE_TYPE])
-        there = self.table.prepared(rows)
         if isinstance(self.table, delta.Table):
+            there = self.table.prepared(rows, feed=bool(key))
             self._into_delta(dataframe, there, rows, key, query, number)
         else:
-            self._into_iceberg(dataframe, there, rows, key, query, number)
+            self._into_iceberg(dataframe, self.table.prepared(rows), rows, key, query, number)
 
     def _into_delta(self, df: Any, there: Any, rows: pa.Schema, key: tuple[str, ...], query: str, number: int) -> None:
         table: delta.Table = self.table

@@ -1,46 +1,37 @@
 """Kafka as a DataFrame: Spark keeps account of offsets, and tasks read the messages between them where rows are encoded.
 
-A streaming query plans spans of partitions (``Span``), one a task, with a data source whose rows are those spans; a bounded read
-has them in the plan. The data source is a class of its own for each read, so that its connection travels in pickled code and not
-in options, which plans and logs show. Through Spark's own connector the rows of the plan are the messages instead.
+A streaming query plans spans of partitions (``Span``), one a task; a bounded read has them in its plan.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from windowpane.connectors.kafka_client import Connection, Offsets, Topics
 from windowpane.connectors.kafka_reading import ABOUT, SPAN, Messages, Span, SpanReader, limited, spans, warn_of_gone
-from windowpane.connectors.kafka_values import Decoded, Decoder
-from windowpane.connectors.message_formats import PLAIN, Json
+from windowpane.connectors.kafka_values import Decoded, Decoder, RecordDecoder
+from windowpane.connectors.message_formats import PLAIN, Avro, Json, Protobuf
+from windowpane.connectors.record_formats import columns_of, record_reader, resolved
 from windowpane.connectors.typed_cells import TypedCells
 from windowpane.errors import InvalidSpecError, MalformedRowError, MissingOffsetsError
 from windowpane.hidden_columns import hidden
 from windowpane.malformed import POLICIES, MalformedRow
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
+from windowpane.spark.sources.planned import PlannedStream, limits, planned
 from windowpane.spark.sources.source import DELAYED, Given
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema
 from windowpane.windowing.times import Duration, format_micros, to_micros
 from windowpane.windowing.watermarks import Watermarks
-
-try:
-    from pyspark.sql.streaming import datasource as limits
-except ImportError:  # before Spark 4.2 a source says how far it goes, and is not asked for less
-    limits = None  # type: ignore[assignment]
-_AvailableNow: Any = object if limits is None else limits.SupportsTriggerAvailableNow
-
 
 Place = str | datetime | int | Mapping[Any, Any]
 INCLUDED = ("key", *ABOUT)
@@ -69,8 +60,13 @@ class Read:
 
     def __post_init__(self) -> None:
         for role, format in (("value", self.value), ("key", self.key)):
-            if format not in PLAIN and not isinstance(format, Json):
-                raise InvalidSpecError(f"{role}={format!r}: it is 'text', 'bytes' or wp.json('user string, at timestamp').")
+            if not isinstance(format, Json | Avro | Protobuf) and format not in PLAIN:
+                raise InvalidSpecError(
+                    f"{role}={format!r}: it is 'text', 'bytes', wp.json('user string, at timestamp'), wp.avro(...) or "
+                    "wp.protobuf(...)."
+                )
+            if isinstance(format, Avro):
+                object.__setattr__(self, role, resolved(format))
         for name in self.include:
             if name not in INCLUDED:
                 raise InvalidSpecError(f"include={name!r}: a message has {', '.join(INCLUDED)}.")
@@ -136,9 +132,7 @@ class Read:
             raise InvalidSpecError(
                 "max_rows_per_batch needs Spark 4.2: before, Spark does not tell a source where a batch begins."
             )
-        source = source_class(self)
-        spark.dataSource.register(source)
-        return spark.readStream.format(source.name()).load()
+        return planned(spark, SPAN, partial(SpanStream, self))
 
     def _bounded(self, spark: Any) -> Any:
         with self.connection.consumer() as consumer:
@@ -196,6 +190,8 @@ class Read:
 
 
 def _typed(spark: Any, format: object) -> T.StructType | None:
+    if isinstance(format, Avro | Protobuf):
+        return spark_schema(columns_of(format))
     return declared_schema(spark, format.schema, "read_kafka") if isinstance(format, Json) else None
 
 
@@ -236,7 +232,7 @@ class MessageReader:
         if self.value is None:
             columns["value"] = self._plain(self.read.value, messages, messages.values())
         else:
-            decoded = self._decoded(self.value, messages, messages.values(), self.reading.event_time)
+            decoded = self._decoded(self.read.value, self.value, messages, messages.values(), self.reading.event_time)
             columns, kept = {name: decoded.rows[name] for name in decoded.rows.column_names}, decoded.kept
         if kept is not None:
             chosen = np.flatnonzero(np.asarray(kept)).tolist()
@@ -258,7 +254,7 @@ class MessageReader:
             return self._plain(self.read.key, messages, messages.keys())
         keys = messages.keys()
         given = [number for number, each in enumerate(keys) if each is not None]
-        decoded = self._decoded(self.key, messages, [keys[number] for number in given], None)
+        decoded = self._decoded(self.read.key, self.key, messages, [keys[number] for number in given], None)
         found = decoded.rows.to_struct_array().to_pylist()
         is_row = iter([True] * len(given) if decoded.kept is None else decoded.kept.to_pylist())
         structs, rows = iter(found), []
@@ -280,14 +276,31 @@ class MessageReader:
                     )
             return pa.array(texts, pa.string())
 
-    def _decoded(self, kind: T.StructType, messages: Messages, documents: list[bytes | None], needed: str | None) -> Decoded:
-        cells = TypedCells(arrow_schema(kind, "read_kafka"), self.zone)
-        needed = needed if needed in cells.schema.names else None
-        decoder = Decoder(messages.span.topic, cells, self.reading.policy, needed)
+    def _decoded(
+        self, format: object, kind: T.StructType, messages: Messages, documents: list[bytes | None], needed: str | None
+    ) -> Decoded:
+        schema = arrow_schema(kind, "read_kafka")
+        needed = needed if needed in schema.names else None
+        decoder: Decoder | RecordDecoder
+        if isinstance(format, Avro | Protobuf):
+            decoder = RecordDecoder(messages.span.topic, schema, self._record_reader(format), needed)
+        else:
+            decoder = Decoder(messages.span.topic, TypedCells(schema, self.zone), self.reading.policy, needed)
         decoded = decoder(documents, lambda number: _position(messages, number))
         for each in decoded.met:
             self._met(each)
         return decoded
+
+    def _record_reader(self, format: Avro | Protobuf) -> Callable[[bytes], Mapping[str, Any]]:
+        """Return what reads records, made once a task."""
+        made: dict[int, Any] = self.__dict__.setdefault("_readers", {})
+        if id(format) not in made:
+            made[id(format)] = record_reader(format)
+        found: Callable[[bytes], Mapping[str, Any]] = made[id(format)]
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_readers"}
 
     def _met(self, row: MalformedRow) -> None:
         if self.reading.policy == "fail":
@@ -299,12 +312,7 @@ def _position(messages: Messages, number: int) -> str:
     return messages.span.position(messages.messages[number].offset())
 
 
-@dataclass
-class SpanPartition(InputPartition):
-    span: Span
-
-
-class SpanStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
+class SpanStream(PlannedStream):
     """The offsets of a stream, and the spans between them; runs beside the driver."""
 
     def __init__(self, read: Read) -> None:
@@ -321,30 +329,23 @@ class SpanStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         with self._read.connection.named():
             return self._read.offsets(self._consumer, self._read.starting, "starting")
 
-    def _ends(self) -> Offsets:
+    def ends(self) -> Offsets:
         with self._read.connection.named():
             return self._read.offsets(self._consumer, "latest", "ending")
 
     def latestOffset(self, start: Offsets | None = None, limit: Any = None) -> Offsets:  # noqa: N802
-        end = self._ends() if self._target is None else self._target
+        end = self.ends() if self._target is None else self._target
         if start is None:
             return end
         end = {**{topic: dict(numbers) for topic, numbers in end.items()}}
         _check_behind(start, end, self._read.goes_on)
         return limited(start, end, limit.max_rows) if limits is not None and isinstance(limit, limits.ReadMaxRows) else end
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._target = self._ends()
-
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         return limits.ReadAllAvailable() if self._read.max_rows is None else limits.ReadMaxRows(self._read.max_rows)
 
-    def partitions(self, start: Offsets, end: Offsets) -> list[SpanPartition]:
-        return [SpanPartition(each) for each in spans(start, end)]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        span: Span = partition.span  # type: ignore[attr-defined]
-        yield span.topic, span.partition, span.start, span.end
+    def parts(self, start: Offsets, end: Offsets) -> list[tuple[Any, ...]]:
+        return [(each.topic, each.partition, each.start, each.end) for each in spans(start, end)]
 
     def commit(self, end: Offsets) -> None:
         """Tell the group of the query how far it is, for those who watch its lag; the checkpoint alone decides."""
@@ -381,21 +382,3 @@ def _check_behind(start: Offsets, end: Offsets, goes_on: bool) -> None:
 
 def _warn_of_group(group: str, error: BaseException) -> None:
     logging.getLogger(__name__).warning("group %s was not told how far the query is: %s", group, error)
-
-
-def source_class(read: Read) -> type[DataSource]:
-    """Return a data source for one read, made here so that it is pickled with what it reads."""
-    registered = f"windowpane_kafka_{uuid4().hex[:12]}"
-
-    class KafkaSpans(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return registered
-
-        def schema(self) -> str:
-            return SPAN
-
-        def streamReader(self, schema: T.StructType) -> SpanStream:  # noqa: N802
-            return SpanStream(read)
-
-    return KafkaSpans

@@ -1,0 +1,148 @@
+"""Messages of Avro and Protocol Buffers: the columns that they are, and rows of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from google.protobuf import descriptor_pb2, timestamp_pb2
+from google.protobuf.descriptor_pool import Default
+from google.protobuf.message_factory import GetMessageClass
+
+import windowpane as wp
+from windowpane.connectors.kafka_values import RecordDecoder
+from windowpane.connectors.record_formats import columns_of, record_reader, resolved
+from windowpane.errors import ConnectorError, InvalidSpecError, UnsupportedTypeError
+
+AT = datetime(2024, 1, 1, tzinfo=UTC)
+OLD: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop",
+    "fields": [
+        {"name": "user", "type": ["null", "string"]},
+        {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "tags", "type": {"type": "array", "items": {"type": "enum", "name": "Tag", "symbols": ["new", "gift"]}}},
+        {"name": "first", "type": {"type": "record", "name": "Item", "fields": [{"name": "id", "type": "int"}]}},
+        {"name": "second", "type": ["null", "Item"], "default": None},
+    ],
+}
+NEW = {**OLD, "fields": [*OLD["fields"], {"name": "country", "type": "string", "default": "none"}]}
+ORDER = {"user": "a", "amount": Decimal("1.50"), "at": AT, "tags": ["gift"], "first": {"id": 1}, "second": None}
+
+
+def written(schema: Any, record: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(json.dumps(schema))), record)
+    return out.getvalue()
+
+
+def decoded(format: Any, *documents: bytes | None, needed: str | None = None) -> Any:
+    return RecordDecoder("orders", columns_of(format), record_reader(format), needed)(
+        documents, lambda number: f"offset {number}"
+    )
+
+
+def test_an_avro_record_is_a_row() -> None:
+    found = decoded(wp.avro(json.dumps(OLD)), written(OLD, ORDER), written(OLD, {**ORDER, "user": None}))
+    assert found.rows.to_pylist() == [ORDER, {**ORDER, "user": None}]
+    assert found.rows.schema.field("amount").type == pa.decimal128(10, 2)
+    assert (found.kept, found.met) == (None, [])
+
+
+def test_what_is_no_record_is_malformed() -> None:
+    good = written(OLD, ORDER)
+    found = decoded(wp.avro(OLD), good, good + b"x", b"", None)
+    assert found.kept.to_pylist() == [True, False, False, False]
+    assert [(each.position, each.reason.partition(":")[0]) for each in found.met] == [
+        ("offset 1", "it is no record of this schema"),
+        ("offset 2", "it is no record of this schema"),
+        ("offset 3", "it has no value"),
+    ]
+    assert "event time" in decoded(wp.avro(OLD), written(OLD, {**ORDER, "user": None}), needed="user").met[0].reason
+    with pytest.raises(UnsupportedTypeError, match="has no one type"):
+        columns_of(wp.avro({"type": "record", "name": "R", "fields": [{"name": "x", "type": ["int", "string"]}]}))
+    with pytest.raises(InvalidSpecError, match="needs a schema, or registry"):
+        resolved(wp.avro())
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = {"/schemas/ids/1": OLD, "/schemas/ids/2": NEW, "/subjects/orders-value/versions/latest": NEW}.get(self.path)
+            self.send_response(404 if found is None else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"schema": json.dumps(found)}).encode())
+
+        def log_message(self, *given: Any) -> None:
+            return
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://me:hunter2@127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_records_of_several_schemas_are_read_as_the_newest(registry: str) -> None:
+    format = resolved(wp.avro(registry=registry, subject="orders-value"))
+    messages = (
+        b"\0" + (1).to_bytes(4, "big") + written(OLD, ORDER),
+        b"\0" + (2).to_bytes(4, "big") + written(NEW, {**ORDER, "country": "fr"}),
+    )
+    found = decoded(format, *messages, b"no header")
+    assert found.rows.to_pylist() == [{**ORDER, "country": "none"}, {**ORDER, "country": "fr"}]
+    assert [each.reason for each in found.met] == ["it does not begin with the header of a schema registry"]
+    assert "hunter2" not in repr(format)
+    with pytest.raises(ConnectorError, match="404") as caught:
+        resolved(wp.avro(registry=registry, subject="nowhere"))
+    assert "hunter2" not in str(caught.value)
+
+
+def message_class() -> Any:
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="shop/tests.proto", package="shop", syntax="proto3")
+    file.dependency.append(timestamp_pb2.DESCRIPTOR.name)
+    kind = file.enum_type.add(name="Kind")
+    kind.value.add(name="NEW", number=0)
+    kind.value.add(name="GIFT", number=1)
+    item = file.message_type.add(name="Item")
+    item.field.add(name="id", number=1, type=kinds.TYPE_UINT64, label=kinds.LABEL_OPTIONAL)
+    order = file.message_type.add(name="Order")
+    order.field.add(name="user", number=1, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
+    order.field.add(
+        name="at", number=2, type=kinds.TYPE_MESSAGE, label=kinds.LABEL_OPTIONAL, type_name=".google.protobuf.Timestamp"
+    )
+    order.field.add(name="items", number=3, type=kinds.TYPE_MESSAGE, label=kinds.LABEL_REPEATED, type_name=".shop.Item")
+    order.field.add(name="kind", number=4, type=kinds.TYPE_ENUM, label=kinds.LABEL_OPTIONAL, type_name=".shop.Kind")
+    Default().AddSerializedFile(file.SerializeToString())
+    return GetMessageClass(Default().FindMessageTypeByName("shop.Order"))
+
+
+def test_a_message_of_protocol_buffers_is_a_row() -> None:
+    kind = message_class()
+    order = kind(user="a", items=[{"id": 2**63}], kind=1)
+    order.at.FromDatetime(AT)
+    found = decoded(wp.protobuf(kind), order.SerializeToString(), kind().SerializeToString(), b"\xff")
+    assert found.rows.to_pylist() == [
+        {"user": "a", "at": AT, "items": [{"id": Decimal(2**63)}], "kind": "GIFT"},
+        {"user": "", "at": None, "items": [], "kind": "NEW"},
+    ]
+    assert [each.position for each in found.met] == ["offset 2"]
+    header = b"\0" + (1).to_bytes(4, "big")
+    with_header = decoded(
+        wp.protobuf(kind, registry=True), header + b"\0" + order.SerializeToString(), header + b"\2\0" + order.SerializeToString()
+    )
+    assert with_header.rows["user"].to_pylist() == ["a", "a"]
+    with pytest.raises(InvalidSpecError, match="needs descriptors"):
+        wp.protobuf("shop.Order")

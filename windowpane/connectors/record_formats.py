@@ -1,0 +1,306 @@
+"""Records of Avro and Protocol Buffers: the columns that they are, and one message read as a row of them.
+
+Types: an instant, a date, a time or a decimal of Avro's logical types is one of Arrow's; an enum is text, a fixed is bytes. Of
+Protocol Buffers an unsigned 64-bit number is a decimal, a Timestamp an instant, an enum text; a field that has presence and is
+not set is NULL.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import urllib.request
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from typing import Any
+from urllib.error import URLError
+from urllib.parse import quote, urlsplit, urlunsplit
+from uuid import UUID
+
+import pyarrow as pa
+
+from windowpane.connectors.message_formats import Avro, Protobuf
+from windowpane.errors import ConnectorError, InvalidSpecError, MissingExtraError, UnsupportedTypeError
+
+Record = Mapping[str, Any]
+_HEADER = 5  # Bytes: a zero, and the number of the schema
+_PATIENCE = 10.0
+_UTC = pa.timestamp("us", "UTC")
+
+# --- Avro ----------------------------------------------------------------------------------------------
+
+_PRIMITIVE = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+    "fixed": pa.binary(),
+}
+_LOGICAL = {
+    "timestamp-millis": _UTC,
+    "timestamp-micros": _UTC,
+    "local-timestamp-millis": pa.timestamp("us"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "date": pa.date32(),
+    "time-millis": pa.time64("us"),
+    "time-micros": pa.time64("us"),
+    "uuid": pa.string(),
+}
+
+
+def resolved(format: Avro) -> Avro:
+    """Return a format with the schema of its columns: that of the registry where none was given.
+
+    Raises:
+        ConnectorError: the registry does not answer, or has no such subject.
+        InvalidSpecError: there is neither a schema nor a subject of a registry.
+    """
+    MissingExtraError.unless("kafka", "fastavro")
+    if format.schema is not None:
+        return format
+    if format.registry is None or format.subject is None:
+        raise InvalidSpecError("wp.avro() needs a schema, or registry= and subject=.")
+    found = _asked(format.registry, f"subjects/{quote(format.subject, safe='')}/versions/latest")
+    return replace(format, schema=json.loads(found["schema"]))
+
+
+def avro_columns(format: Avro) -> pa.Schema:
+    kind = _avro_type(format.schema, {})
+    if not pa.types.is_struct(kind):
+        raise InvalidSpecError(f"wp.avro(...): a message is a record, and the schema is of {kind}.")
+    return pa.schema(list(kind))
+
+
+def _avro_type(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
+    if isinstance(schema, list):
+        kinds = [each for each in schema if each != "null"]
+        if len(kinds) != 1:
+            raise UnsupportedTypeError(f"wp.avro(...): a union of {schema!r} has no one type; only one with null does.")
+        return _avro_type(kinds[0], named)
+    if isinstance(schema, str):
+        found = _PRIMITIVE.get(schema, named.get(schema))
+        if found is None:
+            raise UnsupportedTypeError(f"wp.avro(...): there is no type {schema!r}, or it holds itself.")
+        return found
+    kind, logical = schema["type"], schema.get("logicalType")
+    if logical == "decimal":
+        return pa.decimal128(int(schema["precision"]), int(schema.get("scale", 0)))
+    if logical in _LOGICAL:
+        return _LOGICAL[logical]
+    if kind == "record":
+        made = pa.struct([pa.field(each["name"], _avro_type(each["type"], named)) for each in schema["fields"]])
+    elif kind == "array":
+        made = pa.list_(_avro_type(schema["items"], named))
+    elif kind == "map":
+        made = pa.map_(pa.string(), _avro_type(schema["values"], named))
+    else:
+        made = _avro_type(kind, named)
+    if "name" in schema:
+        named[schema["name"]] = made
+        named[f"{schema.get('namespace', '')}.{schema['name']}".lstrip(".")] = made
+    return made
+
+
+def avro_reader(format: Avro) -> Callable[[bytes], Record]:
+    """Return what reads one message as a row; it raises ``ValueError`` where the message is none."""
+    from fastavro import parse_schema, schemaless_reader
+
+    wanted: Any = parse_schema(json.loads(json.dumps(format.schema)))
+
+    def read(document: bytes) -> Record:
+        writer = wanted
+        if format.registry is not None:
+            writer = _schema(format.registry, _number(document))
+            document = document[_HEADER:]
+        body = io.BytesIO(document)
+        try:
+            found = schemaless_reader(body, writer, wanted)
+        except ConnectorError:
+            raise
+        except Exception as error:
+            raise ValueError(f"it is no record of this schema: {type(error).__name__}: {error}") from None
+        if body.tell() != len(document):
+            raise ValueError(f"it is no record of this schema: {len(document) - body.tell()} bytes are left behind it")
+        if not isinstance(found, dict):
+            raise ValueError("it is no record")
+        return {name: _plain(value) for name, value in found.items()}
+
+    return read
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return value
+
+
+def _number(document: bytes) -> int:
+    if len(document) < _HEADER or document[0] != 0:
+        raise ValueError("it does not begin with the header of a schema registry")
+    return int.from_bytes(document[1:_HEADER], "big")
+
+
+@cache
+def _schema(registry: str, number: int) -> Any:
+    from fastavro import parse_schema
+
+    return parse_schema(json.loads(_asked(registry, f"schemas/ids/{number}")["schema"]))
+
+
+def _asked(registry: str, what: str) -> Any:
+    """Return an answer of a schema registry."""
+    parts = urlsplit(registry)
+    shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    request = urllib.request.Request(f"{shown.rstrip('/')}/{what}")
+    if parts.username is not None:
+        request.add_header("Authorization", "Basic " + b64encode(f"{parts.username}:{parts.password or ''}".encode()).decode())
+    try:
+        with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
+            return json.load(answer)
+    except (URLError, OSError, ValueError) as error:
+        raise ConnectorError(f"schema registry {shown}", f"{what}: {error}") from None
+
+
+# --- Protocol Buffers ----------------------------------------------------------------------------------
+
+_NUMBERS = {
+    1: pa.float64(), 2: pa.float32(), 3: pa.int64(), 4: pa.decimal128(20, 0), 5: pa.int32(), 6: pa.decimal128(20, 0),
+    7: pa.int64(), 8: pa.bool_(), 9: pa.string(), 12: pa.binary(), 13: pa.int64(), 14: pa.string(), 15: pa.int32(),
+    16: pa.int64(), 17: pa.int32(), 18: pa.int64(),
+}  # fmt: skip
+"""Arrow's types by the number of a field's type in ``descriptor.proto``."""
+_MESSAGES = (10, 11)
+_UNSIGNED = (4, 6)
+_ENUM = 14
+_TIMESTAMP = "google.protobuf.Timestamp"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _descriptor(format: Protobuf) -> Any:
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    files = descriptor_pb2.FileDescriptorSet.FromString(format.descriptors)
+    pool = descriptor_pool.DescriptorPool()
+    try:
+        for each in files.file:
+            pool.Add(each)
+        return pool.FindMessageTypeByName(format.name)
+    except (KeyError, TypeError) as error:
+        raise InvalidSpecError(
+            f"wp.protobuf: the descriptors have no message {format.name!r}, or lack what it imports: {error}"
+        ) from None
+
+
+def protobuf_columns(format: Protobuf) -> pa.Schema:
+    MissingExtraError.unless("kafka", "google.protobuf")
+    return pa.schema(list(_struct(_descriptor(format), ())))
+
+
+def _struct(descriptor: Any, within: tuple[str, ...]) -> pa.DataType:
+    if descriptor.full_name in within:
+        raise UnsupportedTypeError(f"wp.protobuf: {descriptor.full_name!r} holds itself, and a column has no end then.")
+    within = (*within, descriptor.full_name)
+    return pa.struct([pa.field(each.name, _field_type(each, within)) for each in descriptor.fields])
+
+
+def _field_type(field: Any, within: tuple[str, ...]) -> pa.DataType:
+    if _is_map(field):
+        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+        return pa.map_(_field_type(key, within), _field_type(value, within))
+    if field.type in _MESSAGES:
+        kind = _UTC if field.message_type.full_name == _TIMESTAMP else _struct(field.message_type, within)
+    else:
+        kind = _NUMBERS[field.type]
+    return pa.list_(kind) if field.is_repeated else kind
+
+
+def _is_map(field: Any) -> bool:
+    return bool(field.type in _MESSAGES and field.message_type.GetOptions().map_entry)
+
+
+def protobuf_reader(format: Protobuf) -> Callable[[bytes], Record]:
+    """Return what reads one message as a row; it raises ``ValueError`` where the message is none."""
+    from google.protobuf.message import DecodeError
+    from google.protobuf.message_factory import GetMessageClass
+
+    kind = GetMessageClass(_descriptor(format))
+
+    def read(document: bytes) -> Record:
+        if format.with_header:
+            _number(document)
+            document = _without_places(document[_HEADER:])
+        try:
+            found = kind.FromString(document)
+        except DecodeError as error:
+            raise ValueError(f"it is no {format.name}: {error}") from None
+        return _row(found)
+
+    return read
+
+
+def _without_places(document: bytes) -> bytes:
+    """Return a message without the place of its type in its file, zigzag numbers behind their count, that a registry's has."""
+    places, at = 0, 0
+    for number in range(1 << 10):
+        value, shift = 0, 0
+        while True:
+            if at >= len(document):
+                raise ValueError("its header is cut")
+            byte = document[at]
+            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                break
+        if number == 0:
+            places = value >> 1
+        if number == places:
+            return document[at:]
+    raise ValueError("its header has no end")
+
+
+def _row(message: Any) -> Record:
+    return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
+
+
+def _value(message: Any, field: Any) -> Any:
+    if field.is_repeated:
+        found = getattr(message, field.name)
+        if _is_map(field):
+            value = field.message_type.fields_by_name["value"]
+            return [(key, _one(each, value)) for key, each in sorted(found.items())]
+        return [_one(each, field) for each in found]
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    return _one(getattr(message, field.name), field)
+
+
+def _one(value: Any, field: Any) -> Any:
+    if field.type in _MESSAGES:
+        if field.message_type.full_name == _TIMESTAMP:
+            return _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1_000)
+        return _row(value)
+    if field.type == _ENUM:
+        named = field.enum_type.values_by_number.get(value)
+        return str(value) if named is None else named.name
+    return Decimal(value) if field.type in _UNSIGNED else value
+
+
+def record_reader(format: Avro | Protobuf) -> Callable[[bytes], Record]:
+    """Return what reads one message of a format as a row."""
+    return avro_reader(format) if isinstance(format, Avro) else protobuf_reader(format)
+
+
+def columns_of(format: Avro | Protobuf) -> pa.Schema:
+    return avro_columns(format) if isinstance(format, Avro) else protobuf_columns(format)
