@@ -47,12 +47,11 @@ def avro(schema: str | Mapping[str, Any] | None = None, *, registry: str | None 
     Example:
         >>> wp.read_kafka(spark, "orders", servers="localhost:9092", value=wp.avro(registry="http://localhost:8081", subject="o"))
     """
-    if isinstance(schema, str):
-        try:
-            schema = loads(schema)
-        except ValueError as error:
-            raise InvalidSpecError(f"wp.avro: the schema is no JSON: {error}.") from None
-    return Avro(schema, registry, subject)
+    try:
+        parsed: Mapping[str, Any] | None = loads(schema) if isinstance(schema, str) else schema
+    except ValueError as error:
+        raise InvalidSpecError(f"wp.avro: the schema is no JSON: {error}.") from None
+    return Avro(parsed, registry, subject)
 
 
 def protobuf(message: Any, descriptors: bytes | str | None = None, *, registry: bool = False) -> Protobuf:
@@ -80,7 +79,8 @@ def _with_imports(file: Any) -> bytes:
     """Return a file of descriptors with all that it imports before it."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-    files, waiting = {}, [file]
+    files: dict[str, bytes] = {}
+    waiting = [file]
     while waiting:
         each = waiting.pop()
         files.pop(each.name, None)
@@ -89,7 +89,7 @@ def _with_imports(file: Any) -> bytes:
     made = FileDescriptorSet()
     for serialized in reversed(files.values()):
         made.file.add().ParseFromString(serialized)
-    return made.SerializeToString()
+    return bytes(made.SerializeToString())
 
 
 def read_kafka(

@@ -17,6 +17,7 @@ import math
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +44,7 @@ class MessageFormat:
     key: tuple[str, ...]  # the columns of the key, none for messages without one
     value: str  # one of ``FORMATS``
     changes: str  # one of ``CHANGES``
+    key_as_object: bool = False  # whether a key of one column is a JSON object, too
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
         before: dict[bytes | None, list[Any]] = {}  # rows that a change has replaced, the new row of which is still to come
@@ -79,7 +81,7 @@ class MessageFormat:
         if not self.key:
             return [None] * rows.num_rows
         chosen = rows.select(self.key)
-        if len(self.key) > 1:
+        if len(self.key) > 1 or self.key_as_object:
             return [_json(row) for row in _plain(chosen)]
         return [_bytes(value[self.key[0]]) for value in _plain(chosen, keeps_bytes=True)]
 
@@ -167,20 +169,21 @@ class BucketWriter:
     batch: int
     query: str | None  # the name of the query, ``None`` to write at least once
     bucket: Callable[[], int]  # returns the bucket that the task has the rows of
+    writes_empty: bool = False  # whether a batch without rows is numbered, too, where no one else keeps the number
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         messages = self.format(batches)
         first = next(messages, None)
-        written = 0 if first is None else self._write(first, messages)
+        written = 0 if first is None and not self.writes_empty else self._write(first, messages)
         yield pa.RecordBatch.from_pydict({"written": [written]}, pa.schema([("written", pa.int64())]))
 
-    def _write(self, first: Message, rest: Iterator[Message]) -> int:
+    def _write(self, first: Message | None, rest: Iterator[Message]) -> int:
         from confluent_kafka import KafkaException
 
         name = None if self.query is None else f"{self.query}.{self.bucket()}"
         writer = Writer(self.connection, self.topic, name, compacted=self.format.changes == "upsert")
         try:
-            return writer.write(self.batch, first, rest)
+            return writer.write(self.batch, rest if first is None else chain([first], rest))
         except KafkaException as error:
             writer.abort()
             raise writer.error(error.args[0]) from None
@@ -202,10 +205,10 @@ class Writer:
         self._failed: list[tuple[bytes | None, int, Any]] = []
         self._producer = Producer(connection.settings(**settings))
 
-    def write(self, batch: int, first: Message, rest: Iterator[Message]) -> int:
+    def write(self, batch: int, messages: Iterable[Message]) -> int:
         """Write a batch unless this writer has it; return how many messages were written."""
         if self._name is None:
-            written = self._send(first, rest)
+            written = self._send(messages)
             self._flush()
             return written
         self._connection.asked(self._producer.init_transactions, PATIENCE)
@@ -213,7 +216,7 @@ class Writer:
             if last_batch(self._connection, consumer, self._topic) >= batch:
                 return 0
             self._producer.begin_transaction()
-            written = self._send(first, rest)
+            written = self._send(messages)
             self._flush()
             member = consumer.consumer_group_metadata()
             self._connection.asked(
@@ -222,11 +225,8 @@ class Writer:
             self._connection.asked(self._producer.commit_transaction, PATIENCE)
         return written
 
-    def _send(self, first: Message, rest: Iterator[Message]) -> int:
-        written = self._produce(*first)
-        for key, value in rest:
-            written += self._produce(key, value)
-        return written
+    def _send(self, messages: Iterable[Message]) -> int:
+        return sum(self._produce(key, value) for key, value in messages)
 
     def _produce(self, key: bytes | None, value: bytes | None) -> int:
         from confluent_kafka import KafkaException

@@ -15,22 +15,27 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from windowpane.connectors.kafka_client import Connection, Topics
 from windowpane.errors import SqlRunError
 from windowpane.hidden_columns import MISREAD, ORIGIN
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
+from windowpane.spark.sources.kafka import Read
 from windowpane.spark.stages.project import quoted
 
 _PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13",
     "delta": "io.delta:delta-spark_2.13",
 }
+_PROPERTIES, _SERVERS, _INCLUDE = "properties.", "properties.bootstrap.server", "include."
+_ORIGIN = "concat(topic, ', partition ', partition, ', offset ', offset)"
 _AS_TEXT = ("json", "csv")
 _WITH_MISREAD = "columnNameOfCorruptRecord"
 
 
 def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the columns beside those of the table that the rows of a source have."""
-    is_json = connector == "json" or (connector == "kafka" and options.get("encode") == "json")
+    encoding = options.get("encode", "json" if _SERVERS in options else None)
+    is_json = connector == "json" or (connector == "kafka" and encoding == "json")
     if not is_json and connector not in ("csv", "kafka"):
         return ()
     return (ORIGIN, MISREAD) if is_json else (ORIGIN,)
@@ -39,14 +44,15 @@ def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
 def connector_rows(spark: object, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> Any:
     """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them."""
     given = dict(options)
+    if connector == "kafka" and _SERVERS in given:
+        return _messages(spark, given, columns)
     if connector == "kafka":
         given.setdefault("startingOffsets", "earliest")
     encoding = given.pop("encode", None)
     try:
         rows = _rows(spark, connector, given, columns)
         if connector == "kafka" and encoding == "json":
-            value = F.from_json(F.col("value").cast("string"), _texts([*columns, MISREAD]), {_WITH_MISREAD: MISREAD})
-            rows = rows.select(ORIGIN, value.alias("value")).select(ORIGIN, "value.*")
+            rows = rows.select(ORIGIN, _objects(columns)).select(ORIGIN, "value.*")
         elif encoding is not None:
             raise SqlRunError(
                 f"encode = {encoding!r} of connector {connector!r}: only kafka takes it, and its one value is 'json'."
@@ -57,6 +63,41 @@ def connector_rows(spark: object, connector: str, options: Mapping[str, str], co
     if missing:
         raise SqlRunError(f"connector {connector!r} has no column {missing[0]!r}; it has {', '.join(rows.columns)}.")
     return rows.select(*[F.col(quoted(name)) for name in (*columns, *beside(connector, options))])
+
+
+def _objects(columns: Sequence[str]) -> Any:
+    """Return the objects in the values of messages, their fields as texts."""
+    value = F.from_json(F.col("value").cast("string"), _texts([*columns, MISREAD]), {_WITH_MISREAD: MISREAD})
+    return value.alias("value")
+
+
+def _messages(spark: Any, options: Mapping[str, str], columns: Sequence[str]) -> Any:
+    """Return the rows of a topic in RisingWave's words, read without Spark's connector."""
+    of_client = {name.removeprefix(_PROPERTIES): value for name, value in options.items() if name.startswith(_PROPERTIES)}
+    servers = of_client.pop(_SERVERS.removeprefix(_PROPERTIES))
+    group = of_client.pop("group.id", None)
+    mode = options.get("scan.startup.mode", "earliest").lower()
+    included = {name.removeprefix(_INCLUDE): what for name, what in options.items() if name.startswith(_INCLUDE)}
+    read = Read(
+        Connection(servers, of_client),
+        Topics(tuple(name.strip() for name in options["topic"].split(","))),
+        "bytes",
+        include=("key", "topic", "partition", "offset", "timestamp"),
+        starting=int(options["scan.startup.timestamp.millis"]) if mode == "timestamp" else mode,
+        group=group,
+    )
+    of_message = [
+        (F.col(what) if what in ("key", "timestamp") else F.col(what).cast("string")).alias(name)
+        for name, what in included.items()
+    ]
+    rest = [name for name in columns if name not in included]
+    origin = F.expr(_ORIGIN).alias(ORIGIN)
+    if options.get("encode", "json").lower() == "json":
+        found = read.rows(spark, streaming=True).select(origin, *of_message, _objects(rest)).select(ORIGIN, *included, "value.*")
+        return found.select(*[F.col(quoted(name)) for name in (*columns, ORIGIN, MISREAD)])
+    if len(rest) != 1:
+        raise SqlRunError(f"encode = 'bytes': a message is one column, and the table has {', '.join(rest) or 'none'}.")
+    return read.rows(spark, streaming=True).select(origin, *of_message, F.col("value").alias(rest[0])).select(*columns, ORIGIN)
 
 
 def numbered(rows: Any, columns: Sequence[str], name: str) -> Any:
@@ -79,7 +120,7 @@ def _rows(spark: Any, connector: str, options: dict[str, str], columns: Sequence
     reader = reader.options(**options)
     rows = reader.load() if path is None else reader.load(path)
     if connector == "kafka":
-        return rows.withColumn(ORIGIN, F.expr("concat(topic, ', partition ', partition, ', offset ', offset)"))
+        return rows.withColumn(ORIGIN, F.expr(_ORIGIN))
     return rows.withColumn(ORIGIN, F.col("_metadata.file_path")) if connector in _AS_TEXT else rows
 
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from windowpane.errors import SqlNameError, SqlTypeError
 from windowpane.sql.catalog.entries import SinkInfo
 from windowpane.sql.catalog.relations import Relation
+from windowpane.sql.embedded import connector_sinks
 from windowpane.sql.embedded.outbox import Outbox
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.types import INTERVAL
@@ -31,6 +32,7 @@ CONNECTORS: Mapping[str, tuple[str, ...]] = {
     "duckdb": ("path", "table"),
     "parquet": ("path",),
     "blackhole": (),
+    **connector_sinks.NEEDED,
 }
 """The options that each connector needs."""
 
@@ -42,14 +44,17 @@ def check_options(name: str, options: Mapping[str, str], relation: Relation, pla
         SqlError: an unknown connector, an option that is missing or unknown, or a type that the connector lacks.
     """
     connector = known_connector(options, CONNECTORS, place, sink=name)
-    refuse_other_options(options, ("primary_key", *CONNECTORS[connector]), place)
+    refuse_other_options(options, ("primary_key", *CONNECTORS[connector], *connector_sinks.KNOWN.get(connector, ())), place)
+    if connector in connector_sinks.NEEDED:
+        connector_sinks.check(name, options, _key(options, relation), place)
     if "path" in options and connector in ("parquet", "duckdb"):
         check_local(options["path"], place)
-    if connector == "parquet":
+    if connector in ("parquet", *connector_sinks.TABLES):
         for each in relation.columns:
             if INTERVAL in (each.type, each.type.element):
+                shown = "Parquet" if connector == "parquet" else connector
                 message = (
-                    f"column {each.name!r} is an interval, which Parquet has no type for. Cast it to text in the sink's query."
+                    f"column {each.name!r} is an interval, which {shown} has no type for. Cast it to text in the sink's query."
                 )
                 raise SqlTypeError(message, place.line, place.column)
     for column in _key(options, relation):
@@ -110,7 +115,10 @@ class Delivery:
 
     @property
     def _pair(self) -> Pair:
-        where = (self._sink.options.get("url") or self._sink.options["path"]).rpartition("@")[2]
+        given = self._sink.options
+        where = next(given[name] for name in ("url", "path", "topic", "location", "table.name") if name in given).rpartition("@")[
+            2
+        ]
         return Pair(
             f"sink {self._sink.name!r} of session {self._storage.path!r}",
             f"{self._sink.options['connector']} store {where!r}",
@@ -124,6 +132,8 @@ class Delivery:
         if options["connector"] == "parquet":
             last = Path(options["path"]) / f".{own}.last"
             return int(last.read_text()) if last.exists() else NONE
+        if (target := self._target()) is not None:
+            return target.taken(f"sink-{own}")
         if "path" in options and not Path(options["path"]).exists():
             return NONE  # opening it would make it
         store = open_store(options.get("url") or options["path"])
@@ -139,12 +149,23 @@ class Delivery:
         if options["connector"] == "parquet":
             self._write_file(changes, own, number, settled)
             return
+        if (target := self._target()) is not None:
+            if not self._pair.has_begun(target.taken(f"sink-{own}"), settled, number):
+                target.write(changes, f"sink-{own}", number)
+            return
         store = open_store(options.get("url") or options["path"])
         try:
             pair, key = self._pair if self._is_kept else None, _key(options, self.outbox.relation)
             store.apply(Batch(options["table"], key, changes, number, f"sink {own}", pair=pair, settled=settled))
         finally:
             store.close()
+
+    def _target(self) -> connector_sinks.Target | None:
+        """Return what is written to where a connector of another system does it."""
+        options = self._sink.options
+        if options["connector"] not in connector_sinks.NEEDED:
+            return None
+        return connector_sinks.target(options, _key(options, self.outbox.relation))
 
     def _write_file(self, changes: pa.Table, own: str, number: int, settled: int) -> None:
         """Write a file, and behind it its number; the one before stays where a crash falls between."""

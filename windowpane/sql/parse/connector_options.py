@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.malformed import POLICIES
@@ -10,6 +11,15 @@ from windowpane.sql.parse.positions import Place
 
 MALFORMED = "malformed"
 """The option of a source that says what becomes of its malformed rows."""
+
+
+PROPERTIES = "properties."
+SERVERS = "properties.bootstrap.server"
+"""What options of Kafka's client begin with, and the one that names its servers."""
+INCLUDE = "include."
+"""What options begin with that say what of a message a column is."""
+FORMAT, ENCODE, KEY_ENCODE = "format", "encode", "key_encode"
+"""The options that ``FORMAT ... ENCODE ... KEY ENCODE ...`` behind ``WITH (...)`` is."""
 
 
 def check_policy(options: Mapping[str, str], place: Place) -> None:
@@ -66,7 +76,11 @@ def refuse_other_options(options: Mapping[str, str], known: Iterable[str], place
     Raises:
         SqlNameError: naming one.
     """
-    unknown = set(options) - {"connector", *known}
-    if unknown:
-        message = f"connector {options.get('connector', '')!r} has no option {unknown.pop()!r}."
+    known = ("connector", *known)
+    for name in options:
+        if name in known or any(each.endswith(".") and name.startswith(each) for each in known):
+            continue
+        close = get_close_matches(name, known, n=1, cutoff=0.5)
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        message = f"connector {options.get('connector', '')!r} has no option {name!r}.{meant}"
         raise SqlNameError(message, place.line, place.column)

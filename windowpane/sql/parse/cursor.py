@@ -144,6 +144,14 @@ class Cursor:
         self.expect(")")
         return options
 
+    def format_options(self) -> dict[str, str]:
+        """Return ``FORMAT word [ENCODE word] [KEY ENCODE word]`` as options, if it is next."""
+        options: dict[str, str] = {}
+        for words, option in ((("FORMAT",), "format"), (("ENCODE",), "encode"), (("KEY", "ENCODE"), "key_encode")):
+            if self.take(*words):
+                options[option] = self.skip().text.lower()
+        return options
+
     def _option_name(self) -> str:
         name = self.skip().text
         while self.take("."):
@@ -160,6 +168,15 @@ class Cursor:
             self._at = len(self._tokens) - 2
             raise self.unsupported(" ".join(last), _EMIT_OF_KSQL[last[0], last[1]])
         return False
+
+    def cut_format(self) -> dict[str, str]:
+        """Take ``FORMAT ...`` behind ``WITH (...)`` off the end of a statement, as options."""
+        for index in range(max(len(self._tokens) - 7, 1), len(self._tokens) - 1):
+            if _word(self._tokens[index]) == "FORMAT" and _word(self._tokens[index - 1]) == ")":
+                tail = Cursor(self._tokens[index:], self._text)
+                del self._tokens[index:]
+                return tail.format_options()
+        return {}
 
     def cut_options(self) -> dict[str, str]:
         """Take ``WITH (...)`` off the end of a statement."""

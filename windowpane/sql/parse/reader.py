@@ -217,9 +217,11 @@ def _sink(cursor: Cursor, text: str) -> CreateSink:
         )
     if cursor.take("FROM"):
         source = cursor.name()
-        return CreateSink(cursor.start_place, text, name, source, None, False, cursor.options(), guarded)
+        options = {**cursor.options(), **cursor.format_options()}
+        return CreateSink(cursor.start_place, text, name, source, None, False, options, guarded)
     cursor.expect("AS")
-    options = cursor.cut_options()
+    words = cursor.cut_format()
+    options = {**cursor.cut_options(), **words}
     closes = cursor.cut_emit_clause()
     return CreateSink(cursor.start_place, text, name, None, cursor.parse_rest(), closes, options, guarded)
 

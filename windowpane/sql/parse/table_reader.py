@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from windowpane.sql.dml.conflicts import IGNORE, OVERWRITE, Keep, OnConflict
-from windowpane.sql.expressions.types import COLLATIONS, UNKNOWN, VARCHAR, SqlType, named
+from windowpane.sql.expressions.types import BYTEA, COLLATIONS, TIMESTAMPTZ, UNKNOWN, VARCHAR, SqlType, named
+from windowpane.sql.parse.connector_options import INCLUDE
 from windowpane.sql.parse.cursor import Cursor
 from windowpane.sql.parse.dialect import Token
 from windowpane.sql.parse.statements import ColumnSpec, CreateTable, WatermarkSpec
@@ -36,7 +37,10 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
     if cursor.take("("):
         _items(cursor, items)
     append_only = cursor.take("APPEND", "ONLY")
+    included = _included(cursor, items)
     options = cursor.options()
+    if options:
+        options |= {**included, **cursor.format_options()}
     append_only = append_only or cursor.take("APPEND", "ONLY") or is_source
     conflict = _conflict(cursor)
     small, options = take_small(cursor, options or cursor.options())
@@ -48,7 +52,7 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
         definition = f"{definition} {cursor.text_after()}".strip()
     conflict = conflict or _conflict(cursor) or (IGNORE if append_only else OVERWRITE)
     if cursor.peek() in ("FORMAT", "INCLUDE"):
-        raise cursor.unsupported(f"{cursor.peek()} on a table", "Give the format as an option in WITH (...).")
+        raise cursor.unsupported(f"{cursor.peek()} here", "Write INCLUDE before WITH (connector = ...), and FORMAT behind it.")
     if cursor.peek() == "LIKE":
         raise cursor.unsupported("LIKE in CREATE TABLE", "Write the columns.")
     if query is None and not items.columns:
@@ -70,6 +74,23 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
         definition,
         small,
     )
+
+
+_INCLUDED = {"key": BYTEA, "partition": VARCHAR, "offset": VARCHAR, "timestamp": TIMESTAMPTZ}
+"""What INCLUDE adds of a message, and its type, as in RisingWave."""
+
+
+def _included(cursor: Cursor, items: _Items) -> dict[str, str]:
+    """Read ``INCLUDE what [AS column]``, add the columns, and return the options that say what they are."""
+    options = {}
+    while cursor.take("INCLUDE"):
+        what = cursor.name()
+        if what not in _INCLUDED:
+            raise cursor.unsupported(f"INCLUDE {what}", f"There is {', '.join(_INCLUDED)}.")
+        column = cursor.name() if cursor.take("AS") else f"_rw_kafka_{what}"
+        items.columns.append(ColumnSpec(column, _INCLUDED[what], False, None, None))
+        options[f"{INCLUDE}{column}"] = what
+    return options
 
 
 def take_small(cursor: Cursor, options: Mapping[str, str]) -> tuple[bool, dict[str, str]]:

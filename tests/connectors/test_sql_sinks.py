@@ -1,0 +1,100 @@
+"""Sources and sinks of SQL in Kafka, Delta and Iceberg, by RisingWave's own words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.connectors.conftest import Broker
+from tests.connectors.test_tables import catalog_in, read
+from windowpane.connectors import delta, iceberg
+from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
+from windowpane.sql import Session
+
+VIEW = """
+CREATE TABLE t (id int PRIMARY KEY, k varchar, v int);
+CREATE MATERIALIZED VIEW s AS SELECT k, sum(v) AS total FROM t GROUP BY k;
+"""
+
+
+def test_a_view_into_kafka_as_upserts_over_a_restart(broker: Broker, tmp_path: Path) -> None:
+    topic, store = broker.topic(1), str(tmp_path / "store.duckdb")
+    with Session(store=store) as session:
+        session.run(VIEW)
+        session.run(
+            f"CREATE SINK out FROM s WITH (connector = 'kafka', topic = '{topic}', primary_key = 'k', "
+            f"properties.bootstrap.server = '{broker.servers}', properties.client.id = 'me') FORMAT UPSERT ENCODE JSON"
+        )
+        session.run("INSERT INTO t VALUES (1, 'a', 5), (2, 'b', 7); FLUSH")
+    with Session(store=store) as session:
+        session.run("INSERT INTO t VALUES (3, 'a', 1); DELETE FROM t WHERE id = 2; FLUSH")
+    found = [(json.loads(key or b""), value and json.loads(value)) for _, key, value in broker.read(topic)]
+    assert sorted(found[:2], key=repr) == [({"k": "a"}, {"k": "a", "total": 5}), ({"k": "b"}, {"k": "b", "total": 7})]
+    assert sorted(found[2:], key=repr) == [({"k": "a"}, {"k": "a", "total": 6}), ({"k": "b"}, None)]
+
+
+def test_views_into_tables(tmp_path: Path) -> None:
+    merged, catalog = delta.Table(str(tmp_path / "merged")), catalog_in(tmp_path)
+    with Session() as session:
+        session.run(VIEW)
+        session.run(f"CREATE SINK d FROM s WITH (connector = 'deltalake', type = 'upsert', location = '{merged.uri}')")
+        session.run(
+            "CREATE SINK i AS SELECT id, v FROM t WITH (connector = 'iceberg', type = 'append-only', database.name = 'db', "
+            f"table.name = 'rows', catalog.type = 'sql', catalog.uri = '{catalog['uri']}', "
+            f"warehouse.path = '{catalog['warehouse']}')"
+        )
+        session.run("INSERT INTO t VALUES (1, 'a', 5), (2, 'b', 7); FLUSH")
+        session.run("INSERT INTO t VALUES (3, 'a', 1); FLUSH")
+        assert [(row["k"], row["total"]) for row in read(merged)] == [("a", 6), ("b", 7)]
+        assert [tuple(row.values()) for row in read(iceberg.Table("db.rows", catalog))] == [(1, 5), (2, 7), (3, 1)]
+        session.run("DELETE FROM t WHERE id = 3")
+        with pytest.raises(SqlRunError, match=r"rows of the sink were changed \(delete\)"):
+            session.run("FLUSH")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ("connector = 'kafka', topic = 't'", SqlNameError, "needs the option 'properties.bootstrap.server'"),
+        ("connector = 'deltalake', type = 'upsert', locations = 'x'", SqlNameError, "needs the option 'location'"),
+        (
+            "connector = 'deltalake', type = 'upsert', location = 'x', tipe = 'y'",
+            SqlNameError,
+            "no option 'tipe'. Did you mean 'type'",
+        ),
+        ("connector = 'deltalake', type = 'replace', location = 'x'", UnsupportedSqlError, "There is 'append-only', 'upsert'"),
+    ],
+)
+def test_options_that_are_none_are_refused(options: str, error: type[Exception], words: str) -> None:
+    with Session() as session:
+        session.run(VIEW)
+        with pytest.raises(error, match=words):
+            session.run(f"CREATE SINK o FROM s WITH ({options})")
+
+
+SOURCE = """
+CREATE SOURCE c (k varchar, v int) INCLUDE partition AS p INCLUDE key
+WITH (connector = 'kafka', topic = '{topic}', properties.bootstrap.server = '{servers}', scan.startup.mode = 'earliest')
+FORMAT PLAIN ENCODE JSON;
+CREATE MATERIALIZED VIEW s AS SELECT k, p, _rw_kafka_key AS m, sum(v) AS total FROM c GROUP BY k, p, _rw_kafka_key;
+"""
+
+
+@pytest.mark.spark
+def test_a_topic_into_a_view_without_a_jar(spark: Any, broker: Broker, tmp_path: Path) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, (b"x", b'{"k": "a", "v": 1}'), (b"x", b"no"), (b"x", b'{"k": "a", "v": 2}'))
+    with Session(spark, str(tmp_path / "views.duckdb")) as session:
+        session.run("SET streaming_parallelism = 1")
+        session.run(SOURCE.format(topic=topic, servers=broker.servers))
+        session.run("FLUSH")
+        assert [*session.query("SELECT k, p, m, total FROM s")] == [("a", "0", b"x", 3)]
+        assert f"{topic}, partition 0, offset 1" in str([*session.query("SHOW ERRORS")])
+        for option, words in (("tpoic = 't'", "Did you mean 'topic'"), ("scan.startup.mode = 'soon'", "There is 'earliest'")):
+            with pytest.raises((SqlNameError, UnsupportedSqlError), match=words):
+                session.run(
+                    f"CREATE SOURCE d (k varchar) WITH (connector = 'kafka', topic = 't', properties.bootstrap.server = 's', {option})"
+                )
