@@ -93,8 +93,7 @@ def test_a_topic_into_a_view_without_a_jar(spark: Any, broker: Broker, tmp_path:
         session.run("FLUSH")
         assert [*session.query("SELECT k, p, m, total FROM s")] == [("a", "0", b"x", 3)]
         assert f"{topic}, partition 0, offset 1" in str([*session.query("SHOW ERRORS")])
+        given = "connector = 'kafka', topic = 't', properties.bootstrap.server = 's'"
         for option, words in (("tpoic = 't'", "Did you mean 'topic'"), ("scan.startup.mode = 'soon'", "There is 'earliest'")):
             with pytest.raises((SqlNameError, UnsupportedSqlError), match=words):
-                session.run(
-                    f"CREATE SOURCE d (k varchar) WITH (connector = 'kafka', topic = 't', properties.bootstrap.server = 's', {option})"
-                )
+                session.run(f"CREATE SOURCE d (k varchar) WITH ({given}, {option})")

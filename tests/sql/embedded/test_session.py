@@ -233,7 +233,7 @@ def test_sinks_of_two_state_files_number_their_batches_each_for_itself(tmp_path:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("connector = 'kafka'", "not supported"),
+        ("connector = 'pulsar'", "not supported"),
         ("connector = 'duckdb', path = 'x'", "needs the option 'table'"),
         ("connector = 'blackhole', colour = 'red'", "no option 'colour'"),
         ("connector = 'blackhole', primary_key = 'nope'", "no column"),
