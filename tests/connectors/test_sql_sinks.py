@@ -91,8 +91,8 @@ def test_a_topic_into_a_view_without_a_jar(spark: Any, broker: Broker, tmp_path:
         session.run("SET streaming_parallelism = 1")
         session.run(SOURCE.format(topic=topic, servers=broker.servers))
         session.run("FLUSH")
-        assert [*session.query("SELECT k, p, m, total FROM s")] == [("a", "0", b"x", 3)]
-        assert f"{topic}, partition 0, offset 1" in str([*session.query("SHOW ERRORS")])
+        assert session.query("SELECT k, p, m, total FROM s").rows() == [("a", "0", b"x", 3)]
+        assert f"{topic}, partition 0, offset 1" in str(session.query("SHOW ERRORS").rows())
         given = "connector = 'kafka', topic = 't', properties.bootstrap.server = 's'"
         for option, words in (("tpoic = 't'", "Did you mean 'topic'"), ("scan.startup.mode = 'soon'", "There is 'earliest'")):
             with pytest.raises((SqlNameError, UnsupportedSqlError), match=words):
