@@ -20,7 +20,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint form types docs release pytest-on-spark pytest-in-process demo live bench fuzz conformance conformance-spark test-spark-versions test-lowest format clean
+.PHONY: help setup test test-all lint form types docs release pytest-on-spark pytest-in-process demo demo-kafka live bench fuzz conformance conformance-spark test-spark-versions test-lowest format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ release: setup  ## Build wheel and sdist, check them, and run the demo from the 
 
 demo: setup  ## Replay the flights of 2013 through hourly windows on Spark
 	@$(WITH_JAVA) $(PY) -m windowpane.demo
+
+demo-kafka: setup  ## Send flights through a real Kafka (it is started, jars by Maven) into windows, a Delta table, and back
+	@$(WITH_JAVA) $(PY) -m windowpane.demo.kafka
 
 live: setup  ## One day of the flights, paced in real time: make live SPEED=60 for minutes in a second
 	@$(PY) -m windowpane.demo --live --speed $(SPEED)
@@ -115,7 +118,7 @@ test-spark-versions:  ## Run the Spark tests on Spark 4.0 to 4.3 (downloads each
 test-lowest:  ## Run the tests with the lowest version of every package that pyproject.toml allows
 	@PYTHON="$${PYTHON:-python3.11}" scripts/venv.sh .venvs/lowest
 	@.venvs/lowest/bin/python scripts/lowest_versions.py docs,bench > .venvs/lowest/constraints.txt
-	@.venvs/lowest/bin/python -m pip install --quiet -c .venvs/lowest/constraints.txt --editable ".[spark,sql,postgres,redis,demo,dev]"
+	@.venvs/lowest/bin/python -m pip install --quiet -c .venvs/lowest/constraints.txt --editable ".[spark,sql,postgres,redis,kafka,delta,iceberg,demo,dev]"
 	@$(WITH_JAVA) nice .venvs/lowest/bin/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark and not slow" --ignore tests/docs
 	@$(WITH_JAVA) .venvs/lowest/bin/python -m pytest -q $(LOWEST_ON_SPARK)
 

@@ -14,8 +14,12 @@ from windowpane.connectors.kafka_reading import Span, SpanReader, limited, spans
 from windowpane.errors import ConnectorError, InvalidSpecError, MissingOffsetsError, UnknownTopicError
 
 
+def never(*given: Any) -> None:
+    raise ValueError(f"nothing was to be passed over: {given}")
+
+
 def values(broker: Broker, span: Span, goes_on: bool = False, gone: Any = None) -> list[bytes | None]:
-    reader = SpanReader(Connection(broker.servers), goes_on, gone or pytest.fail)
+    reader = SpanReader(Connection(broker.servers), goes_on, gone or never)
     return [value for messages in reader(span) for value in messages.values()]
 
 
