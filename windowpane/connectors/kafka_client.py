@@ -22,7 +22,17 @@ Offsets = dict[str, dict[str, int]]
 """By topic and partition the offset of the next message to read: as Spark's own source writes them into a checkpoint."""
 
 PATIENCE = 30.0  # Seconds that a request may take before it is an error; a batch that fails is run again from the checkpoint
-_OURS = ("bootstrap.servers", "transactional.id", "enable.auto.commit", "enable.auto.offset.store", "isolation.level")
+_OURS = (
+    "bootstrap.servers",
+    "enable.idempotence",
+    "enable.partition.eof",
+    "group.id",
+    "partitioner",
+    "transactional.id",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "isolation.level",
+)
 _UNREACHABLE = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "REQUEST_TIMED_OUT")
 _PASSING = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "_WAIT_COORD", "LEADER_NOT_AVAILABLE")
 _UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
@@ -43,7 +53,8 @@ class Connection:
 
     def settings(self, **more: Any) -> dict[str, Any]:
         named = {name.replace("_", "."): value for name, value in more.items()}
-        return {"bootstrap.servers": self.servers, "log_level": 2, "error_cb": _ignored, **self.options, **named}
+        ours = {name: value for name, value in named.items() if name in _OURS or name not in self.options}
+        return {"bootstrap.servers": self.servers, "log_level": 2, "error_cb": _ignored, **self.options, **ours}
 
     @contextmanager
     def consumer(self, group: str = "windowpane", settings: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Any]:

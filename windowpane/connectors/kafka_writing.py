@@ -201,7 +201,7 @@ class Writer:
         self._connection, self._topic, self._name, self._needs_key = connection, topic, name, compacted
         settings = {"partitioner": "murmur2_random", "linger_ms": 20, "enable_idempotence": True}
         if name is not None:
-            settings["transactional_id"] = name
+            settings |= {"transactional_id": name, "transaction_timeout_ms": 600_000}
         self._failed: list[tuple[bytes | None, int, Any]] = []
         self._producer = Producer(connection.settings(**settings))
 
