@@ -38,8 +38,17 @@ _OF_ANY: tuple[Callable[[str], Aggregate], ...] = (
     lambda column: agg.string_agg(column, "\0"),
     agg.bool_and,
     agg.bool_or,
+    lambda column: agg.first_n(column, 2),
+    lambda column: agg.last_n(column, 2),
+    lambda column: agg.top_n(column, 2),
+    lambda column: agg.top_n(column, 3, ascending=True),
 )
-_OF_TWO: tuple[Callable[[str, str], Aggregate], ...] = (agg.arg_min, agg.arg_max, agg.count_distinct)
+_OF_TWO: tuple[Callable[[str, str], Aggregate], ...] = (
+    agg.arg_min,
+    agg.arg_max,
+    agg.count_distinct,
+    lambda value, by: agg.top_n(value, 2, by=by),
+)
 
 
 def every_aggregate(columns: pa.Schema, seconds: Sequence[str]) -> tuple[Aggregate, ...]:

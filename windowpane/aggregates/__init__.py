@@ -14,6 +14,7 @@ from windowpane.aggregates.booleans import bool_and, bool_or
 from windowpane.aggregates.collections import collect_list, collect_set, string_agg
 from windowpane.aggregates.counts import count, count_distinct
 from windowpane.aggregates.extremes import max, min
+from windowpane.aggregates.few_values import first_n, last_n, top_n
 from windowpane.aggregates.modes import mode
 from windowpane.aggregates.moments import stddev, stddev_pop, stddev_samp, var, var_pop, var_samp, variance
 from windowpane.aggregates.positions import any_value, first, last
@@ -34,7 +35,9 @@ __all__ = [
     "count",
     "count_distinct",
     "first",
+    "first_n",
     "last",
+    "last_n",
     "max",
     "median",
     "min",
@@ -45,6 +48,7 @@ __all__ = [
     "stddev_samp",
     "string_agg",
     "sum",
+    "top_n",
     "var",
     "var_pop",
     "var_samp",

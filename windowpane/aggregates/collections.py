@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,7 +82,7 @@ class CollectSet:
 
 
 class ColumnarList(SegmentAggregate):
-    parts = ("v", "a")
+    parts: ClassVar[tuple[str, ...]] = ("v", "a")
     is_ordered = True
     takes_codes = True
 
