@@ -17,7 +17,7 @@ from windowpane.guidance import Guided
 from windowpane.planning.patterns.plan import PatternRequest
 from windowpane.planning.settings import Configured
 from windowpane.planning.sinks import Sink
-from windowpane.result import Runnable
+from windowpane.result import Selectable
 from windowpane.windowing.calls import several
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.outputs import OutputTag
@@ -218,7 +218,7 @@ class Matching(Configured, Guided):
 
 
 @dataclass(frozen=True, repr=False)
-class MatchResult(Runnable):
+class MatchResult(Selectable):
     """A row pattern, ready to run: matches, and timeouts and late rows where they are asked for, see ``Runnable``."""
 
     _built: BuiltProgram

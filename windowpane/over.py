@@ -7,7 +7,7 @@ returns a new value; the emitting step resolves names and types against the Data
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,17 +16,16 @@ from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.planning.over import OverRequest
 from windowpane.planning.settings import Configured
-from windowpane.result import Runnable
+from windowpane.result import Selectable
+from windowpane.windowing.aggregates.results import chosen
 from windowpane.windowing.calls import several
-from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in, ways_of_spark
+from windowpane.windowing.expressions import Expression, calls_in
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
-
-ALL = "*"
 
 
 @begins
@@ -116,15 +115,11 @@ class OverStream(Guided):
         Example:
             >>> stream.select("*", diff=wp.col("price") - wp.lag("price"), avg10=wp.avg("price").rows(-10, -1))
         """
-        chosen = [*_positional(columns), *((name, _expression(name, value)) for name, value in expressions.items())]
-        names = [name for name, _ in chosen]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InvalidSpecError(f"select has two columns of the name {', '.join(twice)}; give them names of their own.")
-        if not any(expression is not None and any(calls_in(expression)) for _, expression in chosen):
+        found = chosen(columns, expressions)
+        if not any(expression is not None and any(calls_in(expression)) for _, expression in found):
             raise InvalidSpecError("select has no OVER call: add one, such as n=wp.row_number().")
-        self._check_orders(expression for _, expression in chosen if expression is not None)
-        return OverSelection(self, tuple(chosen))
+        self._check_orders(expression for _, expression in found if expression is not None)
+        return OverSelection(self, found)
 
     def _check_orders(self, expressions: Iterable[Expression]) -> None:
         """Refuse calls that look at neighbours where nothing says who they are: they would be those of the key."""
@@ -138,35 +133,6 @@ class OverStream(Guided):
 
 def _flat(columns: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(columns[0]) if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
-
-
-def _positional(columns: tuple[Any, ...]) -> Iterator[tuple[str, Expression | None]]:
-    for column in columns:
-        if isinstance(column, str):
-            yield (ALL, None) if column == ALL else (column, Name(column))
-        elif isinstance(column, Named):
-            yield column.name, column.expression
-        elif isinstance(column, Name):
-            yield column.name, column
-        else:
-            raise InvalidSpecError(f"select was given {column!r} without a name: write select(name=...), or use .alias('name').")
-
-
-def _expression(name: str, value: Any) -> Expression:
-    if isinstance(value, Expression):
-        return value
-    if isinstance(value, Named):
-        return value.expression
-    if hasattr(value, "cast"):
-        if instead := ways_of_spark(value):
-            raise InvalidSpecError(f"select {name}={value!r}:{instead}")
-        return Constant(value)
-    if isinstance(value, str | Sort) or value is None or isinstance(value, bool):
-        raise InvalidSpecError(
-            f"select {name}={value!r}: expected an expression such as wp.col('price') - wp.lag('price'). A column by its name is "
-            "wp.col('price'); two plain aggregates are compared as expressions with .over(): wp.max('x').over() == wp.min('x')."
-        )
-    raise InvalidSpecError(f"select {name}={value!r}: expected an expression; a constant is F.lit({value!r}).")
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +193,7 @@ class OverSelection(Configured, Guided):
 
 
 @dataclass(frozen=True, repr=False)
-class OverResult(Runnable):
+class OverResult(Selectable):
     """OVER windows, ready to run: the main output, and late rows of window close, as DataFrames or through ``start``.
 
     Columns of the main output: those of ``select``; after ``emit_on_update`` also ``_change_type``.

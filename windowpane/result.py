@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from windowpane.engines.changes import Accepts, Verdict
 from windowpane.errors import InvalidSpecError, SparkGoneError
 from windowpane.guidance import Guided
 from windowpane.malformed import MalformedRow
 from windowpane.planning.sinks import Sink
-from windowpane.windowing.outputs import OutputTag
+from windowpane.windowing.aggregates.results import Select, Step, select_step, where_step
+from windowpane.windowing.expressions import Name
+from windowpane.windowing.outputs import CHANGE_TYPE, OutputTag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -110,6 +113,66 @@ class Runnable(Guided):
     def explain(self) -> str:
         """Return the plan as text: which engine runs it, and why."""
         return self._built.explain()
+
+
+class Selectable(Runnable):
+    """Results that can be chosen from before a sink; Spark does so, in the same query."""
+
+    def select(self, *columns: Any, **expressions: Any) -> Self:
+        """Choose the columns of the main output.
+
+        Args:
+            columns: ``"*"`` for all, names, and expressions with ``alias``.
+            expressions: by name, over the columns of the results: ``wp.col("total") / wp.col("n")``, or Columns of PySpark.
+
+        Returns:
+            The same results with these columns. Changelogs keep ``_change_type`` as their last column.
+
+        Raises:
+            UnknownColumnError: there is no such column.
+            DuplicateColumnError: two columns of one name.
+            InvalidSpecError: something is no expression.
+
+        Example:
+            >>> hourly.select("origin", "window_end", mean=wp.col("total") / wp.col("n"))
+        """
+        there = self._built.outputs["main"].column_names
+        step = select_step(columns, expressions, there)
+        if CHANGE_TYPE in there and CHANGE_TYPE not in dict(step.columns):
+            step = Select((*step.columns, (CHANGE_TYPE, Name(CHANGE_TYPE))))
+        return self._with_step(step)
+
+    def where(self, condition: Any) -> Self:
+        """Keep the results for which a condition is true; NULL is not.
+
+        Where a window fires again, each firing is compared by itself: a later result that is left out does not take back the one
+        before.
+
+        Args:
+            condition: over the columns of the results: ``wp.col("n") > 100``, or a Column of PySpark.
+
+        Raises:
+            UnknownColumnError: there is no such column.
+            InvalidSpecError: it is no condition; or the results are a changelog, of whose pairs of changes one might stay alone:
+                filter the table that it makes.
+
+        Example:
+            >>> hourly.where(wp.col("n") > 100)
+        """
+        there = self._built.outputs["main"].column_names
+        if CHANGE_TYPE in there:
+            raise InvalidSpecError(
+                "where: these results are a changelog, and of an update the row before and the row after may differ in the "
+                "condition. Filter the table that apply_changes keeps, or the rows before the program."
+            )
+        return self._with_step(where_step(condition, there))
+
+    def having(self, condition: Any) -> Self:
+        """Keep the results for which a condition is true: SQL's word for ``where`` behind aggregates."""
+        return self.where(condition)
+
+    def _with_step(self, step: Step) -> Self:
+        return dataclasses.replace(self, _built=self._built.with_step(step))  # type: ignore[type-var]  # its classes are values
 
 
 @dataclass(frozen=True)

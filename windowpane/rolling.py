@@ -17,7 +17,7 @@ from windowpane.errors import HistoryAfterStartError, InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.planning.rolling import EDGES, RollingRequest, named_calls
 from windowpane.planning.sinks import Sink
-from windowpane.result import Runnable
+from windowpane.result import Runnable, Selectable
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.rolling import RollingEmit
 from windowpane.windowing.times import Duration, to_micros
@@ -93,7 +93,8 @@ class RollingFeatures(Guided):
 
         Args:
             lengths: how far back they go; with several, names of features end with the length: ``n_24h``, ``n_7d``.
-            calls: built-in aggregates by name, with ``.filter(condition)`` perhaps.
+            calls: built-in aggregates by name, with ``.filter(condition)`` perhaps, and expressions over them, which Spark
+                computes behind the operator: ``wp.sum("amount") / wp.count()``.
 
         Raises:
             InvalidSpecError: something else was given.
@@ -101,8 +102,8 @@ class RollingFeatures(Guided):
         Example:
             >>> features.over("1 hour", "7 days", n=wp.count(), big=wp.count().filter(F.col("amount") > 100))
         """
-        added = named_calls(lengths, calls)
-        return self._with(calls=(*self.request.calls, *added))
+        added, results = named_calls(lengths, calls)
+        return self._with(calls=(*self.request.calls, *added), results=(*self.request.results, *results))
 
     def edge(self, edge: Literal["exact", "hop"]) -> RollingFeatures:
         """Say where windows begin; left out, windows of up to a day are exact, longer ones begin at hops.
@@ -248,7 +249,7 @@ class RollingFeatures(Guided):
 
 
 @dataclass(frozen=True, repr=False)
-class RollingResult(Runnable):
+class RollingResult(Selectable):
     """Rolling features, ready to run: as DataFrames, or through ``start``.
 
     Columns of the main output: the keys, ``as_of``, the features, and with ``on_empty="delete"`` ``_change_type``. Those of

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from windowpane.engines.deduplication.program import Keep
@@ -19,13 +20,14 @@ from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.patterns.plan import PatternRequest
 from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan
-from windowpane.result import Runnable
+from windowpane.result import Runnable, Selectable
 from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.aggregates.results import split
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.calls import several
 from windowpane.windowing.evictors import Evictor
-from windowpane.windowing.expressions import ways_of_spark
+from windowpane.windowing.expressions import Expression, ways_of_spark
 from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.over.spec import OrderColumn
@@ -38,6 +40,8 @@ from windowpane.windowing.watermarks import Watermarks
 from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column
+
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
 
@@ -372,7 +376,7 @@ class WindowedStream(Configured, Guided):
 
     @overload
     def aggregate(
-        self, *, process: ProcessWindowFunction | Aggregate | None = None, schema: Any = None, **aggregates: Aggregate
+        self, *, process: ProcessWindowFunction | Aggregate | None = None, schema: Any = None, **aggregates: Expression | Column
     ) -> Result: ...
 
     def aggregate(  # type: ignore[misc] # parameters by name are among the aggregates, which may have such names
@@ -389,10 +393,13 @@ class WindowedStream(Configured, Guided):
             function: your own function, on rows one by one or on Arrow tables of many keys; needs ``schema``.
             process: sees the result as a row when the window fires; needs ``schema``.
             schema: columns of the result, where a function of yours makes it.
-            aggregates: built-in aggregates by output name. (``process=`` and ``schema=`` may be given by name, too.)
+            aggregates: built-in aggregates by output name, and expressions over aggregates, over results that stand before
+                them, keys and window bounds, which Spark computes once for each result, by its own types and settings (ANSI
+                mode decides what a division by zero is). (``process=`` and ``schema=`` may be given by name, too.)
 
         Example:
             >>> windowed.aggregate(flights=wp.count(), delay=wp.avg("dep_delay"))
+            >>> windowed.aggregate(rate=wp.sum("clicks") / wp.sum("views"), spread=wp.max("x") - wp.min("x"))
             >>> windowed.aggregate(Median(), schema="median double")
         """
         if isinstance(function, Aggregate):
@@ -420,14 +427,14 @@ class WindowedStream(Configured, Guided):
             return self._result(FunctionPlan("aggregate", WindowFunctionSpec.aggregate(function, process), schema=schema))
         if process is not None and schema is None:
             raise InvalidSpecError("aggregate with process= needs schema=, the columns that the process function returns.")
-        for name, aggregate in aggregates.items():
-            if not isinstance(aggregate, Aggregate):
-                raise InvalidSpecError(
-                    f"aggregate {name}: expected an aggregate such as wp.count() or wp.sum('price'), got {aggregate!r}."
-                    + ways_of_spark(aggregate)
-                )
-        named = tuple(aggregates.items())
-        return self._result(FunctionPlan("aggregate", aggregates=named, process=process, schema=schema))
+        calls, results = split(aggregates, _aggregate, lambda call: call)
+        if results and process is not None:
+            raise InvalidSpecError(
+                "process= sees the aggregates, and expressions over them are computed by Spark, behind it: compute them in the "
+                "process function."
+            )
+        named = tuple(calls.items())
+        return self._result(FunctionPlan("aggregate", aggregates=named, process=process, schema=schema, results=results))
 
     def fold(
         self,
@@ -537,6 +544,15 @@ class _Process(ProcessWindowFunction):
         return f"process({getattr(self.function, '__name__', self.function)})"
 
 
+def _aggregate(name: str, given: Any) -> Aggregate:
+    if not isinstance(given, Aggregate):
+        raise InvalidSpecError(
+            f"aggregate {name}: expected an aggregate such as wp.count() or wp.sum('price'), got {given!r}."
+            + ways_of_spark(given)
+        )
+    return given
+
+
 def _assigner(step: str, given: Any) -> WindowAssigner:
     if not isinstance(given, WindowAssigner):
         raise InvalidSpecError(
@@ -579,7 +595,7 @@ class WindowableResults(Runnable):
 
 
 @dataclass(frozen=True, repr=False)
-class Result(WindowableResults):
+class Result(WindowableResults, Selectable):
     """A windowed program, ready to run: its outputs as DataFrames, or one query with a sink for each.
 
     Columns of the main output: the keys, ``window_start`` and ``window_end`` (NULL for global windows), the function's
@@ -626,7 +642,7 @@ class Result(WindowableResults):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Deduplicated(Runnable, Configured):
+class Deduplicated(Selectable, Configured):
     """A deduplicated stream, ready to run: its rows, and late ones where they are an output.
 
     Columns of the main output: those of the input, after ``keep="last"`` also ``_change_type``.
@@ -644,6 +660,5 @@ class Deduplicated(Runnable, Configured):
         return cls(build_deduplication(stream.source, plan, stream.keys, stream.order_by), stream, plan)
 
     def _with(self, **settings: Any) -> Self:
-        return self.of(
-            self._stream, dataclasses.replace(self._plan, settings=dataclasses.replace(self._plan.settings, **settings))
-        )
+        plan = dataclasses.replace(self._plan, settings=dataclasses.replace(self._plan.settings, **settings))
+        return reduce(Selectable._with_step, self._built.outputs["main"].steps, self.of(self._stream, plan))

@@ -300,8 +300,9 @@ WINDOWS: Mapping[str, Rule] = {
     "watermark delay": _free,
     "code": _free,
     "columns": _columns,
+    "results": _free,
 }
-OTHERS: Mapping[str, Rule] = {"code": _free, "columns": _columns, "labels": _columns}
+OTHERS: Mapping[str, Rule] = {"code": _free, "columns": _columns, "labels": _columns, "results": _free}
 
 
 def _fewer_columns(was: Description, now: Description, before: Any, after: Any) -> Outcome:

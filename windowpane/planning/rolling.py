@@ -6,14 +6,16 @@ A plan knows names, not types: ``rolling_programs`` resolves it against the type
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, present
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.aggregates.results import Results, split, texts
 from windowpane.windowing.calls import VALUE_FUNCTIONS, Windowable, WindowCall
+from windowpane.windowing.expressions import Expression, Name, replaced
 from windowpane.windowing.rolling import (
     RollingCall,
     RollingEmit,
@@ -52,6 +54,8 @@ class RollingRequest:
     step: int | None = None
     keeps_unbounded_state: bool = False
     settings: Settings = DEFAULTS
+    results: Results = ()
+    """What Spark computes of the features, and the features themselves, in their order; empty where nothing is computed."""
 
     def window(self, length: int) -> RollingWindow:
         hop = default_hop(length) if self.hop is None else self.hop
@@ -63,7 +67,8 @@ class RollingRequest:
         """Return the spec of calls whose arguments have names."""
         if not calls:
             raise InvalidSpecError("rolling features need a window: .over('1 hour', n=wp.count()).")
-        names = [*self.keys, "as_of", *(call.name for call in calls), *(["revision"] if corrects else [])]
+        features = [name for name, _ in self.results] or [call.name for call in calls]
+        names = [*self.keys, "as_of", *features, *(["revision"] if corrects else [])]
         twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if twice:
             raise DuplicateColumnError(twice, "Give the features names of their own: .over('1 hour', sum_1h=wp.sum('amount')).")
@@ -98,6 +103,8 @@ class RollingPlan:
             names = [f"{call.name} = {call.aggregate}{'' if call.condition is None else ' filtered'}" for call in calls]
             edge = "exact edge" if window.is_exact else f"hop edge: up to {format_micros(window.overhang)} too long"
             lines[f"over {window}"] = f"{', '.join(names)}; {edge}"
+        if computed := texts(self.request.results):
+            lines["computed"] = ", ".join(computed)
         if self.labels is None:
             lines |= {
                 "emit": _EMIT_TEXT[spec.emit] + (_CORRECTIONS_TEXT if spec.corrects else ""),
@@ -120,18 +127,21 @@ _EMIT_TEXT = {
 _CORRECTIONS_TEXT = "; ticks that a late row changes are emitted again, with a revision of 1, 2, ..."
 
 
-def named_calls(lengths: Sequence[Duration], calls: Mapping[str, Any]) -> list[NamedCall]:
-    """Return a call for each name and length; with several lengths, names end with the length."""
+def named_calls(lengths: Sequence[Duration], calls: Mapping[str, Any]) -> tuple[list[NamedCall], Results]:
+    """Return a call for each name and length, and the features over them; with several lengths, names end with the length."""
     if not lengths or not calls:
         raise InvalidSpecError("over takes lengths and aggregates by name: .over('1 hour', '7 days', n=wp.count()).")
     micros = [to_micros(length) for length in lengths]
     suffixes = [f"_{_short(length)}" for length in lengths] if len(lengths) > 1 else [""]
-    aggregates = {name: _aggregate_call(name, call) for name, call in calls.items()}
-    return [
-        NamedCall(f"{name}{suffix}", call, length)
-        for name, call in aggregates.items()
-        for length, suffix in zip(micros, suffixes, strict=True)
-    ]
+    aggregates, computed = split(calls, _aggregate_call, lambda call: call.identity)
+    results = computed or [(name, Name(name)) for name in aggregates]
+    windows = list(zip(micros, suffixes, strict=True))
+
+    def ending(suffix: str) -> Callable[[Expression], Expression | None]:
+        return lambda part: Name(part.name + suffix) if isinstance(part, Name) and part.name in aggregates else None
+
+    named = [NamedCall(f"{name}{suffix}", call, length) for name, call in aggregates.items() for length, suffix in windows]
+    return named, tuple((f"{name}{suffix}", replaced(made, ending(suffix))) for name, made in results for _, suffix in windows)
 
 
 def _short(length: Duration) -> str:

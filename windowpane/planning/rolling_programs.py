@@ -12,6 +12,7 @@ from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgra
 from windowpane.planning.description.programs import of_rolling
 from windowpane.planning.engines import state_text, with_engine
 from windowpane.planning.rolling import RollingPlan
+from windowpane.windowing.aggregates.results import texts
 
 P = TypeVar("P", RollingProgram, PointInTimeProgram)
 
@@ -26,7 +27,9 @@ def planned(plan: RollingPlan, program: P) -> P:
     program.main_schema  # noqa: B018 (types are checked)
     program = with_engine(program, plan.request.settings.engine)
     seen = () if isinstance(program, RollingProgram) else (plan.labels,)
-    return dataclasses.replace(program, description=of_rolling(program, plan.request.keys, plan.event_time, seen))
+    return dataclasses.replace(
+        program, description=of_rolling(program, plan.request.keys, plan.event_time, seen, texts(plan.request.results))
+    )
 
 
 def explain(plan: RollingPlan, program: RollingProgram | PointInTimeProgram, buckets: str) -> str:

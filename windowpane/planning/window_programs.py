@@ -19,6 +19,7 @@ from windowpane.planning.description.programs import of_windows
 from windowpane.planning.engines import combiner_refusal, state_text, with_engine
 from windowpane.planning.windows import WindowPlan
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
+from windowpane.windowing.aggregates.results import texts
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowByKey, ArrowByRow, ArrowWindowFunction
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
 
@@ -70,7 +71,7 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
             types.keys,
             pane_columns(plan.panes.options),
             declared=types.declared is not None,
-            aggregates=() if plan.function.process else [name for name, _ in plan.function.aggregates],
+            aggregates=() if plan.function.process else [name for name, _ in plan.function.results or plan.function.aggregates],
         ),
         window_bound=types.window_bound,
         late_columns=tuple(row_columns) if plan.settings.late_tag else (),
@@ -88,7 +89,8 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         program = dataclasses.replace(program, spec=plan.spec_with(_by_key(program, program.arrow)))
     program = with_engine(program, plan.settings.engine)
     function_code = plan.function.process or plan.function.arrow or plan.function.spec
-    described = of_windows(program, plan.event_time, plan.function.aggregates, plan.reads_rows, function_code)
+    computed = texts(plan.function.results, dict(plan.function.aggregates))
+    described = of_windows(program, plan.event_time, plan.function.aggregates, plan.reads_rows, function_code, computed)
     return dataclasses.replace(program, description=described)
 
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.engines.program import Upstream
+from windowpane.hidden_columns import PREFIX
 from windowpane.planning.description.texts import describe
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.aggregates.results import Results, texts
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.evictors import Evictor
@@ -34,6 +36,8 @@ class FunctionPlan:
     """The user's word."""
     spec: WindowFunctionSpec | None = None
     aggregates: tuple[tuple[str, Aggregate], ...] = ()
+    results: Results = ()
+    """What Spark computes of the aggregates; empty where these are the results."""
     process: ProcessWindowFunction | None = None
     arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     schema: Any = None
@@ -133,7 +137,8 @@ class WindowPlan:
     def _function_text(self) -> str:
         if not self.function.aggregates:
             return self.function.text or self.function.kind
-        named = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.function.aggregates)
+        shown = [f"{name} = {aggregate}" for name, aggregate in self.function.aggregates if not name.startswith(PREFIX)]
+        named = ", ".join([*shown, *texts(self.function.results, dict(self.function.aggregates))])
         return named if self.function.process is None else f"{named}; process {describe(self.function.process)}"
 
 

@@ -333,6 +333,17 @@ def calls_in(expression: Expression) -> Iterator[Expression]:
         yield from calls_in(part)
 
 
+def replaced(expression: Expression, leaf: Callable[[Expression], Expression | None]) -> Expression:
+    """Return an expression with the parts for which ``leaf`` has another one replaced by that, from the top down."""
+    found = leaf(expression)
+    if found is not None:
+        return found
+    parts = tuple(replaced(part, leaf) for part in expression.operands)
+    if isinstance(expression, Operation):
+        return Operation(expression.operator, parts)
+    return Applied(expression.function, parts) if isinstance(expression, Applied) else expression
+
+
 def names_in(expression: Expression) -> Iterator[str]:
     if isinstance(expression, Name):
         yield expression.name

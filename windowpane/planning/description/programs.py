@@ -52,6 +52,7 @@ def of_windows(
     calls: Sequence[tuple[str, Aggregate]],
     reads_rows: bool,
     code: object,
+    results: Sequence[str] = (),
 ) -> Description:
     """Return the description of a program of windows.
 
@@ -61,6 +62,7 @@ def of_windows(
         calls: the built-in aggregates as the user wrote them, by name.
         reads_rows: whether a part sees whole rows, and not only the arguments of built-in aggregates.
         code: the function of the user's, with its parts; ``None`` for none.
+        results: what Spark computes of the calls, as text.
     """
     spec = program.spec
     resolved = zip(calls, program.aggregates, strict=True)
@@ -80,6 +82,7 @@ def of_windows(
         code=written(code),
         calls=[_call(name, call, slots, program.value_types) for (name, call), (_, _, slots) in resolved],
         columns=written_columns(program.value_types) if reads_rows else [],
+        **({"results": list(results)} if results else {}),
         resolved={
             "key columns": list(program.key_columns),
             "values": written_columns(program.value_types),
@@ -259,9 +262,16 @@ def _join(parts: Description) -> JoinProgram:
 
 
 def of_rolling(
-    program: RollingProgram | PointInTimeProgram, keys: Sequence[str], event_time: str, labels: Sequence[object] = ()
+    program: RollingProgram | PointInTimeProgram,
+    keys: Sequence[str],
+    event_time: str,
+    labels: Sequence[object] = (),
+    results: Sequence[str] = (),
 ) -> Description:
-    """Return the description of rolling features, given their keys, event time and which labels see which rows."""
+    """Return the description of rolling features.
+
+    Given are their keys, event time, which labels see which rows, and what Spark computes of the features, as text.
+    """
     spec = program.spec
     return _described(
         "rolling" if isinstance(program, RollingProgram) else "labels",
@@ -282,6 +292,7 @@ def of_rolling(
         corrects=spec.corrects,
         labels=written_columns(program.labels) if isinstance(program, PointInTimeProgram) else None,
         seen_by_labels=list(map(str, labels)),
+        **({"results": list(results)} if results else {}),
         columns=written_columns(program.columns),
         resolved={
             "keys": written_columns(program.keys),

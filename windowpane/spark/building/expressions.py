@@ -49,20 +49,16 @@ def column_of(expression: object) -> Any:
     return expression
 
 
-def replaced(expression: Expression, leaf: Callable[[Expression], Expression | None]) -> Expression:
-    """Return an expression with the parts for which ``leaf`` has another one replaced by that, from the top down."""
-    found = leaf(expression)
-    if found is not None:
-        return found
-    parts = tuple(replaced(part, leaf) for part in expression.operands)
-    if isinstance(expression, Operation):
-        return Operation(expression.operator, parts)
-    return Applied(expression.function, parts) if isinstance(expression, Applied) else expression
-
-
 def is_column(value: object) -> bool:
     """Whether a value is a PySpark Column, classic or Connect."""
     return hasattr(value, "cast") and not isinstance(value, Expression)
+
+
+def columns_in(expression: Expression) -> bool:
+    """Whether PySpark Columns are part of an expression."""
+    if isinstance(expression, Constant):
+        return is_column(expression.value)
+    return any(columns_in(part) for part in expression.operands)
 
 
 def sort_of(value: object) -> Sort:

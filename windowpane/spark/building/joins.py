@@ -26,7 +26,6 @@ from windowpane.hidden_columns import TIME
 from windowpane.planning.join_programs import compile_join, explain
 from windowpane.planning.joins import JoinPlan, JoinRequest, side_tags
 from windowpane.planning.windows import warn_of_unfired_rows
-from windowpane.spark.building.expressions import replaced
 from windowpane.spark.building.join_names import JoinNames
 from windowpane.spark.building.operator_input import BothSides, SourceRows, add_clock
 from windowpane.spark.building.outputs import Output
@@ -38,7 +37,7 @@ from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, So
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
-from windowpane.windowing.expressions import SIDES, Expression, Name, Side, SideName, sides_in
+from windowpane.windowing.expressions import SIDES, Expression, Name, Side, SideName, replaced, sides_in
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, uses_event_time
 from windowpane.windowing.outputs import CHANGE_TYPE
 

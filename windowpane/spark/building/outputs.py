@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -14,12 +14,13 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import MistakeError
-from windowpane.hidden_columns import PASSED, PREFIX
-from windowpane.spark.building.expressions import column_of
+from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, PREFIX, TIME
+from windowpane.spark.building.expressions import column_of, columns_in
 from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages.blobs import Decoder
 from windowpane.spark.stages.types import spark_schema
 from windowpane.spark.stages.wire import Wire
+from windowpane.windowing.aggregates.results import Select, Step
 from windowpane.windowing.expressions import Expression, Name, names_in
 from windowpane.windowing.outputs import OutputTag
 
@@ -40,6 +41,14 @@ def time_marks(
     metadata = {PASSED_ON: ROW_TIME, DELAY: source.delay + behind} if own is None else {OWN_WATERMARK: repr(own)}
     time = source.event_time if event_time is None else event_time
     return {name: metadata for name, made in selected if isinstance(made, Name) and made.name == time}
+
+
+def stepped(rows: Any, step: Step, carried: Sequence[str] = ()) -> Any:
+    """Return rows behind a step; columns that are ``carried`` stay, and so do rows that are only handed on."""
+    if isinstance(step, Select):
+        return rows.select(*[column_of(made).alias(name) for name, made in step.columns], *carried)
+    condition = column_of(step.condition)
+    return rows.filter(F.coalesce(condition, F.lit(False)) | F.col(PASSED).isNotNull() if PASSED in carried else condition)
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,7 @@ class Output:
     with_system: bool = False  # whether rows keep the columns that a window downstream needs
     # the numbers of other rows whose blobs come along, in ``PASSED``: of side outputs, and ``WATERMARK_ROW``
     passing: tuple[int, ...] = ()
+    steps: tuple[Step, ...] = ()  # what Spark does with its rows before a sink
 
     @classmethod
     def late(
@@ -92,11 +102,14 @@ class Output:
         return {tag.name: cls(tag.name, number, arrow, spark_schema(arrow, known))}
 
     def of(self, rows: object, wire: Wire) -> Any:
-        system = [name for name in self.arrow.names if self.with_system and name.startswith(PREFIX)]
+        system = [name for name in (TIME, FIRING_WATERMARK) if self.with_system and name in self.arrow.names]
         needed = {*system, *(name for _, expression in self._columns for name in names_in(expression))}
+        if any(columns_in(expression) for _, expression in self._columns):  # whose names only Spark knows
+            needed.update(self.arrow.names)
         read = self.read(rows, wire, [name for name in self.arrow.names if name in needed] or self.arrow.names[:1])
         columns = [column_of(expression).alias(name, **self._marked(name)) for name, expression in self._columns]
-        return read.select(*columns, *system, *([PASSED] if self.passing else []))
+        carried = [*system, *([PASSED] if self.passing else [])]
+        return reduce(lambda found, step: stepped(found, step, carried), self.steps, read.select(*columns, *carried))
 
     def _marked(self, name: str) -> dict[str, Any]:
         return {"metadata": dict(self.marks[name])} if name in self.marks else {}
@@ -108,12 +121,13 @@ class Output:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self._columns)
+        chosen = next((step.columns for step in reversed(self.steps) if isinstance(step, Select)), self._columns)
+        return tuple(name for name, _ in chosen)
 
     def mapped_by(self, function: ToBlobs) -> Callable[[pa.Table], Iterator[bytes]]:
         """Return what makes blobs of rows of this output, as an engine emits them, by a function that can be pickled."""
         names = {name: expression.name for name, expression in self._columns if isinstance(expression, Name)}
-        if len(names) < len(self._columns):
+        if len(names) < len(self._columns) or self.steps:
             raise MistakeError("rows that leave an operator as blobs have no column that Spark computes")
         arrow = pa.schema([self.arrow.field(name) for name in dict.fromkeys(names.values())])
         return _Mapped(arrow, names, pickle.dumps(function))

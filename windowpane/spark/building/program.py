@@ -47,6 +47,7 @@ from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.process import BucketProcessor
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, counter_columns, wire_of
+from windowpane.windowing.aggregates.results import Step
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,11 @@ class BuiltProgram:
     def waits_for_the_clock(self) -> bool:
         return any(each.time_mode == "ProcessingTime" for each in self.programs)
 
+    def with_step(self, step: Step) -> BuiltProgram:
+        """Return the same program with a step behind its main output."""
+        main = self.outputs["main"]
+        return dataclasses.replace(self, outputs={**self.outputs, "main": dataclasses.replace(main, steps=(*main.steps, step))})
+
     def explain(self) -> str:
         """Return the plan as text: which engines run it, and why; those of the programs before it first."""
         first, *others = self.programs
@@ -166,6 +172,7 @@ class BuiltProgram:
     @property
     def _explained_alone(self) -> str:
         text = self.explained(self._buckets.text) + self.operators[0].reads.explanation
+        text += "".join(f"\n  then            {step}" for step in self.outputs["main"].steps)
         return text + (self.source.watermark_text if len(self.sources) == 1 else "")
 
     @property

@@ -17,7 +17,6 @@ from windowpane.engines.rolling.program import (
     ROLLING_COUNTERS,
     PointInTimeProgram,
     RollingProgram,
-    feature_schema,
 )
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, MissingWatermarkError, WatermarkPolicyError
 from windowpane.hidden_columns import TIME, hidden
@@ -31,6 +30,7 @@ from windowpane.spark.session.settings import watermark_policy
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
+from windowpane.windowing.aggregates.results import Results, checked, texts
 from windowpane.windowing.expressions import Constant, Name
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec
@@ -76,7 +76,9 @@ def build_rolling(
     )
     program = planned(plan, program)
     kept = {*key_columns, *read, *late, TIME}
-    main = Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, key_fields))
+    main = Output(
+        "main", MAIN, program.main_schema, spark_schema(program.main_schema, key_fields), _selected(request, program.main_schema)
+    )
     return BuiltProgram(
         (source,),
         plan,
@@ -131,7 +133,7 @@ def build_point_in_time(
         keys=arrow_schema(key_fields, "by"),
         columns=columns,
         labels=arrow_schema(T.StructType([both.schema[name] for name in carried]), "labels"),
-        label_names=_label_names(labels.columns, feature_schema(spec, columns).names),
+        label_names=_label_names(labels.columns, [name for name, _ in request.results]),
         is_inclusive=inclusive,
         known_at=None if known_at is None else _KNOWN_AT,
         is_streaming=source.is_streaming,
@@ -146,7 +148,8 @@ def build_point_in_time(
     kept = {*program.keys.names, *program.columns.names, *program.labels.names, IS_LABEL, TIME}
     names = zip(program.label_names, labels.schema.fields, strict=True)
     types = T.StructType([T.StructField(name, field.dataType) for name, field in names])
-    main = Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, types))
+    columns = spark_schema(program.main_schema, types)
+    main = Output("main", MAIN, program.main_schema, columns, _selected(request, program.main_schema))
     late = None
     if program.late_names is not None:
         late = pa.schema([field.with_name(name) for field, name in zip(program.labels, program.late_names, strict=True)])
@@ -157,6 +160,17 @@ def build_point_in_time(
         outputs={"main": main, **Output.late(request.settings.late_tag, late, labels.schema)},
         explained=partial(explain, plan, program),
     )
+
+
+def _selected(request: RollingRequest, there: pa.Schema) -> Results | None:
+    """Return the columns of the output where Spark computes some of the features; ``None`` for those of the operator."""
+    if not texts(request.results):
+        return None
+    calls = [call.name for call in request.calls]
+    first = there.names.index(calls[0])
+    own = [(name, Name(name)) for name in there.names]
+    results = [(name, checked(made, f"over {name}", there.names)) for name, made in request.results]
+    return (*own[:first], *results, *own[first + len(calls) :])
 
 
 # The source.

@@ -25,6 +25,8 @@ from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.building.windows import build_windows
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import refuse_compared_collations
+from windowpane.spark.stages.types import arrow_schema
+from windowpane.windowing.aggregates.results import Where
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import TumblingEventTimeWindows
 from windowpane.windowing.functions import PassThrough
@@ -42,7 +44,7 @@ def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderCol
         raise MistakeError("the fluent API offers it on windows only")
     if not isinstance(program, Program):
         raise MistakeError("windows are run by one")
-    results = earlier.outputs["main"].spark
+    results = source.dataframe.schema
     columns = [field for field in results.fields if not field.name.startswith(PREFIX)]
     names = [field.name for field in columns]
     by, *per = source.require((order.name, *per), "top")
@@ -50,8 +52,9 @@ def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderCol
     _check(plan, names, per)
     newest = plan.settings.allowed_lateness > 0 or not program.spec.fires_at_window_end
     identity = _identity(plan, program, newest, per)
+    _check_steps(earlier, names, identity, newest)
     refuse_compared_collations([results[order.name]], "top")
-    kind = program.main_schema.field(order.name).type
+    kind = arrow_schema(T.StructType([results[order.name]]), "top").field(0).type
     if not is_sortable(kind):
         raise UnsupportedTypeError(f"top by={order.name!r}: a column of {kind} has no order. Order by a field of it.")
     rows = TopRows(count, order, (_START, *per), tuple(name for name in identity if name not in per), newest)
@@ -101,6 +104,16 @@ def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
         raise InvalidSpecError(f"top adds a column {RANK!r}, and there is one already: give that another name.")
     if bounds := sorted({WINDOW_START, WINDOW_END} & set(per)):
         raise InvalidSpecError(f"per={bounds!r}: every window has a top of its own anyway.")
+
+
+def _check_steps(earlier: BuiltProgram, names: Sequence[str], identity: Sequence[str], newest: bool) -> None:
+    if lacking := [name for name in (WINDOW_START, WINDOW_END, *identity) if name not in names]:
+        raise InvalidSpecError(f"top needs the keys and windows of the results, and select has left out {lacking}: keep them.")
+    if newest and any(isinstance(step, Where) for step in earlier.outputs["main"].steps):
+        raise InvalidSpecError(
+            "top takes the newest result of each key, and behind where a later one that is left out would leave the one before "
+            "in it: these windows fire again (early results, allowed lateness). Filter the top instead."
+        )
 
 
 def _identity(plan: WindowPlan, program: Program, newest: bool, per: Sequence[str]) -> tuple[str, ...]:

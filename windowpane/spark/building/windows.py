@@ -27,6 +27,7 @@ from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates import Returns
+from windowpane.windowing.aggregates.results import Results, checked
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn
@@ -172,6 +173,17 @@ def _results(function: FunctionPlan, arguments: Mapping[str, Sequence[str]], giv
     return fields
 
 
+def _selected(plan: WindowPlan, program: Program) -> Results | None:
+    """Return the columns of results where Spark computes some of the aggregates; ``None`` for those of the operator."""
+    if not plan.function.results:
+        return None
+    bounds = [*program.keys.names, WINDOW_START, WINDOW_END]
+    own = [(name, Name(name)) for name in (*bounds, *program.pane_columns.names)]
+    there = [name for name in program.main_schema.names if name not in (TIME, FIRING_WATERMARK)]
+    results = [(name, checked(made, f"aggregate {name}", there)) for name, made in plan.function.results]
+    return (*own[: len(bounds)], *results, *own[len(bounds) :])
+
+
 def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.StructType) -> dict[str, Output]:
     """Return the outputs by name: ``main`` first, then late data and side outputs.
 
@@ -183,7 +195,8 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.Struct
     main = T.StructType([*(rows.fields if returns_rows else ()), *known.fields])
     own = source.own_watermark
     marks = {WINDOW_END: {PASSED_ON: END_OF_WINDOW} if own is None else {OWN_WATERMARK: repr(own)}}
-    outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, main), marks=marks)}
+    columns = spark_schema(program.main_schema, main)
+    outputs = {"main": Output("main", MAIN, program.main_schema, columns, _selected(plan, program), marks=marks)}
     for number, side in enumerate(program.side_outputs, start=source.numbered_from + 1):
         columns = spark_schema(side.schema, rows if side.is_late else None)
         outputs[side.tag.name] = Output(side.tag.name, number, side.schema, columns)
