@@ -324,7 +324,7 @@ class QueryBinder:
         columns = tuple(self.ids.column(f"column{index + 1}", kind) for index, kind in enumerate(types))
         number = self.ids.column("number", INTEGER)
         written = [
-            (*(convert(value, kind).sql for value, kind in zip(row, types, strict=True)), str(index))
+            (*(convert(value, kind) for value, kind in zip(row, types, strict=True)), Expr(str(index), INTEGER))
             for index, row in enumerate(rows)
         ]
         node = Values((*columns, number), (number.id,), True, {}, rows=tuple(written))

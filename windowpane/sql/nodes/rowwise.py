@@ -44,13 +44,13 @@ class Scan(Node):
 class Values(Node):
     """Rows written in the SQL text: ``VALUES``, or the one row without columns of a SELECT without FROM."""
 
-    rows: tuple[tuple[str, ...], ...] = ()
+    rows: tuple[tuple[Expr, ...], ...] = ()
     label: ClassVar[str] = "Values"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         if not self.rows:
             return "SELECT 0 AS " + ", ".join(quoted(column.id) for column in self.columns) + " WHERE FALSE"
-        rows = ", ".join(f"({', '.join(row)})" for row in self.rows)
+        rows = ", ".join(f"({', '.join(cell.sql for cell in row)})" for row in self.rows)
         return f"SELECT * FROM (VALUES {rows}) AS v({listed(tuple(column.id for column in self.columns))})"
 
     @property
@@ -149,7 +149,7 @@ class Unnest(Unary):
         value, number = self.columns[-2:]
         source = self.input
         if self.series is not None and not extra and isinstance(source, Values) and len(source.rows) == 1:
-            cells = [f"{cell} AS {quoted(column.id)}" for cell, column in zip(source.rows[0], source.columns, strict=True)]
+            cells = [f"{cell.sql} AS {quoted(column.id)}" for cell, column in zip(source.rows[0], source.columns, strict=True)]
             cells.append(f"CAST(windowpane_n AS {value.type.duckdb}) AS {quoted(value.id)}")
             return f"SELECT {', '.join(cells)}, row_number() OVER () AS {quoted(number.id)} FROM {self.series} AS s(windowpane_n)"
         names = listed(tuple(column.id for column in source.columns))

@@ -25,7 +25,7 @@ class SessionWindows(Unary):
 
     partition: tuple[str, ...] = field(kw_only=True)
     time: str = field(kw_only=True)
-    gap: str = field(kw_only=True)
+    gap: Expr = field(kw_only=True)
     text: str = field(kw_only=True)
     assigner: WindowAssigner | None = field(default=None, kw_only=True)
     label: ClassVar[str] = "SessionWindows"
@@ -36,16 +36,14 @@ class SessionWindows(Unary):
         names = listed(tuple(column.id for column in self.columns[:-2]))
         by = f"PARTITION BY {listed(self.partition)} " if self.partition else ""
         session = f"PARTITION BY {listed((*self.partition, 'windowpane session'))}"
-        time = quoted(self.time)
-        begins = f"CASE WHEN lag({time}) OVER ({by}ORDER BY {time}) + {self.gap} >= {time} THEN 0 ELSE 1 END"
+        time, gap = quoted(self.time), self.gap.sql
+        begins = f"CASE WHEN lag({time}) OVER ({by}ORDER BY {time}) + {gap} >= {time} THEN 0 ELSE 1 END"
         flagged = f'SELECT *, {begins} AS "windowpane begins" FROM {relations[0]} WHERE {time} IS NOT NULL'
         numbered = (
             f'SELECT *, sum("windowpane begins") OVER ({by}ORDER BY {time} RANGE UNBOUNDED PRECEDING) AS "windowpane session" '
             f"FROM ({flagged})"
         )
-        bounds = (
-            f"min({time}) OVER ({session}) AS {quoted(start.id)}, max({time}) OVER ({session}) + {self.gap} AS {quoted(end.id)}"
-        )
+        bounds = f"min({time}) OVER ({session}) AS {quoted(start.id)}, max({time}) OVER ({session}) + {gap} AS {quoted(end.id)}"
         return f"SELECT {names}, {bounds} FROM ({numbered})"
 
     @property

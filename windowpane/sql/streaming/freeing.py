@@ -102,7 +102,7 @@ def _free_sessions(node: SessionWindows, storage: Storage, clock: Clock, table: 
     limit = clock.of(watermark) if watermark is not None and watermark.final else None
     if limit is None:
         return
-    old = f"(SELECT * FROM {table} WHERE {quoted(node.time)} + {node.gap} < {limit})"
+    old = f"(SELECT * FROM {table} WHERE {quoted(node.time)} + {node.gap.sql} < {limit})"
     rows = f"(SELECT s.* FROM {table} AS s SEMI JOIN {old} AS o ON {same('s', 'o', node.partition)})"
     closed = storage.temporary(f"SELECT * FROM ({node.sql(rows)}) WHERE {quoted(node.columns[-1].id)} < {limit}")
     storage.run(f"DELETE FROM {table} AS s USING {closed} AS d WHERE {same('s', 'd', node.input.key)}")

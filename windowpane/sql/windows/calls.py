@@ -313,7 +313,7 @@ class _Call:
                 name if default is None else None,
                 (str(abs(offset)),),
                 offset=abs(offset),
-                default=None if default is None else default.sql,
+                default=default,
                 ignore_nulls=self.ignore_nulls,
             )
             return register(call, self.name)

@@ -19,7 +19,7 @@ from windowpane.sql.scalar.sets import SETS, constant_series, flattened
 def one_row(ids: Ids) -> Node:
     """Return the one row of a SELECT without FROM; its column has no name for users."""
     number = ids.column("number", INTEGER)
-    return Values((number,), (number.id,), True, {}, rows=(("0",),))
+    return Values((number,), (number.id,), True, {}, rows=((Expr("0", INTEGER),),))
 
 
 def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:

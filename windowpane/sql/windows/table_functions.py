@@ -24,7 +24,7 @@ from windowpane.sql.expressions.types import BOOLEAN, INTERVAL, TIMESTAMP, TIMES
 from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.values import zone
-from windowpane.sql.values.intervals import interval_sql, length
+from windowpane.sql.values.intervals import length
 from windowpane.sql.windows.time_functions import bound_type, instant_sql, micros_sql
 from windowpane.sql.windows.window_bounds import WindowBounds, calendar_bounds, fixed_bounds
 from windowpane.windowing.assigners.base import WindowAssigner
@@ -277,7 +277,7 @@ class TableFunctions:
         computed = Computed(self._ids)
         partition = tuple(computed.column(key_value(settled(key))).id for key in keys)
         moment = computed.column(convert(time, bounds[0].type), "time")
-        lower = f"{{w}} - {interval_sql(gap)}"
+        lower = f"{{w}} - {Expr.of_interval(gap).sql}"
         late = with_late_rows(node, time.column, lower) if time.is_column and moment.id == time.column else None
         node = computed.apply(node if late is None else late[0])
         if late is not None:
@@ -295,7 +295,7 @@ class TableFunctions:
             input=node,
             partition=partition,
             time=moment.id,
-            gap=interval_sql(gap),
+            gap=Expr.of_interval(gap),
             text=f"SESSION by {time.name}, gap {gap}",
             assigner=None if micros is None else EventTimeSessionWindows.with_gap(micros),
         )
