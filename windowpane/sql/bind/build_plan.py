@@ -37,7 +37,6 @@ class Computed:
     """Columns that a projection adds to a node before an operator that takes columns only."""
 
     def __init__(self, ids: Ids) -> None:
-        """Start with none."""
         self._ids = ids
         self._added: dict[Expr, Column] = {}
         self._own: list[tuple[Column, Expr]] = []
@@ -100,7 +99,6 @@ def keep(node: Node, condition: Expr) -> Node:
 
 
 def aggregate(node: Node, groups: Sequence[str], calls: Sequence[tuple[Column, Expr]], folds: Sequence[Fold | None] = ()) -> Node:
-    """Return groups of a node."""
     columns = (*(node.column(group) for group in groups), *(column for column, _ in calls))
     watermarks = {group: node.watermarks[group] for group in groups if group in node.watermarks}
     return Aggregate(
@@ -136,7 +134,6 @@ def unnest(node: Node, elements: Expr, value: Column, number: Column, series: st
 
 
 def distinct(node: Node, columns: Sequence[str]) -> Node:
-    """Return the distinct values of columns."""
     grouped = aggregate(node, tuple(dict.fromkeys(columns)), [])
     if not isinstance(grouped, Aggregate):
         raise MistakeError("groups are an Aggregate")
@@ -149,7 +146,6 @@ def over(
     order: Sequence[Order],
     calls: Sequence[tuple[Column, OverNodeCall]],
 ) -> Node:
-    """Return a node with calls over a window."""
     return Over(
         (*node.columns, *(column for column, _ in calls)),
         *_of_partitions(node, partition),

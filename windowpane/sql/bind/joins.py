@@ -24,7 +24,6 @@ class Joins:
     """Joins relations from left to right."""
 
     def __init__(self, query: Binding, tables: dict[str, exp.Expr]) -> None:
-        """Join what ``query`` binds."""
         self._query, self._tables, self._text = query, tables, query.text
 
     def apply(self, node: Node, scope: Scope, joins: list[exp.Expr]) -> tuple[Node, Scope]:
@@ -254,7 +253,6 @@ def _may_part(group: list[exp.Expr]) -> bool:
 
 
 def is_comma(join: exp.Expr) -> bool:
-    """Whether a join is written as a comma."""
     return not any(value for part, value in join.args.items() if part != "this")
 
 

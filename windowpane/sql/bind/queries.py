@@ -57,7 +57,6 @@ class QueryBinder:
         ids: Ids | None = None,
         default_frame: str = ROWS,
     ) -> None:
-        """See the class."""
         self.schema, self.text, self._evaluator = schema, text, evaluate
         self.streaming, self.default_frame = streaming, default_frame
         self.ids = ids or Ids()
@@ -406,7 +405,6 @@ class QueryBinder:
         return Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
 
     def limited(self, bound: BoundQuery, tree: exp.Expr, partition: Sequence[str] = ()) -> BoundQuery:
-        """Return a query with the LIMIT and OFFSET of ``tree``, of each partition."""
         clause, skipped = tree.args.get("limit"), tree.args.get("offset")
         if clause is None and skipped is None:
             return bound

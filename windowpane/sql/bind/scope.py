@@ -52,7 +52,6 @@ class Scope:
         return [each.column for each in self.visible if each.column.name == name and not each.merged]
 
     def tables(self) -> tuple[str, ...]:
-        """Return the aliases."""
         return tuple(dict.fromkeys(each.table for each in self.visible))
 
     def of_table(self, table: str | None = None) -> list[Column]:
@@ -73,10 +72,8 @@ class Ids:
     """Gives every column of a plan an id of its own."""
 
     def __init__(self) -> None:
-        """Start at 1."""
         self._last = 0
 
     def column(self, name: str, kind: SqlType) -> Column:
-        """Return a new column."""
         self._last += 1
         return Column(f"{name}#{self._last}", name, kind)

@@ -85,7 +85,6 @@ class Groups:
     """
 
     def __init__(self, text: Text, ids: Ids, binder: ScalarBinder) -> None:
-        """Start without groups."""
         self.text, self.ids, self.binder = text, ids, binder
         self.computed = Computed(ids)
         self.keys: dict[Expr, Column] = {}
@@ -174,7 +173,6 @@ class Groups:
         return value.over({call.column.id: call.of_nothing for call in self._calls.values()})
 
     def apply(self, node: Node) -> Node:
-        """Return the groups of a node."""
         keys = tuple(dict.fromkeys(column.id for column in self.keys.values()))
         if not keys and not self._calls:
             number = Expr("count(*)", BIGINT)
@@ -330,7 +328,6 @@ class SelectBinder(ScalarBinder):
         windows: WindowCalls | None = None,
         scalar: Scalar | None = None,
     ) -> None:
-        """See the class."""
         super().__init__(text, scope, clause, now)
         self._groups, self._windows, self._scalar = groups, windows, scalar
         self.sets: SetCalls | None = None

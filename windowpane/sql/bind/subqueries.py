@@ -56,7 +56,6 @@ class Subqueries:
     """The subqueries of one SELECT."""
 
     def __init__(self, select: Selecting) -> None:
-        """Join to the plan of ``select``."""
         self._select, self._ids, self._text = select, select.query.ids, select.query.text
         self._above: list[_Beside] = []
 

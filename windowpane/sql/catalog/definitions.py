@@ -80,7 +80,6 @@ class Definitions:
                 yield window
 
     def writer(self, text: Text) -> tables.TableWriter:
-        """Return what changes tables."""
         return tables.TableWriter(self._storage, self._clock, self.binder(text), text)
 
     def flush(self) -> None:
@@ -244,7 +243,6 @@ class Definitions:
         self._catalog.entries[statement.name] = index
 
     def create_sink(self, statement: CreateSink, text: Text) -> Result:
-        """Run CREATE SINK."""
         notice = ""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             self.flush()
@@ -330,7 +328,6 @@ class Definitions:
                 raise SqlNameError(f"the plan of {name!r} would change", 1, 1)
 
     def drop(self, statement: Drop, text: Text) -> Result:
-        """Run DROP."""
         kind = self._catalog.kind(statement.name)
         tag = Result(f"DROP_{statement.kind.upper().replace(' ', '_')}")
         if kind is None and statement.if_exists:

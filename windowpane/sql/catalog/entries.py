@@ -153,11 +153,9 @@ class Catalog:
     """The entries of a session, in the order they were created."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self.entries: dict[str, Entry] = {}
 
     def find(self, name: str) -> Relation | PlainView | None:
-        """Return what a name means in FROM."""
         entry = self.entries.get(name)
         if isinstance(entry, TableInfo | ViewInfo):
             return entry.relation
@@ -171,12 +169,10 @@ class Catalog:
         return entry.relation
 
     def names(self) -> list[str]:
-        """Return the names that FROM can have."""
         found = [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo | IndexInfo)]
         return [name for name in found if sink_of_query(name) is None]
 
     def tables(self) -> list[TableInfo]:
-        """Return tables and sources."""
         return [entry for entry in self.entries.values() if isinstance(entry, TableInfo)]
 
     def views(self) -> list[ViewInfo]:
@@ -184,11 +180,9 @@ class Catalog:
         return [entry for entry in self.entries.values() if isinstance(entry, ViewInfo)]
 
     def sinks(self) -> list[SinkInfo]:
-        """Return sinks."""
         return [entry for entry in self.entries.values() if isinstance(entry, SinkInfo)]
 
     def indexes(self, relation: str) -> list[IndexInfo]:
-        """Return the indexes on a relation."""
         return [entry for entry in self.entries.values() if isinstance(entry, IndexInfo) and entry.relation == relation]
 
     def kind(self, name: str) -> str | None:

@@ -30,7 +30,6 @@ def _text(view: ViewInfo) -> str:
 
 
 def forget(storage: Storage, view: str) -> None:
-    """Forget the plan of a view."""
     storage.run("DELETE FROM windowpane.plans WHERE view = ?", [view])
 
 

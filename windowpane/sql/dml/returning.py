@@ -19,11 +19,9 @@ class ChangedRows:
     rows: str
 
     def find(self, name: str) -> Relation | PlainView | None:
-        """Return what a name means."""
         return replace(self.relation, storage=self.rows) if name == self.relation.name else self.schema.find(name)
 
     def names(self) -> list[str]:
-        """Return the names there are."""
         return self.schema.names()
 
 

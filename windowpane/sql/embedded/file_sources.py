@@ -74,13 +74,11 @@ class TakenFiles:
     """The files that were taken, by table."""
 
     def __init__(self, storage: Storage) -> None:
-        """Keep them in ``storage``."""
         self._storage = storage
         self._held: dict[str, set[str]] | None = None
         self._new: list[tuple[str, str]] = []
 
     def of(self, table: str) -> set[str]:
-        """Return the files of a table."""
         if self._held is None:
             self._held = {}
             for name, path in self._storage.run("SELECT relation, path FROM windowpane.files"):

@@ -21,7 +21,6 @@ class Outbox:
     """The changes of a relation that wait for one store."""
 
     def __init__(self, storage: Storage, name: str, relation: Relation) -> None:
-        """Let changes of ``relation`` wait under a name."""
         self._storage, self.relation = storage, relation
         self._table = f"windowpane_state.{quoted('outbox/' + name)}"
 
@@ -57,7 +56,6 @@ class Outbox:
         return [int(row[0]) for row in self._storage.run(f"SELECT DISTINCT {_NUMBER} FROM {self._table} ORDER BY 1")]
 
     def batch(self, number: int) -> pa.Table:
-        """Return the changes of a batch."""
         return self._storage.arrow(f"SELECT * EXCLUDE ({_NUMBER}) FROM {self._table} WHERE {_NUMBER} = {number}")
 
     def delivered(self, number: int) -> None:

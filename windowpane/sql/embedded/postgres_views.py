@@ -51,7 +51,6 @@ class _Table:
         return sorted({*first, *self.outbox.numbers()})
 
     def batch(self, number: int) -> Batch:
-        """Return a batch that waits."""
         return _batch(self.relation, self.outbox.batch(number), number, self.source, is_whole=number == self.whole)
 
 
@@ -59,11 +58,9 @@ class ViewTables:
     """The tables of a PostgreSQL server that hold the views of a session."""
 
     def __init__(self, storage: Storage, server: Server) -> None:
-        """Keep views of ``storage`` as tables of ``server``."""
         self._storage, self._server = storage, server
 
     def close(self) -> None:
-        """Disconnect."""
         self._server.close()
 
     # --- in a transaction ------------------------------------------------------------------------------
@@ -121,7 +118,6 @@ class ViewTables:
         return Outbox(self._storage, source, relation)
 
     def outboxes(self, views: Iterable[ViewInfo]) -> list[Outbox]:
-        """Return the outboxes of the views."""
         return [table.outbox for table in self._tables(views)]
 
     def _tables(self, views: Iterable[ViewInfo]) -> list[_Table]:

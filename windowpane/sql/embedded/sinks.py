@@ -72,7 +72,6 @@ class Delivery:
     """Brings the changes of a relation to the store of a sink."""
 
     def __init__(self, storage: Storage, sink: SinkInfo, relation: Relation) -> None:
-        """Deliver the changes of ``relation``."""
         self._storage, self._sink, self._is_compared = storage, sink, False
         self.outbox = Outbox(storage, sink.name, relation)
 

@@ -22,7 +22,6 @@ class Server:
     """A connection to the server of a state, made anew after it failed."""
 
     def __init__(self, url: str, views: PostgresViews, state: str) -> None:
-        """Use a connection to the server of ``state``."""
         self.url, self.state = url, state
         self._views: PostgresViews | None = views
         self._lock = threading.RLock()
@@ -50,7 +49,6 @@ class Server:
                 raise
 
     def close(self) -> None:
-        """Disconnect."""
         if self._views is not None:
             self._views.close()
         self._views = None

@@ -197,7 +197,6 @@ class Storage:
         self.run(f"SET VARIABLE {NOW_VARIABLE} = TIMESTAMPTZ '{now.isoformat()}'")
 
     def value(self, sql: str) -> Any:
-        """Return the one value of a query."""
         rows = self.run(sql)
         return rows[0][0] if rows else None
 
@@ -383,7 +382,6 @@ class DuckBlobs:
     is_near = True
 
     def __init__(self, storage: Storage, owner: str) -> None:
-        """Read and write the blobs of ``owner``."""
         self._storage, self._owner = storage, owner
         self._blobs: dict[str, bytes] | None = None
         self._changed: set[str] = set()
@@ -407,7 +405,6 @@ class DuckBlobs:
         self._changed.add(key)
 
     def remove(self, key: str) -> None:
-        """Forget ``key``."""
         if self._loaded().pop(key, None) is not None:
             self._changed.add(key)
 

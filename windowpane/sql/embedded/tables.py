@@ -67,7 +67,6 @@ class TableWriter:
     """Changes the rows of tables; every call is one chunk, before which the watermark is that of the chunks before."""
 
     def __init__(self, storage: Storage, clock: Watermarks, query: QueryBinder, text: Text) -> None:
-        """Write in the transaction of ``storage``."""
         self._storage, self._clock, self._query, self._text = storage, clock, query, text
         self.delta = Delta("")
 

@@ -37,7 +37,6 @@ class Waiting:
     """What waits for the next flush, by table."""
 
     def __init__(self, storage: _Statements) -> None:
-        """Read the counters when they are needed first."""
         self._storage = storage
         self._held: dict[str, _Numbers] | None = None
         self._stored: dict[str, _Numbers] = {}
@@ -76,7 +75,6 @@ class Waiting:
         self._thinned.add(table)
 
     def has_changes(self, table: str, place: str) -> bool:
-        """Whether changes of a table wait in ``place``."""
         if table not in self._without_changes and self._storage.is_empty(place):
             self._without_changes.add(table)
         return table not in self._without_changes
@@ -91,7 +89,6 @@ class Waiting:
         self._thinned.discard(table)
 
     def drop(self, table: str) -> None:
-        """Forget a table."""
         self.save()
         self._storage.run("DELETE FROM windowpane.counters WHERE name = ?", [table])
         self.forget()

@@ -25,7 +25,6 @@ from windowpane.sql.scalar.signatures import Builder
 
 
 def array(elements: Sequence[Expr]) -> Expr:
-    """Return ``ARRAY[...]``."""
     if not elements:
         raise MismatchError("the type of an empty array is open. Write ARRAY[]::integer[].")
     values = same_type(*elements)

@@ -105,7 +105,6 @@ class ScalarBinder:
     """
 
     def __init__(self, text: Text, scope: Scope, clause: str, now: str = NOW) -> None:
-        """Remember what names mean."""
         self.text = text
         self.scope = scope
         self.clause = clause
@@ -141,7 +140,6 @@ class ScalarBinder:
         return if_kept(self.condition(condition, "FILTER"), argument)
 
     def condition(self, tree: exp.Expr, clause: str) -> Expr:
-        """Return a bound condition of a clause."""
         bound = self.bind(tree)
         if bound.type not in (BOOLEAN, UNKNOWN):
             raise self.text.type_error(tree, f"{clause} needs a boolean, not {bound.type}. Compare it with something.")

@@ -90,7 +90,6 @@ class Expr:
 
     @classmethod
     def of_column(cls, column_id: str, kind: SqlType, name: str = "?column?") -> Expr:
-        """Return a column by its id."""
         return cls("", kind, column=column_id, name=name, rises_with=column_id)
 
     @classmethod
@@ -100,7 +99,6 @@ class Expr:
 
     @classmethod
     def of_text(cls, text: str) -> Expr:
-        """Return a text literal."""
         return cls(text_literal(text), UNKNOWN, literal=text)
 
     @classmethod
@@ -122,7 +120,6 @@ class Expr:
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        """The ids of the columns in it."""
         return frozenset([self.column]) if self.column else frozenset[str]().union(*(part.columns for part in self.parts))
 
     @cached_property
@@ -143,7 +140,6 @@ class Expr:
 
     @property
     def reads_clock(self) -> bool:
-        """Whether ``now()`` is in it."""
         return self.template == NOW or any(part.reads_clock for part in self.parts)
 
     def over(self, items: Mapping[str, Expr]) -> Expr:
@@ -185,7 +181,6 @@ def quoted(name: str) -> str:
 
 
 def text_literal(text: str) -> str:
-    """Return a text as a DuckDB literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -213,7 +208,6 @@ def function(body: Expr, *parameters: str) -> Expr:
 
 
 def element_type(values: Expr) -> SqlType:
-    """Return the type of the elements of an array."""
     return present(values.type.element, "it is an array")
 
 
@@ -275,7 +269,6 @@ def _depth(kind: SqlType) -> int:
 
 
 def rising(expr: Expr, source: Expr) -> Expr:
-    """Return an expression that rises with what ``source`` rises with."""
     return replace(expr, rises_with=source.rises_with)
 
 

@@ -134,7 +134,6 @@ def sortable(value: Expr) -> Expr:
 
 
 def arithmetic(operator: str, left: Expr, right: Expr) -> Expr:
-    """Return ``left operator right`` for + - * / %."""
     left, right = _settle_operands(operator, left, right)
     if is_number(left.type) and is_number(right.type):
         return _numbers(operator, left, right)
@@ -261,7 +260,6 @@ def power(left: Expr, right: Expr) -> Expr:
 
 
 def negate(operand: Expr) -> Expr:
-    """Return ``-operand``."""
     if not (is_number(operand.type) or operand.type == INTERVAL):
         raise MismatchError(f"operator does not exist: - {operand.type}.")
     if is_integer(operand.type):  # DuckDB gives constants the next wider type
@@ -270,14 +268,12 @@ def negate(operand: Expr) -> Expr:
 
 
 def inverted_bits(operand: Expr) -> Expr:
-    """Return ``~operand``."""
     if not is_integer(operand.type):
         raise MismatchError(f"operator does not exist: ~ {operand.type}. It takes an integer.")
     return build(operand.type, f"CAST((~{{0}}) AS {operand.type.duckdb})", operand)
 
 
 def bitwise(operator: str, left: Expr, right: Expr) -> Expr:
-    """Return ``left operator right`` for & | # << >>."""
     if not (is_integer(left.type) and is_integer(right.type)):
         raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. It takes integers.")
     kind = left.type if operator in ("<<", ">>") else same_type(left, right)[0].type
@@ -349,7 +345,6 @@ def logical(operator: str, *operands: Expr) -> Expr:
 
 
 def any_of(conditions: Sequence[Expr]) -> Expr:
-    """Return conditions joined by OR."""
     found = conditions[0]
     for condition in conditions[1:]:
         found = logical("OR", found, condition)

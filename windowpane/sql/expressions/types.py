@@ -47,7 +47,6 @@ class SqlType:
 
     @property
     def duckdb(self) -> str:
-        """The DuckDB type."""
         if self.name == "numeric":
             return f"DECIMAL({DIGITS}, {self.scale})"
         if self.element is not None:
@@ -155,7 +154,6 @@ def numeric(scale: int, whole: int = DIGITS) -> SqlType:
 
 
 def array_of(element: SqlType) -> SqlType:
-    """Return the type of arrays of ``element``."""
     return SqlType("array", element=element)
 
 
@@ -198,7 +196,6 @@ def declaration(kind: SqlType) -> str:
 
 
 def is_integer(kind: SqlType) -> bool:
-    """Whether it is one of the integer types."""
     return kind in _INTEGERS
 
 
@@ -213,7 +210,6 @@ def is_float(kind: SqlType) -> bool:
 
 
 def is_number(kind: SqlType) -> bool:
-    """Whether it is a number."""
     return kind.name in _NUMBER_RANK
 
 

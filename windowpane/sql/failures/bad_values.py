@@ -41,7 +41,6 @@ class BadValues:
     """Finds, counts and lists the values that expressions of views failed on."""
 
     def __init__(self, storage: Storage) -> None:
-        """Keep them in ``storage``."""
         self._storage = storage
 
     def note_batch(self, view: str, node: Node, delta: str) -> bool:
@@ -99,7 +98,6 @@ class BadValues:
         self._storage.run("DELETE FROM windowpane.errors WHERE view = ? AND expression = ?", [view, WHOLE])
 
     def drop(self, view: str) -> None:
-        """Forget a view."""
         self._storage.run("DELETE FROM windowpane.errors WHERE view = ?", [view])
 
     def listed(self) -> pa.Table:
@@ -121,7 +119,6 @@ def _said(attempt: Attempt, row: pa.Table) -> str:
 
 
 def _value(columns: Sequence[str], shown: Sequence[Any], names: Mapping[str, str]) -> str:
-    """Return the value of the one column, or each with its name."""
     cells = ["NULL" if cell is None else str(cell) for cell in shown]
     if len(cells) == 1:
         return _shortened(cells[0])

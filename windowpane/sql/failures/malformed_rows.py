@@ -40,7 +40,6 @@ class Found:
     count: int = 0
 
     def and_more(self, other: Found) -> Found:
-        """Return these with others."""
         return Found((*self.shown, *other.shown)[:MOST_SHOWN], self.count + other.count)
 
 
@@ -156,7 +155,6 @@ class MalformedRows:
     """Counts and lists the malformed rows of sources."""
 
     def __init__(self, storage: Storage) -> None:
-        """Keep them in ``storage``."""
         self._storage = storage
 
     def note(self, source: str, found: Found, reader: str | None = None) -> None:
@@ -201,5 +199,4 @@ NOTHING: Final = Found()
 
 
 def found_in(rows: Sequence[MalformedRow]) -> Found:
-    """Return documents that are no rows as what was found."""
     return Found(tuple(rows[:MOST_SHOWN]), len(rows))

@@ -26,7 +26,6 @@ class StaleViews:
     """The views that are behind, and the changes that wait for them."""
 
     def __init__(self, storage: Storage) -> None:
-        """Keep it in ``storage``."""
         self._storage = storage
         self._held: dict[str, str] | None = None
 

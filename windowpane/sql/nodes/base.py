@@ -24,7 +24,6 @@ class Watermark:
 
     @classmethod
     def least(cls, *watermarks: Watermark) -> Watermark:
-        """Return the least of several watermarks."""
         parts = tuple(part for watermark in watermarks for part in watermark.parts)
         return cls(parts, all(watermark.final for watermark in watermarks))
 
@@ -55,12 +54,10 @@ class Order:
 
     @property
     def parts(self) -> list[str | bool]:
-        """As JSON has it."""
         return [self.column, self.descending, self.nulls_first]
 
     @property
     def sql(self) -> str:
-        """As DuckDB has it."""
         return f"{quoted(self.column)} {self.direction}"
 
     @property
@@ -82,7 +79,6 @@ class Node(ABC):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The nodes it reads from."""
         return ()
 
     @abstractmethod
@@ -100,7 +96,6 @@ class Node(ABC):
         return {}
 
     def column(self, column_id: str) -> Column:
-        """Return a column by id."""
         return next(column for column in self.columns if column.id == column_id)
 
 
@@ -140,7 +135,6 @@ def listed(ids: tuple[str, ...]) -> str:
 
 
 def compile_plan(node: Node) -> str:
-    """Return a plan as one query."""
     return node.sql(*(f"({compile_plan(source)})" for source in node.inputs))
 
 

@@ -34,7 +34,6 @@ class Fold:
 
     @classmethod
     def of_count(cls, argument: str | None = None, condition: str | None = None) -> Fold:
-        """Return ``count`` of an argument, or ``count(*)``."""
         return cls("count", argument, condition, "BIGINT", takes_back=True)
 
     @property

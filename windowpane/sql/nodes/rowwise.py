@@ -208,7 +208,6 @@ class UnionAll(Node):
         return " UNION ALL ".join(parts)
 
     def branch_sql(self, index: int, relation: str, extra: str = "") -> str:
-        """Return the rows of one branch as SQL."""
         branch = self.branches[index]
         visible = zip(branch.columns, self.columns[:-2], strict=False)
         items = [f"{quoted(source.id)} AS {quoted(column.id)}" for source, column in visible]

@@ -281,7 +281,6 @@ def _root(numerator: int, denominator: int) -> int:
 
 
 def root(values: pa.ChunkedArray) -> pa.Array:
-    """Return square roots."""
     scale = 10**values.type.scale
     found = integers(values)
     if any(value < 0 for value in found):
@@ -315,7 +314,6 @@ def exponential(value: Decimal) -> Decimal:
 
 
 def logarithm(value: Decimal) -> Decimal:
-    """Return the natural logarithm."""
     return _positive(value).ln(_WORKING)
 
 
@@ -325,7 +323,6 @@ def logarithm_of_ten(value: Decimal) -> Decimal:
 
 
 def logarithm_to(base: Decimal, value: Decimal) -> Decimal:
-    """Return the logarithm to a base."""
     divisor = _positive(base).ln(_WORKING)
     if not divisor:
         raise NumericValueError("division by zero.")
@@ -339,7 +336,6 @@ def _positive(value: Decimal) -> Decimal:
 
 
 def power(base: Decimal, exponent: Decimal) -> Decimal:
-    """Return a base to a power."""
     if not base and exponent < 0:
         raise NumericValueError("zero raised to a negative power is undefined.")
     if base < 0 and exponent != int(exponent):

@@ -34,7 +34,6 @@ def divided(numerator: int, denominator: int) -> int:
 
 
 def rounded(places: int) -> Placed:
-    """Return fractions rounded to ``places``."""
     scale = 10**places
 
     def place(numerator: int, denominator: int) -> int:

@@ -46,13 +46,11 @@ class Outcome:
     malformed: Mapping[str, Found] = field(default_factory=dict)
 
     def text(self) -> str:
-        """Return it as text."""
         malformed = {source: asdict(found) for source, found in self.malformed.items()}
         return json.dumps([self.before.text(), self.after.text(), dict(self.late), malformed])
 
     @classmethod
     def of(cls, text: str) -> Outcome:
-        """Return it from text."""
         before, after, late, malformed = json.loads(text)
         found = {
             source: Found(tuple(MalformedRow(**row) for row in each["shown"]), each["count"])

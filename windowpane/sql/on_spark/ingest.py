@@ -91,7 +91,6 @@ def _check_kafka(options: Mapping[str, str], place: Place) -> None:
 
 
 def with_connector(tables: Iterable[TableInfo]) -> list[TableInfo]:
-    """Return the tables that a connector fills."""
     return [table for table in tables if "connector" in table.options]
 
 
@@ -114,7 +113,6 @@ class Ingest:
     """Fills tables from Spark's sources."""
 
     def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, pending: PendingChanges) -> None:
-        """Fill tables of ``catalog``."""
         self._storage, self._catalog, self._clock, self._pending = storage, catalog, clock, pending
 
     def rows(self, info: TableInfo, spark: object) -> Any:

@@ -67,7 +67,6 @@ class _Batch:
 
     @property
     def bucket(self) -> int:
-        """The number of the bucket."""
         return int(tag(self.clock, "bucket") or 0)
 
 
@@ -157,7 +156,6 @@ class PagedNode:
     """A node whose operator keeps its inputs, over pages of a bucket."""
 
     def __init__(self, stage: Stage, storage: Storage, store: BlobStore) -> None:
-        """Read the indexes of the pages."""
         self._stage, self._node, self._storage = stage, stage.node, storage
         self._closing = stage.node.by if isinstance(stage.node, CloseSort) else self._groups_that_close()
         self._due = self._closing[0] if self._closing else None
@@ -281,7 +279,6 @@ class _BucketBlobs:
         self._store.put(self._prefix + key, blob)
 
     def remove(self, key: str) -> None:
-        """Forget ``key``."""
         self._store.remove(self._prefix + key)
 
     def save(self) -> None:

@@ -46,12 +46,10 @@ class ViewPlan:
     takes_change_sets: bool = True
 
     def text(self) -> str:
-        """Return it as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def of(cls, text: str) -> ViewPlan:
-        """Return it from JSON."""
         parts = json.loads(text)
         return cls(**{**parts, "sources": tuple(parts["sources"])})
 
@@ -76,7 +74,6 @@ class PendingChanges:
     """The changes that wait for the views of a store, and the progress of each view."""
 
     def __init__(self, storage: Storage) -> None:
-        """Use the tables of ``storage``."""
         self._storage = storage
         storage.run("CREATE TABLE IF NOT EXISTS windowpane.flushes (number BIGINT, clock VARCHAR)")
         storage.run("CREATE TABLE IF NOT EXISTS windowpane.identity (id VARCHAR)")

@@ -75,7 +75,6 @@ class Progress:
     first_id: int = 0
 
     def text(self) -> str:
-        """Return it as text."""
         return json.dumps([dict(self.reached), dict(self.others), self.first_id])
 
     @classmethod
@@ -159,7 +158,6 @@ class SourceRows:
 
     @property
     def name(self) -> str:
-        """The name of the source."""
         return self.table.relation.name
 
     def needed(self, stored: Iterable[str]) -> list[str]:

@@ -33,7 +33,6 @@ class ViewStreams:
         return {table.relation.name: table for table in self._catalog.tables()}
 
     def view(self, name: str) -> ViewInfo:
-        """Return a view that exists."""
         view = self._catalog.entries[name]
         if not isinstance(view, ViewInfo):
             raise MistakeError("the name is that of a view")

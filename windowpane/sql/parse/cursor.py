@@ -237,7 +237,6 @@ class Cursor:
         return items
 
     def parse_rest(self) -> exp.Expr:
-        """Return the rest of the statement, parsed."""
         return self._parse(self.until())
 
     def rest_text(self) -> str:

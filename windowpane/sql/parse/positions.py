@@ -19,7 +19,6 @@ class Place:
 
 
 def place_at(text: str, offset: int) -> Place:
-    """Return the place of a character of ``text``."""
     before = text[:offset]
     return Place(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
 
@@ -33,7 +32,6 @@ class Text:
     """A text, to find the places of parsed expressions in."""
 
     def __init__(self, text: str) -> None:
-        """Keep the whole text."""
         self.text = text
 
     def place(self, tree: exp.Expr | None) -> Place:
@@ -47,12 +45,10 @@ class Text:
         return UnsupportedSqlError(f"{construct} is not supported. {instead}", place.line, place.column)
 
     def name_error(self, tree: exp.Expr | None, message: str) -> SqlError:
-        """Return the refusal of a name."""
         place = self.place(tree)
         return SqlNameError(message, place.line, place.column)
 
     def type_error(self, tree: exp.Expr | None, message: str) -> SqlError:
-        """Return the refusal of types."""
         place = self.place(tree)
         return SqlTypeError(message, place.line, place.column)
 

@@ -116,7 +116,6 @@ def _as_text(token: Token, text: str) -> Token:
 
 
 def read_statement(cursor: Cursor) -> Statement:
-    """Return the one statement behind a cursor."""
     try:
         statement = _read(cursor)
     except ParseError as error:

@@ -64,7 +64,6 @@ class Place:
     moved: int = 0
 
     def of(self, column: str) -> Expression:
-        """Return the value of a column there."""
         picked = Picked(self.end, self.variable, column, self.offset)
         return Moved(picked, self.moved) if self.moved else picked
 
@@ -111,7 +110,6 @@ class MatchValues:
         subsets: Mapping[str, frozenset[str]],
         time: Column | None,
     ) -> None:
-        """See the class."""
         self.text, self.scope, self.time, self.subsets = text, scope, time, subsets
         self.names = variables | subsets.keys()
         self.computed = Computed(ids)
@@ -124,7 +122,6 @@ class MatchValues:
         return list(self._measures.values())
 
     def rows(self, clause: str) -> _RowBinder:
-        """Return the binder of what is of one row."""
         binder = _RowBinder(self.text, self.scope, clause, self._now)
         binder.names = self.names
         return binder

@@ -40,7 +40,6 @@ def texts(operator: str, value: Expr, pattern: Expr) -> tuple[Expr, Expr]:
 
 
 def matches(value: Expr, pattern: Expr, flags: str = "") -> Expr:
-    """Return ``value ~ pattern``."""
     one, other = texts("~", value, pattern)
     if _is_beyond(pattern):
         return build(BOOLEAN, f"(windowpane_pattern_match({{0}}, {{1}}, '{flags}') IS NOT NULL)", one, other)

@@ -30,7 +30,6 @@ class Macros:
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Define nothing yet."""
         self._connection = connection
         self._defined: frozenset[str] = frozenset()
         self._before = self._defined

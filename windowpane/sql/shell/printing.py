@@ -27,7 +27,6 @@ class Printer:
     """Prints results one after the other; the parts of one result are one table, in columns as wide as the first part needs."""
 
     def __init__(self, console: Console) -> None:
-        """Print to ``console``."""
         self._console = console
         self._widths: list[int] = []
 

@@ -110,7 +110,6 @@ class SqlCompleter(Completer):
     """Completes keywords, functions, relations and their columns."""
 
     def __init__(self, session: Session) -> None:
-        """Complete what ``session`` knows."""
         self._session = session
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:

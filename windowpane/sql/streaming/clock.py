@@ -41,7 +41,6 @@ class Watermarks:
     """The watermark of each base relation, as a DuckDB literal; kept in ``windowpane.watermarks``."""
 
     def __init__(self, storage: Storage) -> None:
-        """Read what is stored."""
         self._storage = storage
         self._values: dict[str, str] = {}
         self.reload()

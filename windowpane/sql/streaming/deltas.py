@@ -85,7 +85,6 @@ class Delta:
 
     @property
     def inserts(self) -> bool:
-        """Whether its rows are inserted only."""
         return self.rows is Rows.INSERTED
 
     def run(self, storage: Storage) -> Delta:

@@ -28,7 +28,6 @@ class FoldedWithRows(Folded):
     """A GROUP BY with extremes of rows that may be deleted."""
 
     def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock) -> None:
-        """Run ``node`` with state under ``owner``."""
         super().__init__(node, storage, owner, clock)
         self._rows = state_table(owner, 0)
         create_state(storage, self._rows, node.input)

@@ -88,7 +88,6 @@ class Job:
 
     @property
     def relations(self) -> set[str]:
-        """The relations it reads."""
         return _relations(self.node)
 
     def run(self, changes: Mapping[str, Delta], *, initial: bool = False) -> Delta | None:

@@ -53,7 +53,6 @@ class Matching(Operator):
     """A row pattern in a view; all keys are one bucket."""
 
     def __init__(self, node: Match, storage: Storage, blobs: Blobs, clock: Clock) -> None:
-        """Run ``node`` with state in ``blobs``."""
         self._node, self._storage, self._blobs, self._clock = node, storage, blobs, clock
         self._program = _program(node, storage, is_sorted=False)
         self._engine: Engine = make_engine(self._program)

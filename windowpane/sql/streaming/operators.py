@@ -60,7 +60,6 @@ class Linear(Operator):
     """
 
     def __init__(self, node: Node, storage: Storage) -> None:
-        """Run ``node``."""
         self._node, self._storage = node, storage
         self._is_second_filter = isinstance(node, FILTERING) and any(map(_is_filtered, node.inputs))
         self._keeps_rows_apart = _keeps_rows_apart(node)
@@ -86,7 +85,6 @@ class Constant(Operator):
     """Rows that are written in the SQL text: the first batch emits them."""
 
     def __init__(self, node: Node, storage: Storage) -> None:
-        """Run ``node``."""
         self._node, self._storage = node, storage
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
@@ -129,7 +127,6 @@ class Keyed(Stateful):
     """
 
     def __init__(self, node: Node, storage: Storage, owner: str, clock: Clock) -> None:
-        """Run ``node`` with state under ``owner``."""
         self._node, self._storage, self._clock = node, storage, clock
         self.tables = [state_table(owner, index) for index in range(len(node.inputs))]
         self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
@@ -236,7 +233,6 @@ class CloseSorter(Operator):
     """
 
     def __init__(self, node: CloseSort, storage: Storage, owner: str, clock: Clock) -> None:
-        """Run ``node`` with state under ``owner``."""
         self._node, self._storage, self._clock = node, storage, clock
         self.tables = [state_table(owner, 0)]
         self.state_columns = [tuple(column.id for column in node.columns)]
@@ -298,5 +294,4 @@ def _keeps_rows_apart(node: Node) -> bool:
 
 
 def _is_filtered(node: Node) -> bool:
-    """Whether there is a filter in the query of a node."""
     return isinstance(node, LINEAR) and (isinstance(node, FILTERING) or any(map(_is_filtered, node.inputs)))

@@ -119,7 +119,6 @@ def arrow_schema(storage: Storage, node: Over) -> tuple[pa.Schema, pa.Schema]:
 
 
 def arrow_types(storage: Storage, node: Node) -> pa.Schema:
-    """Return the Arrow types of the columns of a node."""
     items = ", ".join(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in node.columns)
     return storage.arrow(f"SELECT {items}").schema
 
@@ -135,7 +134,6 @@ class EngineOver:
     """An OVER window that is kept up to date by the engine the planner chooses; all partitions are one bucket."""
 
     def __init__(self, node: Over, storage: Storage, blobs: Blobs, program: OverProgram) -> None:
-        """Run ``program`` with state in ``blobs``."""
         self._node, self._storage, self._program = node, storage, program
         self._blobs = blobs
         self._engine: Engine = make_engine(program)

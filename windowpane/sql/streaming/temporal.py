@@ -36,7 +36,6 @@ class TemporalFilterer(Operator):
     """
 
     def __init__(self, node: TemporalFilter, storage: Storage, owner: str) -> None:
-        """Run ``node`` with state under ``owner``."""
         self._node, self._storage = node, storage
         self.tables = [state_table(owner, 0)]
         self._clock = state_table(owner, 1)
@@ -103,7 +102,6 @@ class ClockStamper(Operator):
     """
 
     def __init__(self, node: ClockStamp, storage: Storage, owner: str) -> None:
-        """Run ``node`` with state under ``owner``."""
         self._node, self._storage = node, storage
         self._columns = [column.id for column in node.input.columns]
         self._stamp = quoted(node.columns[-1].id)

@@ -39,7 +39,6 @@ class TopRows(Stateful):
     """A Top-N whose input may lose rows."""
 
     def __init__(self, node: TopN, storage: Storage, owner: str, clock: Clock) -> None:
-        """Run ``node`` with state under ``owner``."""
         if node.limit is None:
             raise MistakeError("without a limit there is no top")
         self._node, self._storage, self._clock = node, storage, clock

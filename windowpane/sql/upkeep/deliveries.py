@@ -37,7 +37,6 @@ class Deliveries:
                 self.view_tables.take_up(self._catalog.views())
 
     def close(self) -> None:
-        """Disconnect."""
         if self.view_tables is not None:
             self.view_tables.close()
 

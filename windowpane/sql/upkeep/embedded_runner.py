@@ -45,7 +45,6 @@ class ViewFailure(Exception):  # noqa: N818 - never leaves this room: ``Embedded
     """A view could not take its changes."""
 
     def __init__(self, view: ViewInfo, cause: Exception) -> None:
-        """Keep the view, and what failed."""
         super().__init__(view.relation.name)
         self.view, self.cause = view, cause
 
@@ -61,7 +60,6 @@ class EmbeddedRunner(ViewRunner):
     def __init__(
         self, storage: Storage, catalog: Catalog, clock: Watermarks, deliveries: Deliveries, bad_values: BadValues
     ) -> None:
-        """Run the views of ``catalog``."""
         self._storage, self._catalog, self._clock = storage, catalog, clock
         self._deliveries, self._bad_values = deliveries, bad_values
         self._changes = StoredChanges(storage, catalog)

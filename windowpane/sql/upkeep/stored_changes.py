@@ -23,7 +23,6 @@ class StoredChanges:
     """What changes in a store."""
 
     def __init__(self, storage: Storage, catalog: Catalog) -> None:
-        """Change what ``catalog`` holds."""
         self._storage, self._catalog = storage, catalog
         self._last: dict[str, Delta | None] = {}
         self._had_rows: set[str] = set()

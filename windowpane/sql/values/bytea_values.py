@@ -149,7 +149,6 @@ def get_bit(value: bytes, place: int) -> int:
 
 
 def set_bit(value: bytes, place: int, new: int) -> bytes:
-    """Return bytes with another bit at a place."""
     _check_place(place, 8 * len(value))
     if new not in (0, 1):
         raise ByteaError(f"value {new} is invalid, new bit must be 0 or 1")

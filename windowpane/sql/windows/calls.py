@@ -166,7 +166,6 @@ class WindowCalls:
         return self.computed.column(settled(value)).id
 
     def apply(self, node: Node) -> Node:
-        """Return the node with all calls."""
         node = self.computed.apply(node)
         for (partition, order), calls in self._groups.items():
             node = over(node, partition, order, [(column, call) for call, column in calls.items()])

@@ -75,7 +75,6 @@ def _ended(node: Join, ids: Ids) -> tuple[Node, Ends] | None:
 
 
 def _with_end(side: Node, bound: TimeBound, ids: Ids) -> tuple[Node, Column]:
-    """Return a side with the column of a bound."""
     end = bound.value
     if is_instant(end.type):
         end = build(end.type, f"coalesce({{0}}, CAST('-infinity' AS {end.type.duckdb}))", end)

@@ -154,7 +154,6 @@ def _without_peers(call: OverNodeCall, window: _Window, number: int) -> str:
 
 
 def _aggregate(call: OverNodeCall, row: str) -> str:
-    """Return a call as an aggregate of the rows of its frame."""
     if not call.is_by_place or call.distinct:
         return call.call_sql
     name = _FIRST_OF.get(call.function, call.function)

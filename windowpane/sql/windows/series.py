@@ -74,13 +74,11 @@ class SetCalls:
     """
 
     def __init__(self, text: Text, ids: Ids) -> None:
-        """Begin without any."""
         self._text, self._ids = text, ids
         self._calls: dict[Expr, tuple[Expr, Column, str | None]] = {}
         self._levels: dict[str, int] = {}
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
         return bool(self._calls)
 
     def bind(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:

@@ -47,7 +47,6 @@ class StreamedGroups(StreamedPlan):
 
     @property
     def has_sessions(self) -> bool:
-        """Whether the windows are sessions."""
         return isinstance(self.assigner, MergingWindowAssigner)
 
     @property

@@ -104,7 +104,6 @@ class Parts:
     above: Sequence[Node]
 
     def result_sql(self) -> str:
-        """Return the result as SQL, with weights."""
         return applied(self.above, f"SELECT * FROM {INPUT}", f", {quoted(WEIGHT)}")
 
 

@@ -194,5 +194,4 @@ class ToViewChanges:
 
 
 def to_blobs(changes: Iterable[pa.Table]) -> Iterator[bytes]:
-    """Yield changes as blobs."""
     return (to_stream(table, "lz4").to_pybytes() for table in changes)

@@ -23,7 +23,6 @@ _WEIGHTED = f", {quoted(WEIGHT)}"
 
 
 def cut(node: Node) -> Stages:
-    """Return a plan in stages."""
     stages: list[Stage] = []
     result = _flows(node, stages)
     return with_sets(Stages(tuple(stages), tuple(result), alone(len(stages))))
