@@ -115,3 +115,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     started.start()
     yield started
     started.stop()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say in the last lines that tests were skipped for want of Kafka."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", ()) if (absent() or "?") in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests of connectors were skipped: {absent()}")
