@@ -81,20 +81,20 @@ class Broker:
         pid = int((self.folder / "pid").read_text())
         os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + 15
-        while _is_open(self.port) and time.monotonic() < deadline:
+        while is_open(self.port) and time.monotonic() < deadline:
             time.sleep(0.1)
-        if _is_open(self.port):
+        if is_open(self.port):
             os.kill(pid, signal.SIGKILL)
 
 
-def _is_open(port: int) -> bool:
+def is_open(port: int) -> bool:
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _free_port(around: Sequence[int] = range(29_400, 39_400, 2)) -> int:
+def free_port(around: Sequence[int] = range(29_400, 39_400, 2)) -> int:
     start = os.getpid() * 2 % len(around)
-    return next(port for port in (*around[start:], *around[:start]) if not (_is_open(port) or _is_open(port + 1)))
+    return next(port for port in (*around[start:], *around[:start]) if not (is_open(port) or is_open(port + 1)))
 
 
 def absent() -> str | None:
@@ -110,7 +110,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     reason = absent()
     if reason is not None:
         (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(reason)
-    port = _free_port()
+    port = free_port()
     started = Broker(f"127.0.0.1:{port}", tmp_path_factory.mktemp("kafka"), port)
     started.start()
     yield started
