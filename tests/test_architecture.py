@@ -15,7 +15,6 @@ UPPER_ROOMS = [
     "demo",
     "testing",
     "sql",
-    "arrow_input",
     "over",
     "rolling",
     "matching",
@@ -30,7 +29,6 @@ UPPER_ROOMS = [
 LOWER_ROOMS = ["engines", "kernels", "operators", "state", "windowing", "errors"]
 
 ALLOWED = {
-    "arrow_input": "import windowpane.spark",
     "cli": "import windowpane.sql, windowpane.stream, windowpane.testing",
     "demo": "import windowpane.stream",
     "engines": "import windowpane.kernels, windowpane.operators, windowpane.state, windowpane.windowing",

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from windowpane import checkpoints as checkpoints
 from windowpane.aggregates import *  # noqa: F403
 from windowpane.aggregates import __all__ as _aggregates
-from windowpane.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.errors import WindowpaneError
 from windowpane.guidance import unknown_name
 from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, WindowJoin
@@ -35,7 +34,8 @@ from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.result import Changes, Progress, changes, progress, warm_up
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
-from windowpane.sources import avro, generate, json, protobuf, read_delta, read_iceberg, read_kafka
+from windowpane.sources.arrow_input import map_in_arrow, read_in_arrow
+from windowpane.sources.systems import avro, generate, json, protobuf, read_delta, read_iceberg, read_kafka
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
 from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+import windowpane as wp
 from tests.connectors.conftest import Broker
 from windowpane.connectors.kafka_client import Connection, Topics
 from windowpane.connectors.kafka_reading import Span, SpanReader, limited, spans
@@ -70,6 +71,13 @@ def test_what_cannot_be_read_is_named(broker: Broker) -> None:
         connection.bounds(consumer, Topics(("nowhere",)))
     with pytest.raises(InvalidSpecError, match="is set by windowpane"):
         Connection(broker.servers, {"isolation.level": "read_uncommitted"})
+    with pytest.raises(InvalidSpecError, match="as they are"):
+        wp.read_kafka(None, "t", servers=broker.servers, through="spark")  # type: ignore[arg-type]
+    with (
+        pytest.raises(ConnectorError, match="No such configuration property"),
+        Connection(broker.servers, {"no.such": 1}).consumer(),
+    ):
+        pass
     away = Connection("127.0.0.1:1", {"socket.timeout.ms": 300, "sasl.password": "hunter2"})
     with pytest.raises(ConnectorError, match="127\\.0\\.0\\.1:1") as caught, away.consumer() as consumer:
         consumer.list_topics(timeout=0.5)

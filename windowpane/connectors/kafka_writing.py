@@ -203,7 +203,8 @@ class Writer:
         if name is not None:
             settings |= {"transactional_id": name, "transaction_timeout_ms": 600_000}
         self._failed: list[tuple[bytes | None, int, Any]] = []
-        self._producer = Producer(connection.settings(**settings))
+        with connection.named():
+            self._producer = Producer(connection.settings(**settings))
 
     def write(self, batch: int, messages: Iterable[Message]) -> int:
         """Write a batch unless this writer has it; return how many messages were written."""

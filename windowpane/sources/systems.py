@@ -1,4 +1,4 @@
-"""Sources of systems that hold data elsewhere: Kafka's topics, tables of Delta and Iceberg, and rows that are made up."""
+"""Systems that hold data elsewhere: Kafka's topics, tables of Delta and Iceberg, and rows that are made up."""
 
 from __future__ import annotations
 
@@ -110,6 +110,7 @@ def read_kafka(
     missing: Literal["fail", "continue"] = "fail",
     malformed: Policy = "fail",
     group: str | None = None,
+    through: Literal["arrow"] = "arrow",
     options: Mapping[str, object] | None = None,
     **more: Any,
 ) -> DataFrame:
@@ -139,6 +140,8 @@ def read_kafka(
         malformed: as for ``wp.read_in_arrow``: ``"fail"``, ``"null"`` or ``"drop"``; a message without a value, or without an
             event time where there is one, is malformed, too. They are the output ``malformed`` of ``start``.
         group: a consumer group that is told the offsets of each batch, for tools that watch its lag; nothing is read from it.
+        through: tasks read by librdkafka and Arrow, the one way there is. Spark's connector makes a DataFrame of its own, which
+            ``wp.stream`` takes as any other.
         options: of librdkafka, by their names: ``{"security.protocol": "SASL_SSL", "sasl.password": ...}``. They appear in no
             plan, log or error.
         more: such options, too, as arguments.
@@ -164,6 +167,12 @@ def read_kafka(
     from windowpane.connectors.kafka_client import Connection, Topics
     from windowpane.spark.sources.kafka import Read
 
+    if through != "arrow":
+        raise InvalidSpecError(
+            f"read_kafka(through={through!r}): it is 'arrow'. Rows of Spark's own connector are read by "
+            "spark.readStream.format('kafka'), and go into wp.stream as they are, with "
+            "watermark=wp.Watermarks.bounded(...).per_source('partition')."
+        )
     if missing not in ("fail", "continue"):
         raise InvalidSpecError(f"missing={missing!r}: it is 'fail' or 'continue'.")
     included = (include,) if isinstance(include, str) else tuple(include)
