@@ -224,7 +224,12 @@ def _field_type(field: Any, within: tuple[str, ...]) -> pa.DataType:
         kind = _UTC if field.message_type.full_name == _TIMESTAMP else _struct(field.message_type, within)
     else:
         kind = _NUMBERS[field.type]
-    return pa.list_(kind) if field.is_repeated else kind
+    return pa.list_(kind) if _is_repeated(field) else kind
+
+
+def _is_repeated(field: Any) -> bool:
+    known = getattr(field, "is_repeated", None)  # protobuf 6.31 has it, and in place of it 7 has no label
+    return bool(field.label == field.LABEL_REPEATED if known is None else known)
 
 
 def _is_map(field: Any) -> bool:
@@ -275,7 +280,7 @@ def _row(message: Any) -> Record:
 
 
 def _value(message: Any, field: Any) -> Any:
-    if field.is_repeated:
+    if _is_repeated(field):
         found = getattr(message, field.name)
         if _is_map(field):
             value = field.message_type.fields_by_name["value"]
