@@ -48,6 +48,8 @@ _OF_TWO: tuple[Callable[[str, str], Aggregate], ...] = (
     agg.arg_max,
     agg.count_distinct,
     lambda value, by: agg.top_n(value, 2, by=by),
+    agg.increase,
+    agg.rate,
 )
 
 

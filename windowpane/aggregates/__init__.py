@@ -12,6 +12,7 @@ from windowpane.aggregates.arg_extremes import arg_max, arg_min
 from windowpane.aggregates.averages import avg
 from windowpane.aggregates.booleans import bool_and, bool_or
 from windowpane.aggregates.collections import collect_list, collect_set, string_agg
+from windowpane.aggregates.counters import increase, rate
 from windowpane.aggregates.counts import count, count_distinct
 from windowpane.aggregates.extremes import max, min
 from windowpane.aggregates.few_values import first_n, last_n, top_n
@@ -36,6 +37,7 @@ __all__ = [
     "count_distinct",
     "first",
     "first_n",
+    "increase",
     "last",
     "last_n",
     "max",
@@ -43,6 +45,7 @@ __all__ = [
     "min",
     "mode",
     "quantile",
+    "rate",
     "stddev",
     "stddev_pop",
     "stddev_samp",
