@@ -7,25 +7,31 @@ returns a new value; the emitting step resolves names and types against the Data
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from windowpane.engines.over.program import Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
+from windowpane.hidden_columns import PREFIX, hidden
 from windowpane.planning.over import OverRequest
 from windowpane.planning.settings import Configured
 from windowpane.result import Selectable
-from windowpane.windowing.aggregates.results import chosen
-from windowpane.windowing.calls import several
-from windowpane.windowing.expressions import Expression, calls_in
+from windowpane.windowing.aggregates.results import ALL, chosen
+from windowpane.windowing.calls import lag, row_number, several
+from windowpane.windowing.expressions import Expression, Name, calls_in
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
+
+
+_FIRST = hidden("is_first")
 
 
 @begins
@@ -121,6 +127,34 @@ class OverStream(Guided):
         self._check_orders(expression for _, expression in found if expression is not None)
         return OverSelection(self, found)
 
+    def changes_only(self, *columns: str) -> OverSelection:
+        """Keep the rows whose values differ from those of the row before them in their partition, and the first of each.
+
+        NULL equals NULL. The rows are whole, and the order is that of ``order_by``: with ``emit_on_window_close`` the event time.
+
+        Args:
+            columns: the names of the columns that are compared, at least one.
+
+        Returns:
+            What ``emit_on_window_close`` emits; ``allowed_lateness`` and ``side_output_late_data`` can be set before.
+
+        Raises:
+            InvalidSpecError: no column, or no order.
+            UnknownColumnError: there is no such column.
+
+        Source: pandas' ``s.ne(s.shift())``; Flink's ``ROW_NUMBER`` has no form of it, ``LAG`` beside a filter has.
+
+        Example:
+            >>> stream.partition_by("sensor").order_by("at").changes_only("state").emit_on_window_close()
+        """
+        names = self.source.require(columns, "changes_only")
+        if not names:
+            raise InvalidSpecError("changes_only compares columns of a row with those of the row before: changes_only('state').")
+        before = {hidden(f"before_{number}"): lag(name) for number, name in enumerate(names)}
+        selection = self.select(ALL, **{_FIRST: row_number() == 1}, **before)
+        differs = [Name(name).is_distinct_from(Name(of)) for name, of in zip(names, before, strict=True)]
+        return dataclasses.replace(selection, only=reduce(operator.or_, differs, Name(_FIRST)))
+
     def _check_orders(self, expressions: Iterable[Expression]) -> None:
         """Refuse calls that look at neighbours where nothing says who they are: they would be those of the key."""
         for call in (call.as_call() for expression in expressions for call in calls_in(expression)):  # type: ignore[attr-defined]
@@ -141,6 +175,7 @@ class OverSelection(Configured, Guided):
 
     stream: OverStream
     columns: tuple[tuple[str, Expression | None], ...]
+    only: Expression | None = None
 
     def emit_on_update(self, retain: Duration | None = None, on_inconsistent: Literal["error", "warn"] = "error") -> OverResult:
         """Emit a changelog: with every batch, how the rows and their results changed.
@@ -158,6 +193,11 @@ class OverSelection(Configured, Guided):
         Raises:
             InvalidSpecError: settings, names or types that do not fit.
         """
+        if self.only is not None:
+            raise InvalidSpecError(
+                "changes_only: on update the row before a row may change, and rows would have to come and go with it. Use "
+                "emit_on_window_close, where each row is final."
+            )
         known = [each.value for each in Inconsistent]
         if on_inconsistent not in known:
             raise InvalidSpecError(f"on_inconsistent={on_inconsistent!r}: it is one of {', '.join(map(repr, known))}.")
@@ -172,7 +212,11 @@ class OverSelection(Configured, Guided):
             NeverClosesError: the window would never close, for example with UNBOUNDED FOLLOWING.
             InvalidSpecError: settings, names or types that do not fit.
         """
-        return self._result(Emit.CLOSE, None, Inconsistent.ERROR)
+        result = self._result(Emit.CLOSE, None, Inconsistent.ERROR)
+        if self.only is None:
+            return result
+        visible = [name for name in result._built.outputs["main"].column_names if not name.startswith(PREFIX)]
+        return result.where(self.only).select(*visible)
 
     def _result(self, mode: Emit, retain: int | None, on_inconsistent: Inconsistent) -> OverResult:
         from windowpane.spark.building.over import build_over
