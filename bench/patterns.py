@@ -120,14 +120,14 @@ def _in_duckdb(name: str, folder: Path, rows: int) -> str | None:
 
     queries = {
         "A B+ C": "SELECT sum(len(regexp_extract_all(kinds, 'ab+c'))) "
-        "FROM (SELECT k, string_agg(kind, '' ORDER BY e.at) AS kinds FROM e GROUP BY k)",
-        "absence": f"SELECT count(*) FROM e AS p ANTI JOIN (SELECT * FROM e WHERE kind = 'b') AS q ON p.k = q.k AND q.at > p.at "
-        f"AND q.at < p.at + {10 * MINUTE} WHERE p.kind = 'a'",
+        "FROM (SELECT k, string_agg(kind, '' ORDER BY ts) AS kinds FROM e GROUP BY k)",
+        "absence": f"SELECT count(*) FROM e AS p ANTI JOIN (SELECT * FROM e WHERE kind = 'b') AS q ON p.k = q.k AND q.ts > p.ts "
+        f"AND q.ts < p.ts + {10 * MINUTE} WHERE p.kind = 'a'",
     }
     if name not in queries:
         return None
     with duckdb.connect() as connection:
-        columns = "{'k': 'BIGINT', 'at': 'BIGINT', 'kind': 'VARCHAR', 'price': 'BIGINT'}"
+        columns = "{'k': 'BIGINT', 'ts': 'BIGINT', 'kind': 'VARCHAR', 'price': 'BIGINT'}"
         connection.execute(f"CREATE TABLE e AS FROM read_csv('{folder}/*.csv', header = false, columns = {columns})")
         begun = time.monotonic()
         (count,) = connection.execute(queries[name]).fetchall()[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch
@@ -33,13 +34,19 @@ class _Batch(PatternBatch):
 
     def search(self, rows: pa.Table, partitions: Partitions, known: int) -> None:
         matches, timeouts = Decided(), Decided()
-        for number in partitions.searched.tolist():
-            first, end = int(partitions.firsts[number]), int(partitions.ends[number])
-            own = rows.slice(first, end - first)
-            columns = {name: python_values(name, own[name]) for name in self.program.columns.names}
-            key = python_keys(own.slice(0, 1), self.program.keys)[0]
+        numbers, asked = partitions.searched, sorted(self.program.spec.asks)
+        lengths = (partitions.ends - partitions.firsts)[numbers]
+        begins = (np.cumsum(lengths) - lengths).tolist()
+        places = np.arange(int(lengths.sum())) + np.repeat(partitions.firsts[numbers] - begins, lengths)
+        own = rows.select([*asked, TIME]).take(pa.array(places))
+        held = {name: python_values(name, own[name]) for name in asked}
+        times = own[TIME].to_pylist()
+        keys = python_keys(rows.take(pa.array(partitions.firsts[numbers])), self.program.keys)
+        for number, key, begin, length in zip(numbers.tolist(), keys, begins, lengths.tolist(), strict=True):
+            first, end = int(partitions.firsts[number]), begin + length
+            columns = {name: values[begin:end] for name, values in held.items()}
             with partitions.moving(number) as cursor:
-                for row, values, is_timeout in self._search.advance(key, columns, own[TIME].to_pylist(), cursor, known):
+                for row, values, is_timeout in self._search.advance(key, columns, times[begin:end], cursor, known):
                     decided = timeouts if is_timeout else matches
                     decided.add(first + (row or 0), values)
         self.decide(rows, matches, timeouts)
