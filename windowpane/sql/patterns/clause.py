@@ -152,7 +152,7 @@ class _Clause:
     def _closed(self, node: Node) -> Node:
         """Return the rows once each, when they are final."""
         closed = node
-        if not node.append_only or self._watermarked(node) is None:
+        if self.time is not None and (not node.append_only or self._watermarked(node) is None):
             closed = with_times(emit_on_close(node, self.text, self.tree, self.query.window_places, self.query.ids))
         if not closed.append_only or self._watermarked(closed) is None:
             raise self.text.unsupported(self.tree, "MATCH_RECOGNIZE in a view, of rows without a watermark,", _NEEDED)
