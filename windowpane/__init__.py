@@ -22,10 +22,12 @@ choose_vectors()
 from typing import TYPE_CHECKING, Any
 
 from windowpane import checkpoints as checkpoints
+from windowpane import metrics as metrics
 from windowpane.aggregates import *  # noqa: F403
 from windowpane.aggregates import __all__ as _aggregates
 from windowpane.errors import WindowpaneError
 from windowpane.guidance import unknown_name
+from windowpane.inspect import inspect
 from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, WindowJoin
 from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
 from windowpane.malformed import MalformedRow
@@ -37,6 +39,7 @@ from windowpane.sinks import DeltaTable, Files
 from windowpane.sources.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.sources.systems import avro, generate, json, protobuf, read_delta, read_iceberg, read_kafka
 from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
+from windowpane.ui import ui
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
 from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
 from windowpane.windowing.assigners import *  # noqa: F403
@@ -155,6 +158,7 @@ __all__ = [
     "dense_rank",
     "first_value",
     "generate",
+    "inspect",
     "join",
     "json",
     "lag",
@@ -179,6 +183,7 @@ __all__ = [
     "rolling",
     "row_number",
     "stream",
+    "ui",
     "warm_up",
     *_aggregates,
     *_assigners,

@@ -1,4 +1,4 @@
-"""The command line: ``windowpane sql``, ``explain``, ``checkpoint``, ``demo``, ``bench``.
+"""The command line: ``windowpane sql``, ``explain``, ``checkpoint``, ``inspect``, ``demo``, ``bench``.
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a statement failed, 2 the command line is wrong;
 of ``checkpoint diff`` see there.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable
 from enum import StrEnum
 from importlib import import_module
@@ -285,6 +286,76 @@ def forget(
 
     with _refusals(old):
         checkpoints.forget(old, new, *key, spark=_spark())
+
+
+@app.command()
+def inspect(
+    location: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Checkpoint location of a query, running or stopped.")],
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="Which table: query, watermarks, windows, keys, ...; all if left out.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", help="Show what a key holds; say it once for each key column, in order.", metavar="VALUE"),
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option("--window", help="Show what a window holds, such as '2013-01-01 10:00/2013-01-01 11:00'.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each table as a line of JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print as CSV.")] = False,
+    most: Annotated[int, typer.Option("--most", help="Show so many windows, keys and batches at most.")] = 20,
+    follow: Annotated[bool, typer.Option("--follow", help="Print again after each batch, until interrupted.")] = False,
+) -> None:
+    """Show what a query holds and does, from its checkpoint: nothing is written, and no Spark is needed."""
+    from windowpane.inspect.command import shown_tables
+    from windowpane.inspect.printing import csv_lines, json_text, print_table, wide_console
+
+    console, batch = wide_console(), -2
+    with _refusals(location):
+        while True:
+            found, shown = shown_tables(location, table, key or [], window, most)
+            if found != batch:
+                for name, each in shown:
+                    if as_json:
+                        typer.echo(json_text(name, each))
+                    elif as_csv:
+                        for line in csv_lines(each):
+                            typer.echo(line)
+                    else:
+                        print_table(console, name, each)
+            if not follow:
+                return
+            batch = found
+            time.sleep(0.5)
+
+
+@app.command()
+def ui(
+    checkpoints: Annotated[list[str], typer.Argument(metavar="CHECKPOINT...", help="Checkpoint locations of queries.")],
+    port: Annotated[int, typer.Option("--port", help="The port; 0 for a free one.")] = 8180,
+    host: Annotated[
+        str, typer.Option("--host", help="The address; another one than this machine's own needs the token.")
+    ] = "127.0.0.1",
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", help="Write the page as one file instead, with all that it shows.", metavar="PAGE.HTML"),
+    ] = None,
+) -> None:
+    """Show what queries hold and do as a page, live; or write the page as one file for a ticket."""
+    from windowpane.ui import export as write
+    from windowpane.ui import serve
+
+    with _refusals(checkpoints[0]):
+        if export is not None:
+            write(checkpoints[0], export)
+            _ERRORS.print(f"written: {export}", markup=False)
+            return
+        page = serve(checkpoints, port, host)
+        _ERRORS.print(f"{page.url}  (interrupt to end)", markup=False)
+        try:
+            page.wait()
+        except KeyboardInterrupt:
+            page.close()
 
 
 def _program(name: str) -> Callable[[object], Any]:

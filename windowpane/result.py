@@ -13,6 +13,8 @@ from windowpane.engines.changes import Accepts, Verdict
 from windowpane.errors import InvalidSpecError, SparkGoneError
 from windowpane.guidance import Guided
 from windowpane.malformed import MalformedRow
+from windowpane.metrics.costs import costs_text
+from windowpane.metrics.samples import samples_of
 from windowpane.planning.sinks import Sink
 from windowpane.windowing.aggregates.results import Select, Step, select_step, where_step
 from windowpane.windowing.expressions import Name
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from windowpane.planning.changing import Report
     from windowpane.spark.building.program import BuiltProgram
 from threading import Thread
+
+_BATCHES = 10  # so many of the last batches ``explain(cost=True)`` adds up
 
 
 class Runnable(Guided):
@@ -108,11 +112,28 @@ class Runnable(Guided):
             )
         with SparkGoneError.instead():
             query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name, flush_at_end, changes, cut)
+        vars(self)["_query"] = query
         return query
 
-    def explain(self) -> str:
-        """Return the plan as text: which engine runs it, and why."""
-        return self._built.explain()
+    def explain(self, cost: bool = False) -> str:
+        """Return the plan as text: which engine runs it, and why.
+
+        Args:
+            cost: whether to add what the query that ``start`` returned last has cost in its last batches: rows and bytes of state
+                by operator, and seconds of stages.
+
+        Raises:
+            InvalidSpecError: ``cost`` of a result that was not started.
+        """
+        plan: str = self._built.explain()
+        if not cost:
+            return plan
+        query = vars(self).get("_query")
+        if query is None:
+            raise InvalidSpecError("explain(cost=True) says what a query has cost: start it with result.start(...) before.")
+        from windowpane.spark.internals.counted import counted
+
+        return f"{plan}\n{costs_text([(batch, counted(batch)) for batch in query.recentProgress[-_BATCHES:]])}"
 
 
 class Selectable(Runnable):
@@ -187,6 +208,11 @@ class Progress(Mapping[str, Any]):
 
     operators: Mapping[str, Mapping[str, Any]]
     malformed: Sequence[MalformedRow] = ()
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The same by the names of metrics, with their labels, as Prometheus shows them."""
+        return {each.text: each.value for each in samples_of({}, self.operators)}
 
     def __getitem__(self, counter: str) -> Any:
         found = [counters[counter] for counters in self.operators.values() if counter in counters]

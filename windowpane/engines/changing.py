@@ -96,7 +96,7 @@ class WindowsAfterCut:
     def _current(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         program = self._program
         own = [_where(table, lambda times: times >= program.begins, has_null=True) for table in rows] if self._earlier else rows
-        output = self._engine.run(_OfGeneration(store, program.generation), own, clock)
+        output = self._engine.run(OfGeneration(store, program.generation), own, clock)
         return _between(output, program.begins, MAX, lambda table: table)
 
 
@@ -113,7 +113,7 @@ class _Earlier:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock, watermark: int) -> BucketOutput:
         """Run its batch; rows of windows behind its end that are over for it are the next program's alone."""
         own = [self._own.of(each) for each in (self._rows(table, watermark) for table in rows) if each.num_rows]
-        state = _OfGeneration(store, self._program.generation)
+        state = OfGeneration(store, self._program.generation)
         if not own:
             blob = state.get(HEADER)
             if blob is None or self._is_over(BucketHeader.of(blob).watermark):
@@ -179,7 +179,7 @@ class _OwnColumns:
         return pa.table(columns, schema=self._schema)
 
 
-class _OfGeneration:
+class OfGeneration:
     """The blobs of one generation in a bucket's store."""
 
     def __init__(self, store: BlobStore, generation: int) -> None:

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from windowpane.engines.batch.late_counts import LateCounts
 from windowpane.engines.common.missed_windows import FINISHED, LATE, late_table
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.rows import check_keys, key_values, output_table
@@ -67,7 +69,8 @@ class OutputCollector:
     arrived.
     """
 
-    def __init__(self, program: Program, timers: TimerService) -> None:
+    def __init__(self, program: Program, timers: TimerService, late_counts: LateCounts) -> None:
+        self._late_counts = late_counts
         self.rows: pa.Table | None = None
         self.row_number = 0
         self._program = program
@@ -87,6 +90,9 @@ class OutputCollector:
         self._sides.setdefault(number, []).append(result)
 
     def late(self, key: object, value: object, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
+        last = min((window.max_timestamp for window in missed), default=timestamp)
+        one = np.ones(1, np.int64)
+        self._late_counts.note(one * timestamp, one * last, self._timers.watermark, one, one * dropped, key)
         if self._program.late_output is not None:
             self._late.append(_Late(self.row_number, missed, dropped, LATE))
 

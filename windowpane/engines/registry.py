@@ -86,6 +86,7 @@ def _of_the_reference(program: Program) -> str:
 
 
 _STATE_OF_ROWS = "sorted pages: keyed state, event-time timers, processing-time timers"
+_HOLDS_OF_ROWS = {"s": "keyed state", "e": "event-time timers", "p": "processing-time timers"}
 
 WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
@@ -93,6 +94,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=slices.refusal,
         reason="windows of fixed size over built-in aggregates share slices",
         state="a segment log: partial aggregates by slice and key",
+        holds={"s": "partials by slice", "a": "partials of windows that end now"},
         combining=Combining(combiner_of_slices, slices.combining_refusal, folds_punctual=True, folds_ordered=True),
         explains=_has_windows_of_fixed_size,
     ),
@@ -101,6 +103,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=sessions.refusal,
         reason="sessions of built-in aggregates are islands of rows and open sessions",
         state="hash pages: open sessions with their partial aggregates, with an evictor their elements, by a hash of the key",
+        holds={"p": "open sessions", "w": "emitted panes"},
         combining=Combining(sessions.combiner, sessions.combining_refusal),
         explains=_is_session,
     ),
@@ -109,6 +112,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=panes.refusal,
         reason=lambda program: panes.Kind.of(program.spec).value,
         state="segment logs by window or shard of keys: what triggers know, and partial aggregates, or with an evictor elements",
+        holds={"p": "panes"},
         combining=Combining(panes.combiner, panes.combining_refusal),
         explains=_is_no_session,
     ),
@@ -117,9 +121,10 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=row.refusal,
         reason="functions, triggers and evictors in Python take the rows of a batch by key",
         state=_STATE_OF_ROWS,
+        holds=_HOLDS_OF_ROWS,
         tells_refusals=True,
     ),
-    EngineSpec(ReferenceEngine, reason=_of_the_reference, state=_STATE_OF_ROWS),
+    EngineSpec(ReferenceEngine, reason=_of_the_reference, state=_STATE_OF_ROWS, holds=_HOLDS_OF_ROWS),
 )
 """The engines of windows."""
 
@@ -131,6 +136,7 @@ OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
             f"pages of rows and outputs, affected rows computed by kernels on sorted arrays: {_calls(program)}"
         ),
         state="row pages: rows with their results, by partition and order",
+        holds={"g": "rows with their results"},
         serves=lambda program: program.mode is Emit.UPDATE,
     ),
     EngineSpec(
@@ -138,12 +144,14 @@ OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
         refusal=close.refusal,
         reason=lambda program: f"a sort buffer, complete rows computed by kernels on sorted arrays: {_calls(program)}",
         state="a sort buffer of rows that wait, tails of partitions, counters of running calls",
+        holds={"b": "rows that wait", "t": "tails"},
         serves=lambda program: program.mode is Emit.CLOSE,
     ),
     EngineSpec(
         OverReferenceEngine,
         reason="the reference operators run every program",
         state="sorted pages: keyed state, and a sort buffer",
+        holds={"s": "rows by key", "b": "rows that wait"},
     ),
 )
 """The engines of OVER windows."""
@@ -154,11 +162,13 @@ ROLLING_ENGINES: Final[tuple[EngineSpec[RollingProgram], ...]] = (
         refusal=rolling.refusal,
         reason="windows of a key merge pieces of partial aggregates, all keys at once",
         state="hash pages: by key its last row, and partial aggregates of the times that a window can still see",
+        holds={"p": "features"},
     ),
     EngineSpec(
         RollingReferenceEngine,
         reason="the reference operator runs all rolling features",
         state="sorted pages: by key the rows that a window can still see, and when features change",
+        holds={"s": "rows by key", "t": "timers"},
     ),
 )
 """The engines of rolling features."""
@@ -169,6 +179,7 @@ POINT_IN_TIME_ENGINES: Final[tuple[EngineSpec[PointInTimeProgram], ...]] = (
         refusal=point_in_time.refusal,
         reason="all labels find their rows by one search, and kernels fold them",
         state="nothing",
+        holds={},
         serves=_is_static,
     ),
     EngineSpec(
@@ -176,18 +187,21 @@ POINT_IN_TIME_ENGINES: Final[tuple[EngineSpec[PointInTimeProgram], ...]] = (
         refusal=point_in_time.refusal,
         reason="labels that are due find their rows by one search, and kernels fold them",
         state="hash pages: labels that wait and the rows that windows can see, by a hash of the key",
+        holds={"p": "labels and rows"},
         serves=_is_stream,
     ),
     EngineSpec(
         WaitingLabelsReferenceEngine,
         reason="rows and labels of a key meet one by one when the watermark has passed them",
         state="hash pages: labels that wait and the rows that windows can see, by a hash of the key",
+        holds={"p": "labels and rows"},
         serves=_is_stream,
     ),
     EngineSpec(
         PointInTimeReferenceEngine,
         reason="rows and labels of a key meet one by one",
         state="nothing",
+        holds={},
         serves=_is_static,
     ),
 )
@@ -198,11 +212,13 @@ DEDUPLICATION_ENGINES: Final[tuple[EngineSpec[DeduplicationProgram], ...]] = (
         DeduplicationEngine,
         reason="rows of a batch meet the held ones of their keys all at once",
         state="hash pages: what a row that is not late can be a duplicate of, by a hash of the key",
+        holds={"h": "first rows", "k": "their keys", "p": "last rows"},
     ),
     EngineSpec(
         DeduplicationReferenceEngine,
         reason="the reference operator runs every program",
         state="sorted pages: runs of near rows by key, and when each is forgotten",
+        holds={"s": "rows by key", "t": "timers"},
     ),
 )
 """The engines of deduplication."""
@@ -212,30 +228,35 @@ JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
         JoinIntervalEngine,
         reason="pairs are found by search in rows sorted by key and time",
         state="the rows of each side that a row to come can reach, and which of them have matched",
+        holds={"l": "left rows", "r": "right rows"},
         serves=lambda program: isinstance(program.match, IntervalMatch),
     ),
     EngineSpec(
         JoinAsOfEngine,
         reason="the version of a time is found by search in versions sorted by key and time",
         state="left rows that wait, and of each key the versions that a left row to come can match",
+        holds={"l": "left rows", "r": "versions", "a": "last versions"},
         serves=lambda program: isinstance(program.match, AsOfMatch),
     ),
     EngineSpec(
         JoinByArrivalEngine,
         reason="left rows find the last right row of their key all at once",
         state="hash pages: the last right row of each key, by a hash of the key",
+        holds={"p": "last right rows"},
         serves=lambda program: isinstance(program.match, ArrivalMatch),
     ),
     EngineSpec(
         JoinWindowEngine,
         reason="a window program over the rows of both sides, whose function joins what a window holds",
         state="that of windows which keep their rows",
+        holds=_HOLDS_OF_ROWS | {"p": "panes"},
         serves=lambda program: isinstance(program.match, WindowMatch),
     ),
     EngineSpec(
         JoinReferenceEngine,
         reason="the reference operators run every join",
         state="sorted pages: the held rows of both sides by key, and when they are final",
+        holds={"s": "rows by key", "t": "timers"},
     ),
 )
 """The engines of joins, one for each way of matching."""
@@ -246,11 +267,13 @@ PATTERN_ENGINES: Final[tuple[EngineSpec[PatternProgram], ...]] = (
         refusal=text.refusal,
         reason="conditions are bytes, all rows at once, which a regular expression searches",
         state="a sort buffer, and hash pages: by key the rows from the waiting attempt on",
+        holds={"b": "rows that wait", "p": "rows of attempts"},
     ),
     EngineSpec(
         PatternReferenceEngine,
         reason="the matcher that backtracks runs every pattern",
         state="a sort buffer, and hash pages: by key the rows from the waiting attempt on",
+        holds={"b": "rows that wait", "p": "rows of attempts"},
     ),
 )
 """The engines of row patterns."""
@@ -273,3 +296,7 @@ _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
 def engines_for(program: P) -> tuple[EngineSpec[P], ...]:
     engines = _BY_KIND[type(program)]
     return engines[-1:] if isinstance(program, Program) and program.key_delay is not None else engines
+
+
+def engine_named(name: str) -> EngineSpec[Any]:
+    return next(each for engines in _BY_KIND.values() for each in engines if each.name == name)

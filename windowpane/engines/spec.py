@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -59,6 +59,7 @@ class EngineSpec(Generic[P]):
         make: its class.
         reason: why it is chosen where it can run a program, or what says so of one.
         state: what its blobs are, for people.
+        holds: what each structure of its state holds, by the name of the structure, for people.
         refusal: why the engine cannot run a program, ``None`` if it can.
         combining: how the rows of a program fold before the shuffle, ``None`` where they always arrive whole.
         serves: which programs it is made for at all; it is not named for others.
@@ -69,6 +70,7 @@ class EngineSpec(Generic[P]):
     make: EngineClass[P]
     reason: str | Callable[[P], str]
     state: str
+    holds: Mapping[str, str]
     refusal: Callable[[P], str | None] = _runs_all
     combining: Combining[P] | None = None
     serves: Callable[[P], bool] = _always

@@ -48,6 +48,17 @@ class MisplacedStateError(WindowpaneError):
     """
 
 
+class MissingCheckpointError(WindowpaneError):
+    """A place that was to be looked at holds no checkpoint of a query."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"there is no checkpoint at {location!r}: a folder with Spark's file `metadata` in it. Say the location that "
+            "result.start(..., checkpoint=...) was given; what is in a remote store is said with its scheme, such as s3://."
+        )
+        self.location = location
+
+
 class HistoryAfterStartError(WindowpaneError):
     """A history was given to rolling features whose checkpoint has begun already."""
 

@@ -114,6 +114,13 @@ class HashPages:
         """Return whether so many changes, anywhere, are best made by replacing all pages."""
         return changes * self._page_rows >= self.rows
 
+    def in_order_of_due(self) -> list[int]:
+        """Return the pages, those that are due first in front."""
+        return sorted(range(len(self._pages)), key=lambda position: self._pages[position].due)
+
+    def size_of(self, position: int) -> int:
+        return self._pages[position].size
+
     def rows_of(self, position: int) -> int:
         return self._pages[position].rows if self._pages else 0
 

@@ -146,6 +146,14 @@ class KeyedState:
             window, at = decode_namespace(address, at)
             yield key, window, str(decode_key_at(address, at)[0])
 
+    def sizes(self, key_bytes: bytes = b"") -> Iterator[tuple[Any, bytes, Window | None, str, int]]:
+        """Yield (key, encoded key, window, name, stored bytes) of every value and list, of one key where it is given."""
+        high = key_bytes + b"\xff" if key_bytes else None
+        for entry, stored in self._entries.scan(key_bytes, high):
+            key, end = decode_key_at(entry, 0)
+            window, at = decode_namespace(entry, end)
+            yield key, entry[:end], window, str(decode_key_at(entry, at)[0]), len(entry) + len(stored)
+
     def address(self, window: Window | None, name: str) -> bytes:
         """Return where the value or list of a name is stored, of the current key."""
         encoded = self._names.get(name)

@@ -79,6 +79,13 @@ class SegmentLog:
     def row_count(self) -> int:
         return sum(segment.rows for segment in self._segments.values())
 
+    @property
+    def chunk_count(self) -> int:
+        return sum(segment.chunks for segment in self._segments.values())
+
+    def size_of(self, segment: int) -> int:
+        return self._segments.get(segment, _Segment()).size
+
     def row_count_of(self, segment: int) -> int:
         return self._segments.get(segment, _Segment()).rows
 

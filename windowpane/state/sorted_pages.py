@@ -99,6 +99,10 @@ class SortedPages:
         return sum(self._index().rows)
 
     @property
+    def page_count(self) -> int:
+        return len(self._index().numbers)
+
+    @property
     def byte_size(self) -> int:
         return sum(self._index().sizes)
 

@@ -22,9 +22,11 @@ import pyarrow as pa
 
 from windowpane.arrays import Mask
 from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.late_counts import LateCounts
 from windowpane.engines.changes import Description
 from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.hidden_columns import TIME
 from windowpane.state.blob_store import BlobStore
 
 
@@ -91,6 +93,7 @@ class BucketBatch(ABC, Generic[P]):
         self.arrivals, self.raw_rows = self.header.arrivals, self.header.raw_rows
         self.outputs: list[tuple[int, pa.Table]] = []
         self.counts: dict[str, int] = {}
+        self.late_counts = LateCounts(self.header.late)
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         self.watermark, self.now = max(self.before, clock.watermark), max(self.now, clock.processing_time)
@@ -119,6 +122,7 @@ class BucketBatch(ABC, Generic[P]):
         if not is_late.any():
             return rows
         late, rest = rows.filter(pa.array(is_late)), rows.filter(pa.array(~is_late)).combine_chunks()
+        self.late_counts.note_dropped(late[TIME], self.late_under)
         self.count("late_elements", late.num_rows)
         self.count("late_dropped", late.num_rows)
         if late_schema is not None:
@@ -137,8 +141,10 @@ class BucketBatch(ABC, Generic[P]):
     def ended(self) -> BucketOutput:
         """Write the state, and return what was emitted."""
         left = self.close()
-        self.write_header(left.open_windows)
         gauges = {"open_windows": left.open_windows, "state_bytes": left.state_bytes, **left.gauges}
+        before = self.header.totals
+        totals = {name: before.get(name, 0) + number for name, number in self.counts.items() if number or name in before}
+        self.write_header(left.open_windows, {**before, **totals, **gauges})
         counters = self.counters(**self.counts | gauges)
         is_idle = self.is_source and not left.open_windows if left.is_idle is None else left.is_idle
         return BucketOutput(self.tables(), counters, is_idle, left.next_processing_time)
@@ -147,7 +153,7 @@ class BucketBatch(ABC, Generic[P]):
         """Return what is emitted, by output, the main one first."""
         return sorted(self.outputs, key=itemgetter(0))
 
-    def write_header(self, open_windows: int) -> None:
+    def write_header(self, open_windows: int, totals: Mapping[str, int] | None = None) -> None:
         replace(
             self.header,
             description=self.program.description,
@@ -156,6 +162,8 @@ class BucketBatch(ABC, Generic[P]):
             open_windows=open_windows,
             arrivals=self.arrivals,
             raw_rows=self.raw_rows,
+            late=self.late_counts.cells(),
+            totals=self.header.totals if totals is None else totals,
         ).write(self.store)
 
 

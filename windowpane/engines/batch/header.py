@@ -10,8 +10,8 @@ are read; those that do not are written anew once, when their bucket is opened w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from windowpane.engines.changes import ACCEPTED, Description, Verdict, Way, added_columns, changes, differences
@@ -37,6 +37,8 @@ class BucketHeader:
         raw_rows: rows that are held one by one, where an engine counts them.
         generation: how many programs before this one had windows of their own.
         begins: the time from which on windows are of this one, where there were others.
+        late: the counters of late rows (``late_counts``).
+        totals: the counters of all batches, and the gauges of the last one.
         added: columns of rows that the program which wrote the state did not have; not written.
     """
 
@@ -49,6 +51,8 @@ class BucketHeader:
     raw_rows: int = 0
     generation: int = 0
     begins: int = MIN
+    late: Sequence[Sequence[Any]] = ()
+    totals: Mapping[str, int] = field(default_factory=dict)
     added: frozenset[str] = frozenset()
 
     @classmethod

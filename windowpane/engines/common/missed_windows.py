@@ -7,16 +7,19 @@ no slice, its own time decides. Source of the rules: Flink's WindowOperator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
+from windowpane.engines.batch.late_counts import LateCounts
 from windowpane.engines.common.slicing import Slices
 from windowpane.engines.program import Program
+from windowpane.engines.rows import python_keys
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME
+from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import TimeWindow, Window
 
 WINDOWS_MISSED = "windows_missed"
@@ -81,14 +84,15 @@ _IN_GAP = Missed([], True)
 class MissedWindows:
     """Counts and collects the rows that missed windows in one batch."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, late_counts: LateCounts) -> None:
+        self._late_counts = late_counts
         self.elements = self.dropped = self.finished = 0
         self._program = program
         self._tables: list[pa.Table] = []
 
-    def count(self, slices: Slices, starts: Integers, rows: Integers, is_late: IsLate) -> None:
+    def count(self, slices: Slices, starts: Integers, rows: Integers, clock: int, is_late: IsLate) -> None:
         """Count late rows where only their number in each slice is known."""
-        for start, missed in _missed(slices, starts, is_late).items():
+        for start, missed in self._missed(slices, starts, rows, clock, is_late).items():
             late = int(rows[starts == start].sum())
             self.elements += late
             self.dropped += late if missed.is_all else 0
@@ -103,7 +107,7 @@ class MissedWindows:
             clock: the watermark, with which the times of rows in gaps between windows are compared.
             is_late: whether a window is over.
         """
-        missed = _missed(slices, starts, is_late)
+        missed = self._missed(slices, starts, None, clock, is_late, rows)
         is_missing = np.isin(starts, list(missed)) if missed else np.zeros(len(starts), bool)
         in_gap = np.zeros(len(starts), bool)
         if slices.has_gaps:
@@ -112,6 +116,39 @@ class MissedWindows:
             is_missing = np.where(in_gap, behind, is_missing)
         numbers = np.flatnonzero(is_missing).tolist()
         self._take(rows, numbers, [_IN_GAP if in_gap[number] else missed[int(starts[number])] for number in numbers])
+
+    def _missed(
+        self,
+        slices: Slices,
+        starts: Integers,
+        rows: Integers | None,
+        clock: int,
+        is_late: IsLate,
+        whole: pa.Table | None = None,
+    ) -> dict[int, Missed]:
+        """Return what slices missed, and note the rows of those some of whose windows have ended; a later slice has none."""
+        behind = starts <= clock
+        if not behind.any():
+            return {}
+        distinct, of = np.unique(starts[behind], return_inverse=True)
+        counts = np.bincount(of, weights=None if rows is None else rows[behind]).astype(np.int64)
+        found, noted = dict[int, Missed](), list[tuple[int, ...]]()
+        for start, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            windows = slices.windows_of(start)
+            first = min((window.max_timestamp for window in windows), default=MAX)
+            if first > clock:
+                continue
+            late = [window for window in windows if is_late(window)]
+            if late:
+                found[start] = Missed(late, len(late) == len(windows))
+            noted.append((start, first, count, count * (len(late) == len(windows))))
+        if noted:
+            times, lasts, rows_of, dropped = (np.array(column) for column in zip(*noted, strict=True))
+            self._late_counts.note(times, lasts, clock, rows_of, dropped, self._key(whole, starts == times[0]))
+        return found
+
+    def _key(self, rows: pa.Table | None, which: Mask) -> Any:
+        return None if rows is None else python_keys(rows.slice(int(which.argmax()), 1), self._program.key_columns)[0]
 
     def count_dropped(self, rows: int) -> None:
         """Count rows that no window took, where only their number is known."""
@@ -147,13 +184,3 @@ class MissedWindows:
         if numbers and self._program.late_output is not None:
             windows, dropped = zip(*missed, strict=True)
             self._tables.append(late_table(self._program, rows, numbers, windows, dropped))
-
-
-def _missed(slices: Slices, starts: Integers, is_late: IsLate) -> dict[int, Missed]:
-    found = {}
-    for start in np.unique(starts).tolist():
-        windows = slices.windows_of(start)
-        late = [window for window in windows if is_late(window)]
-        if late:
-            found[start] = Missed(late, len(late) == len(windows))
-    return found

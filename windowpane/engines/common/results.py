@@ -31,6 +31,11 @@ class Results:
         self._fold = fold
         self._tables: list[pa.Table] = []
 
+    @property
+    def fold(self) -> GroupedFold:
+        """The fold whose partials it takes."""
+        return self._fold
+
     def emit(
         self,
         window: Window,

@@ -144,6 +144,7 @@ class JoinBatch(BucketBatch[JoinProgram]):
             is_late = integers(table[TIME]) <= late if late != MIN else np.zeros(table.num_rows, np.bool_)
             if is_late.any():
                 self.count(f"{side}_late", int(is_late.sum()))
+                self.late_counts.note_dropped(table[TIME].filter(pa.array(is_late)), self.late_under)
                 table = self.late(side, table, is_late)
             held, columns = self.rows[side], self.columns(side)
             table = pa.table([_filled(table, field) for field in columns], schema=columns)

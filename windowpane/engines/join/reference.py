@@ -98,6 +98,7 @@ class _Batch(OrderedBatch[JoinProgram]):
                     watermark = late + self.program.allowed_lateness
                     takes = isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(arrival.time, watermark)
                     self._late[side].append({**arrival.row, DROPPED: not takes})
+                    self.late_counts.note_dropped(pa.array([arrival.time]), self.late_under, self._rows.key[0])
                     if not takes:
                         continue
                 yield arrival

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.common.held_panes import ListsPanes, Wanted
 from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.common.slicing import staggered
 from windowpane.engines.join.grouping import CoGroup, GroupedRows, GroupedTables, Names
@@ -35,7 +36,7 @@ from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
-from windowpane.errors import MissingSideTimestampError, MistakeError
+from windowpane.errors import MissingSideTimestampError, MistakeError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME, hidden
 from windowpane.kernels.joined_windows import BOTH, LEFT, RIGHT, Batch, CorrectedWindows, JoinedWindows
 from windowpane.kernels.keys.codes import as_written
@@ -70,6 +71,17 @@ class JoinWindowEngine:
         self._windowed = _windowed(program, self._fired, self._now if corrected else None)
         self._engine: Engine = (None if row_by_row else self._fast_engine()) or ReferenceEngine(
             self._windowed, self._counting_state
+        )
+
+    @property
+    def windowed(self) -> Program:
+        """The program of windows over the rows of both sides."""
+        return self._windowed
+
+    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
+        """List what windows hold of both sides."""
+        return present(self._engine if isinstance(self._engine, ListsPanes) else None, "engines of windows list").held(
+            store, wanted
         )
 
     @property

@@ -87,6 +87,7 @@ class _Batch(OverBatch):
             horizon = self.program.horizon(fired_under)
             if horizon is not None and self._is_late(row[TIME], horizon):
                 self.late.append(row | {FIRING_WATERMARK: fired_under})
+                self.late_counts.note_dropped(pa.array([row[TIME]], pa.int64()), fired_under)
             else:
                 yield word, row
 

@@ -13,7 +13,7 @@ stored rows and those dropped because no row to come can reach them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -90,6 +90,12 @@ class OverUpdateEngine:
         nothing = np.zeros(held.num_rows, np.int64)
         write_pages(pages, Altered(nothing, nothing[:1]), writer, lambda row: bytes(keys[row]), nothing)
         pages.flush()
+
+    def held_rows(self, store: BlobStore) -> Iterator[pa.Table]:
+        """List the rows that are stored, a page at a time."""
+        pages = RowPages(store, _PAGES)
+        for ordinal in range(len(pages)):
+            yield self.form.table([self.form.from_blob(pages.read(ordinal))])
 
 
 def refusal(program: OverProgram) -> str | None:

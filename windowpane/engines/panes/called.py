@@ -62,6 +62,9 @@ class Called(TriggerProgram):
         are_nothing = [self.standings.is_nothing(number, self.appends) for number in present.tolist()]
         return np.array(are_nothing, bool)[codes]
 
+    def in_words(self, numbers: Integers) -> pa.Array:
+        return pa.array(self.standings.in_words(numbers), pa.string())
+
     def set_clocks(self, watermark: int, now: int) -> None:
         self.standings.set_clocks(watermark, now)
 

@@ -13,7 +13,7 @@ for staggered windows their ``stagger``. Who may mutate: this engine, once a bat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from math import gcd
 
@@ -29,8 +29,8 @@ from windowpane.engines.common.columnar import (
     refuse_null_times,
     with_plain_keys,
 )
-from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.evicting import evictor_refusal, purging, refinement_refusal, survivors_of
+from windowpane.engines.common.held_panes import Wanted
 from windowpane.engines.common.slicing import slices_of, slicing_refusal
 from windowpane.engines.nested_keys.writing import coded_keys
 from windowpane.engines.panes.called import Called
@@ -44,6 +44,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.memory import HeldWrites
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.evictors import CountEvictor
 from windowpane.windowing.spec import WindowSpec
@@ -76,7 +77,11 @@ class PanesEngine:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         return self._batch(store).run(rows, clock)
 
-    def _batch(self, store: BlobStore) -> ColumnarBatch:
+    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
+        """List what windows hold, those that end first in front."""
+        return self._batch(HeldWrites(store)).held(wanted)
+
+    def _batch(self, store: BlobStore) -> FiredPanes:
         program, fold, kind = self.folding.program, self.folding.fold, self.folding.kind
         spec = program.spec
         if kind is Kind.BATCHES:

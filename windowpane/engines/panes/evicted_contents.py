@@ -136,6 +136,8 @@ class EvictedPieces(Contents):
     greatest common divisor of the two are never cut.
     """
 
+    fires_at_any_time = False
+
     def __init__(self, program: Program, fold: GroupedFold, every: int, most: int) -> None:
         super().__init__(program, fold)
         self._most, self._purges = most, program.spec.purges

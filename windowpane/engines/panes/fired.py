@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,6 +12,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.held_panes import ELEMENTS, KNOWN, NEXT, PaneTables, Wanted
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.messages import Message, Partials
 from windowpane.engines.panes.called import Called, kinds_of, standings_with_added_columns
@@ -35,7 +36,7 @@ from windowpane.engines.panes.windows import Elements, PaneWindows
 from windowpane.engines.program import Program
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys
-from windowpane.errors import EndlessTimerError
+from windowpane.errors import EndlessTimerError, present
 from windowpane.hidden_columns import SEGMENT, SLICE, TIME
 from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups
 from windowpane.kernels.grouping.running_positions import Grouped, run_ends, run_starts
@@ -44,6 +45,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import ContinuousProcessingTimeTrigger, NeverTrigger
+from windowpane.windowing.windows import TimeWindow
 
 
 class FiredPanes(ColumnarBatch):
@@ -157,6 +159,34 @@ class FiredPanes(ColumnarBatch):
         starts = ends if self._windows.is_global else self._windows.starts(ends)
         order: Integers = np.lexsort((np.arange(len(times)), ends, starts, _latest(times, panes)))
         return order
+
+    # Looking.
+
+    def held(self, wanted: Wanted) -> Iterator[pa.Table]:
+        rows, tables = self._state.rows, PaneTables(self.program, self.fold, wanted, self.watermark)
+        for segment in rows.segments():
+            window = self._windows.window(segment)
+            if isinstance(window, TimeWindow) and (not wanted.takes_window(window.start, window.end) or self.is_late(window)):
+                continue
+            panes = self._state.each(present(rows.read([segment]), "the segment holds something"))
+            filled = np.flatnonzero(panes.filled)
+            ends = np.full(len(filled), segment if isinstance(window, TimeWindow) else MAX)
+            held = panes.keys.take(pa.array(filled))
+            if wanted.results and len(filled) and self._contents.fires_at_any_time:
+                seen, _ = self._contents.fire(panes.contents, filled, np.ones(len(filled), np.bool_))
+                for name in self.fold.columns:
+                    held = held.append_column(name, seen[name])
+            last_instants = ends - isinstance(window, TimeWindow)
+            times = [self._triggers.first_times(panes.numbers[filled], last_instants, each) for each in (True, False)]
+            due = np.minimum(*times)
+            known: dict[str, Integers | pa.Array] = {
+                NEXT: pa.array(due, pa.int64(), mask=due == MAX),
+                KNOWN: self._triggers.in_words(panes.numbers[filled]),
+            }
+            if not self._contents.has_one_row:
+                known[ELEMENTS] = np.bincount(panes.contents.panes, minlength=len(panes.numbers))[filled]
+            starts = np.full(len(filled), window.start) if isinstance(window, TimeWindow) else None
+            yield tables.of(held, starts, ends, rows.size_of(segment), known)
 
     # The rows.
 

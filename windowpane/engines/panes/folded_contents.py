@@ -77,9 +77,11 @@ class Contents(ABC):
         partials: the columns of partials.
         prunes: whether it is known of rows before a firing that none sees them.
         has_one_row: whether a pane that holds something has exactly one row.
+        fires_at_any_time: whether it is known what a firing now would see.
     """
 
     has_one_row = prunes = False
+    fires_at_any_time = True
 
     def __init__(self, program: Program, fold: GroupedFold) -> None:
         self.program = program

@@ -80,9 +80,13 @@ class PaneState:
     def read(self, rows: pa.Table) -> Panes:
         """Return the panes of rows that were written: one row a pane, or more where some are appended."""
         if self._triggers.appends:
-            codes, firsts = dense_codes([rows[name] for name in self._keys], rows.num_rows, rows[SEGMENT].to_numpy())
-            return self._panes(rows.select([*self._keys, SEGMENT]).take(pa.array(firsts)), rows, codes)
+            return self.each(rows)
         return self._panes(rows.select([*self._keys, SEGMENT]), rows, np.arange(rows.num_rows))
+
+    def each(self, rows: pa.Table) -> Panes:
+        """Return the panes of rows, of which a pane may have several."""
+        codes, firsts = dense_codes([rows[name] for name in self._keys], rows.num_rows, rows[SEGMENT].to_numpy())
+        return self._panes(rows.select([*self._keys, SEGMENT]).take(pa.array(firsts)), rows, codes)
 
     def met(self, touched: TouchedPanes) -> Panes:
         """Return the panes that a batch touches, with their contents before it."""

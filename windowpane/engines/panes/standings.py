@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.engines.common.held_panes import trigger_words
 from windowpane.engines.panes.trigger_program import (
     FIRES,
     IS_CLEARED,
@@ -253,6 +254,14 @@ class Standings:
         """Whether a standing of an empty pane has neither state nor timers, but for one that the next row would set again."""
         standing = self._all[number]
         return not standing.values if waits_for_clocks else standing == Standing()
+
+    def in_words(self, numbers: Integers) -> list[str | None]:
+        """Return what the trigger knows of each pane, for people; ``None`` for nothing."""
+        words = {
+            number: trigger_words(self.spec.firing_trigger, dict(self._all[number].values))
+            for number in np.unique(numbers).tolist()
+        }
+        return [words[number] for number in numbers.tolist()]
 
     def set_clocks(self, watermark: int, now: int) -> None:
         """Set the clocks; kept answers hold for one reading of them."""

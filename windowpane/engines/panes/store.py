@@ -64,6 +64,9 @@ class PaneStore:
     def byte_size(self) -> int:
         return self._log.byte_size
 
+    def size_of(self, segment: int) -> int:
+        return self._log.size_of(segment)
+
     def row_count(self, segment: int) -> int:
         return self._log.row_count_of(segment)
 

@@ -116,6 +116,10 @@ class TriggerProgram(ABC):
         """Return when a clock is first due to call for each pane, given the last instants of the windows; ``MAX`` for never."""
         return np.full(len(numbers), MAX)
 
+    def in_words(self, numbers: Integers) -> pa.Array:
+        """Return what is known of each pane, for people; NULL for nothing."""
+        return pa.nulls(len(numbers), pa.string())
+
     def are_nothing(self, numbers: Integers) -> Mask:
         """Return which numbers say nothing that has to be kept."""
         are_nothing: Mask = numbers == NEW
@@ -157,3 +161,6 @@ class Counting(TriggerProgram):
 
     def beside(self, rows: pa.Table, numbers: Integers) -> pa.Table:
         return rows.append_column(COUNT, pa.array(numbers))
+
+    def in_words(self, numbers: Integers) -> pa.Array:
+        return pa.array([f"count {number} of {self._every}" for number in numbers.tolist()], pa.string())

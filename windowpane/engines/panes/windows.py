@@ -101,7 +101,7 @@ class PaneWindows:
         batch, slices = self._batch, self._settled()
         if batch.is_event_time:
             starts = rows[SLICE].to_numpy()
-            batch.missed.count(slices, starts, rows[ROWS].to_numpy(), batch.is_late)
+            batch.missed.count(slices, starts, rows[ROWS].to_numpy(), batch.watermark, batch.is_late)
             return rows, starts
         now = np.array([batch.now])
         start = slices.starts(now)

@@ -8,10 +8,11 @@ State, order and recovery are those of ``reference``; lists of rows are stored a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
+from windowpane.engines.common.held_panes import Wanted
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.row.cells import CellOperator
@@ -26,6 +27,7 @@ from windowpane.hidden_columns import TIME
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
+from windowpane.state.memory import HeldWrites
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.spec import WindowSpec
 
@@ -55,6 +57,10 @@ class RowEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         return _Batch(self._program, store, self._make_state).run(rows, clock)
+
+    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
+        """List what windows hold, key by key."""
+        return _Batch(self._program, HeldWrites(store), self._make_state).held(wanted)
 
 
 class _Batch(WindowBatch):

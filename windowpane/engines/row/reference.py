@@ -21,8 +21,10 @@ import pyarrow as pa
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
+from windowpane.engines.common.held_panes import Wanted
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.row.held_windows import HeldWindows
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
@@ -32,6 +34,7 @@ from windowpane.operators.window.timer_service import KeyTimerService, TimerServ
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
+from windowpane.state.memory import HeldWrites
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import KeyTimerQueue, TimerQueue
 from windowpane.windowing.evictors import TimestampedValue
@@ -51,6 +54,10 @@ class ReferenceEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         return WindowBatch(self._program, store, self._make_state).run(rows, clock)
+
+    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
+        """List what windows hold, key by key."""
+        return WindowBatch(self._program, HeldWrites(store), self._make_state).held(wanted)
 
 
 class AddedColumns:
@@ -89,7 +96,7 @@ class WindowBatch(OrderedBatch[Program]):
             self._state.rewrite(self.added_columns(self.header.added, program.values, program.main.names))
         self._timers = self._timer_service()
         self._timers.restore_clocks(self.watermark, self.now)
-        self._collector = OutputCollector(program, self._timers)
+        self._collector = OutputCollector(program, self._timers, self.late_counts)
         self._operator = self._make_operator()
 
     def _make_operator(self) -> WindowOperator:
@@ -140,6 +147,9 @@ class WindowBatch(OrderedBatch[Program]):
             for name in set(self.program.key_columns) & set(values.column_names):
                 values = values.set_column(values.column_names.index(name), name, plain_key(values[name]))
         return values
+
+    def held(self, wanted: Wanted) -> Iterator[pa.Table]:
+        return HeldWindows(self.program, self._state, self._operator, self._timers, wanted).tables()
 
     def close(self) -> Left:
         self._state.flush()

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import arrival_order
-from windowpane.engines.common.columnar import group_columns, with_encoded_keys
+from windowpane.engines.common.columnar import group_columns, key_arrays, with_encoded_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.held_panes import ELEMENTS, NEXT, PaneTables, Wanted
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.results import Results
 from windowpane.engines.messages import Message, Partials, Positions, Rows, tables_of
@@ -29,6 +30,7 @@ from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.step import IS_SAME, Grown, SessionStep
 from windowpane.engines.sessions.windows import row_windows
+from windowpane.errors import present
 from windowpane.hidden_columns import END, FILLED, ROWS, START
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import key_hashes, plain_key
@@ -86,7 +88,10 @@ class SessionBatch(ColumnarBatch):
             self._moved = before, self.watermark
 
     def take(self, messages: Sequence[Message]) -> None:
-        self._step(self._arriving(messages))
+        arrivals = self._arriving(messages)
+        for part in arrivals if self.is_event_time else ():
+            self._note_late(part, dropped=False)
+        self._step(arrivals)
 
     def close(self) -> Left:
         if self._moved is not None:
@@ -102,6 +107,30 @@ class SessionBatch(ColumnarBatch):
         due = self._rule.next_time(sessions[END].to_numpy(), self.clock)
         live = pc.sum(sessions[FILLED]).as_py() if FILLED in sessions.column_names else sessions.num_rows
         return PageSummary(int(due.min()), live)
+
+    # Looking.
+
+    def held(self, wanted: Wanted) -> Iterator[pa.Table]:
+        """List open sessions, a page at a time: those of the key that is asked for, or those first that end first."""
+        tables = PaneTables(self.program, self.results.fold, wanted, self.watermark)
+        positions = self._pages.in_order_of_due()
+        if wanted.key is not None:
+            named = wanted.key.rename_columns(list(self.program.key_columns))
+            hashes = self._hashes(with_encoded_keys(self.program, named))
+            positions = np.unique(self._pages.locate(hashes)).tolist() if positions else []
+        for position in positions:
+            page, size = present(self._pages.read(position), "there are pages"), self._pages.size_of(position)
+            if FILLED in page.column_names:
+                page = page.filter(page[FILLED])
+            starts, ends = page[START].to_numpy(), page[END].to_numpy()
+            known = {NEXT: pa.array(self._rule.next_time(ends, self.clock))}
+            if self._evictions is not None and page.num_rows:
+                known[ELEMENTS] = pc.list_value_length(page[self.fold.columns[0]]).combine_chunks().cast(pa.int64())
+                page = self._evictions.fired(page) if wanted.results else page
+            is_wanted = wanted.take_windows(starts, ends) & wanted.of(key_arrays(self.program, page), page.num_rows)
+            size = size if is_wanted.all() else int(size * is_wanted.sum() / max(len(is_wanted), 1))
+            known = {name: column.filter(pa.array(is_wanted)) for name, column in known.items()}
+            yield tables.of(page.filter(pa.array(is_wanted)), starts[is_wanted], ends[is_wanted], size, known)
 
     # A step.
 
@@ -180,8 +209,17 @@ class SessionBatch(ColumnarBatch):
 
     # Emitting.
 
+    def _note_late(self, part: Arrivals, dropped: bool) -> None:
+        """Note rows whose own sessions have ended, that they are late; and those of them that no session took, as dropped."""
+        behind = part.ends - 1 <= self.clock
+        if behind.any():
+            rows = part.table[ROWS].to_numpy() if part.is_folded else np.ones(len(part.ends), np.int64)
+            times, lasts, rows = part.starts[behind], part.ends[behind] - 1, rows[behind]
+            self.late_counts.note(times, lasts, self.clock, rows * (not dropped), rows * dropped)
+
     def _report_late(self, late: Arrivals) -> None:
         """Count rows that no session took; pieces are only made where late rows are not asked for."""
+        self._note_late(late, dropped=True)
         if late.is_folded:
             self.missed.count_dropped(pc.sum(late.table[ROWS]).as_py() or 0)
         else:

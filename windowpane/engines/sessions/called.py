@@ -11,7 +11,7 @@ back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from windowpane.arrays.columns import replaced
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import key_arrays, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.held_panes import KNOWN, NEXT, PaneTables, Wanted
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.messages import Message
 from windowpane.engines.panes.called import standings_with_added_columns
@@ -35,12 +36,14 @@ from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys
 from windowpane.engines.sessions.walk import Entry, Numbers, Row, Session, SessionWalk
 from windowpane.engines.sessions.windows import row_windows
+from windowpane.errors import present
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, SEGMENT, START, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
 from windowpane.kernels.keys.dense_codes import distinct, places_in
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.panes import NO_PANES
+from windowpane.windowing.times import MAX
 
 _OWNER = hidden("owner")
 
@@ -107,6 +110,24 @@ class CalledSessions(ColumnarBatch):
         self._settle(walk, met, None, fired_under)
         self._write(walk, met, held.filter(pa.array(~is_due)), segments)
 
+    # Looking.
+
+    def held(self, wanted: Wanted) -> Iterator[pa.Table]:
+        tables = PaneTables(self.program, self.fold, wanted, self.watermark)
+        for segment in self._panes.segments():
+            rows = present(self._panes.read([segment]), "the segment holds something")
+            rows = rows.filter(rows[FILLED])
+            starts, ends = rows[START].to_numpy(), rows[END].to_numpy()
+            is_wanted = wanted.take_windows(starts, ends)
+            numbers = self._standings.of(rows[STANDING])
+            due = np.minimum(*(self._standings.first_times(numbers, ends - 1, each) for each in (True, False)))
+            known: dict[str, Integers | pa.Array] = {
+                NEXT: pa.array(due, pa.int64(), mask=due == MAX),
+                KNOWN: pa.array(self._standings.in_words(numbers), pa.string()),
+            }
+            keys = wanted.of(key_arrays(self.program, rows), rows.num_rows)
+            yield tables.of(rows, starts, ends, self._panes.size_of(segment), known).filter(pa.array(is_wanted[keys]))
+
     # The rows.
 
     def take(self, messages: Sequence[Message]) -> None:
@@ -143,6 +164,8 @@ class CalledSessions(ColumnarBatch):
     def _report(self, rows: pa.Table, walk: SessionWalk) -> None:
         if walk.late:
             numbers, starts, ends = (np.array(column) for column in zip(*walk.late, strict=True))
+            each = np.ones(len(starts), np.int64)
+            self.late_counts.note(starts, ends - 1, self.watermark, each, each)
             self.missed.drop(rows.take(pa.array(numbers)), starts, ends)
         if walk.finished:
             finished = np.array([number for number, _ in walk.finished])

@@ -12,13 +12,14 @@ held before is then what it last emitted, so retractions need nothing else to be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import common_refusal, fold_of, folding_combiner, with_encoded_keys
 from windowpane.engines.common.evicting import refinement_refusal
+from windowpane.engines.common.held_panes import Wanted
 from windowpane.engines.panes.standings import standings_refusal
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -31,6 +32,7 @@ from windowpane.engines.sessions.windows import SessionRule, row_windows
 from windowpane.errors import present
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.memory import HeldWrites
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 
@@ -45,10 +47,17 @@ class SessionsEngine:
         self.folding, self._calls_trigger = SessionFolding(program), rule_refusal(program) is not None
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        return self._batch(store).run(rows, clock)
+
+    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
+        """List the open sessions."""
+        return self._batch(HeldWrites(store)).held(wanted)
+
+    def _batch(self, store: BlobStore) -> SessionBatch | CalledSessions:
         folding = self.folding
         if self._calls_trigger:
-            return CalledSessions(folding.program, folding.fold, store).run(rows, clock)
-        return SessionBatch(folding.program, folding.fold, folding.step, store, folding.evictions).run(rows, clock)
+            return CalledSessions(folding.program, folding.fold, store)
+        return SessionBatch(folding.program, folding.fold, folding.step, store, folding.evictions)
 
 
 def refusal(program: Program) -> str | None:

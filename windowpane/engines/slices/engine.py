@@ -10,7 +10,7 @@ There are no timers: the windows of a slice follow from its start, and a window 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import TaskNumbers
 from windowpane.engines.common.columnar import common_refusal, fold_of, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.held_panes import PaneTables, Wanted
 from windowpane.engines.common.slicing import slices_of, slicing_refusal, staggered
 from windowpane.engines.messages import Message, Partials, Positions, Rows, tables_of
 from windowpane.engines.program import Program
@@ -29,6 +30,7 @@ from windowpane.engines.slices.merging import merged_windows
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import PARTITION, POSITION, ROWS, SLICE, TIME, hidden
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.memory import HeldWrites
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.windows import TimeWindow
@@ -48,6 +50,10 @@ class SlicesEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         return _Batch(self, store).run(rows, clock)
+
+    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
+        """List what windows hold, those that end first in front."""
+        return _Batch(self, HeldWrites(store)).held(wanted)
 
 
 def refusal(program: Program) -> str | None:
@@ -159,7 +165,7 @@ class _Batch(ColumnarBatch):
             folded = self.fold.renumbered(folded, numbers.of_tasks(folded[PARTITION].to_numpy()))
             folded = folded.drop_columns([PARTITION, POSITION])
         if self.is_event_time:
-            self.missed.count(self._slices, folded[SLICE].to_numpy(), folded[ROWS].to_numpy(), self.is_late)
+            self.missed.count(self._slices, folded[SLICE].to_numpy(), folded[ROWS].to_numpy(), self.watermark, self.is_late)
             if not (self.program.late_output is None or not self.missed.elements):
                 raise MistakeError("late rows that are asked for come whole")
         is_folded_once = rows and len(partials) == 1
@@ -245,6 +251,27 @@ class _Batch(ColumnarBatch):
             window = TimeWindow(int(start), end)
             self.results.emit(window, self.fold.merge(self._at_end.read(end), self._engine.folding.groups), self.watermark)
             self._at_end.drop(end)
+
+    # Looking.
+
+    def held(self, wanted: Wanted) -> Iterator[pa.Table]:
+        windows = {w for s in self._log.segments() for w in self._slices.windows_of(s)}
+        tables = PaneTables(self.program, self.fold, wanted, self.watermark)
+        for window in sorted((w for w in windows if not self._is_over(w)), key=lambda w: (w.max_timestamp, w)):
+            if wanted.takes_window(window.start, window.end):
+                slices = self._held_slices(window.start, window.end)
+                self._log.prefetch(slices)
+                partials = self._merge(self._slices_between(window.start, window.end))
+                starts, ends = np.full(partials.num_rows, window.start), np.full(partials.num_rows, window.end)
+                yield tables.of(partials, starts, ends, sum(map(self._log.size_of, slices)))
+                for start in [start for start in self._merged if start < window.start]:
+                    del self._merged[start]
+        for end in self._at_end.segments():
+            start = int(self._slices.window_starts(np.array([end]))[0])
+            if wanted.takes_window(start, end):
+                partials = self._merge(self._at_end.read(end))
+                starts, ends = np.full(partials.num_rows, start), np.full(partials.num_rows, end)
+                yield tables.of(partials, starts, ends, self._at_end.size_of(end))
 
     # Emitting.
 

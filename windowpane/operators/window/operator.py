@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from windowpane.errors import MergeBehindWatermarkError, MistakeError, UserFunctionError, WindowpaneError, present
-from windowpane.operators.window.contents import contents_for
+from windowpane.operators.window.contents import Contents, contents_for
 from windowpane.operators.window.contexts import OperatorProcessContext, OperatorTriggerContext, UserCode
 from windowpane.operators.window.endless_timers import EndlessTimerGuard
 from windowpane.operators.window.pane_output import PaneOutput
@@ -270,6 +270,31 @@ class WindowOperator:
         for clock in self.timers.clocks_to_move():
             self._enter(clock.key, clock.key_bytes)
             self.advance_watermark(clock.watermark)
+
+    @property
+    def contents(self) -> Contents:
+        """The contents of the windows of the current key."""
+        return self._contents
+
+    def look(self, key: object, key_bytes: bytes, window: Window) -> list[Any]:
+        """Return the rows that a firing of a live window would give now; what it changes is not to be kept."""
+        rows: list[Any] = []
+
+        def take(elements: Sequence[Any]) -> None:
+            with self._in_process.of(window):
+                rows.extend(_rows(self.spec.function.process.process(key, self._process_context.at(window), elements)))
+
+        self._enter(key, key_bytes)
+        state_window = self._placement.state_window(window)
+        if state_window is not None:
+            with self._in_firing.of(window):
+                self._contents.fire(state_window, window, take)
+        return rows
+
+    def live_windows(self, key: object, key_bytes: bytes) -> Mapping[Window, Window] | None:
+        """Return the live windows of a key with those that their contents are stored under, ``None`` where these are the same."""
+        self._enter(key, key_bytes)
+        return self._placement.live()
 
     def _refine(self, window: Window, result: TriggerResult) -> None:
         state_window = self._placement.state_window(window)

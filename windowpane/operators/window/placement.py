@@ -14,7 +14,7 @@ it changed. Recovery reads the entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from windowpane.state.keyed import KeyedState
@@ -48,6 +48,11 @@ class MergingWindowSet:
         self._assigner = assigner
         self._mapping: dict[Window, Window] = dict(mapping)
         self._persisted = dict(mapping)
+
+    @property
+    def mapping(self) -> Mapping[Window, Window]:
+        """The live windows and their state windows."""
+        return self._mapping
 
     def state_window(self, window: Window) -> Window | None:
         return self._mapping.get(window)
@@ -102,6 +107,9 @@ class Placement(Protocol):
     def state_window(self, window: Window) -> Window | None:
         """Return the window the contents are stored under, ``None`` if the window is not live."""
 
+    def live(self) -> Mapping[Window, Window] | None:
+        """Return the live windows of the key and their state windows, ``None`` where each is its own."""
+
     def retire(self, window: Window) -> None:
         """Forget a window."""
 
@@ -120,6 +128,9 @@ class PlainPlacement:
 
     def state_window(self, window: Window) -> Window | None:
         return window
+
+    def live(self) -> None:
+        return None
 
     def retire(self, window: Window) -> None:
         """Nothing to forget."""
@@ -145,6 +156,9 @@ class MergingPlacement:
 
     def state_window(self, window: Window) -> Window | None:
         return self._windows.state_window(window)
+
+    def live(self) -> Mapping[Window, Window]:
+        return self._windows.mapping
 
     def retire(self, window: Window) -> None:
         self._windows.retire(window)

@@ -1,0 +1,40 @@
+"""What a query cost in its last batches, as text beside its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_STAGES = 4
+
+
+def costs_text(batches: Sequence[tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any]]]]) -> str:
+    """Return rows, seconds and bytes of the last batches: of each operator what it counted, of the whole how long stages took.
+
+    Args:
+        batches: the progress of each batch, and the counters of its operators.
+    """
+    ran = [(progress, operators) for progress, operators in batches if operators]
+    if not ran:
+        return "cost: no batch has run yet"
+    first, last = ran[0][0]["batchId"], ran[-1][0]["batchId"]
+    lines = [f"cost of the last {len(ran)} batches, {first} to {last}:"]
+    for name, gauges in ran[-1][1].items():
+        total = {
+            counter: sum(of.get(name, {}).get(counter, 0) for _, of in ran) for counter in ("firings", "late_elements", "pairs")
+        }
+        results = total["firings"] + total["pairs"]
+        lines.append(
+            f"  {name}: {results:,} results, {total['late_elements']:,} late rows, "
+            f"{gauges.get('state_bytes', 0):,} bytes of state, {gauges.get('open_windows', 0):,} windows or keys open"
+        )
+    stages: dict[str, float] = {}
+    for progress, _ in ran:
+        for stage, took in (progress.get("durationMs") or {}).items():
+            stages[stage] = stages.get(stage, 0) + took / 1000
+    whole = stages.pop("triggerExecution", 0.0)
+    longest = sorted(stages.items(), key=lambda stage: -stage[1])[:_STAGES]
+    rows = sum(progress.get("numInputRows") or 0 for progress, _ in ran)
+    said = ", ".join(f"{stage} {took:.2f} s" for stage, took in longest)
+    lines.append(f"  all: {whole:.2f} s, of these {said}; {rows:,} rows read, {rows / max(whole, 0.001):,.0f} rows/s")
+    return "\n".join(lines)

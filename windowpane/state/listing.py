@@ -1,0 +1,57 @@
+"""What a structure of blobs says of itself, from its index alone: for people who look at state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
+from windowpane.state.row_pages import RowPages
+from windowpane.state.segment_log import SegmentLog
+from windowpane.state.sorted_pages import SortedPages
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One structure of a bucket.
+
+    Args:
+        kind: which one, for people.
+        blobs: how many blobs it is, the index among them.
+        size: its bytes as stored.
+        entries: how many rows or entries it holds; ``None`` where the index does not say.
+        first: the least of the numbers that its parts are named by, or are due at; ``None`` where it has none.
+        waiting: how many of its parts wait for a compaction.
+    """
+
+    kind: str
+    blobs: int
+    size: int
+    entries: int | None
+    first: int | None = None
+    waiting: int = 0
+
+
+def listed(store: BlobStore, name: str) -> Listed | None:
+    """Return what the structure of a name holds, ``None`` if it holds nothing."""
+    if store.get(f"{name}.r") is not None:
+        rows = RowPages(store, name)
+        return Listed("row pages", len(rows) + 2, rows.byte_size, None)
+    index = store.get(f"{name}.i")
+    if index is None:
+        return None
+    kind = index[4 : 4 + index[3]].decode()
+    if kind == "segment-log-index":
+        log = SegmentLog(store, name)
+        waiting = sum(map(log.wants_compaction, log.segments()))
+        return Listed("segment log", log.chunk_count + 1, log.byte_size, log.row_count, min(log.segments()), waiting)
+    if kind == "hash-pages-index":
+        pages = hash_pages(store, name)
+        return Listed("hash pages", len(pages) + 1, pages.byte_size, pages.rows, pages.next_due)
+    entries = SortedPages(store, name)
+    return Listed("sorted pages", entries.page_count + 1, entries.byte_size, len(entries))
+
+
+def hash_pages(store: BlobStore, name: str) -> HashPages:
+    """Return pages that are only read."""
+    return HashPages(store, name, stored_hashes, lambda page: PageSummary(0, page.num_rows))
