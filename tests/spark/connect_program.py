@@ -113,8 +113,10 @@ def made_in_python(spark: Any, folder: Path) -> dict[str, Any]:
 
 
 def over(spark: Any, folder: Path) -> dict[str, Any]:
-    """Number the rows of each key, on window close and on update."""
+    """Number the rows of each key, on window close and on update; find small values that no large one follows."""
     static = spark.read.schema(EVENTS).parquet(str(folder / "in")).coalesce(1)
+    small = wp.stream(static, "t").key_by("k").match("low -> !high", low=wp.col("v") < 10, high=F.col("v") > 50)
+    alone = rows(small.within("10 seconds").select(v=wp.first("low.v")).df)
     begun = wp.over(static, "t", key=("k", "t")).partition_by("k").order_by(F.col("t").desc())
     ranked = rows(begun.select("k", "v", n=wp.row_number(), d=wp.apply(F.abs, wp.col("v") - wp.lag("v"))).emit_on_update().df)
     stream = wp.over(Feed(folder / "in").stream(spark), "t", watermark=0, key=("k", "t")).partition_by("k").order_by("t")
@@ -122,7 +124,7 @@ def over(spark: Any, folder: Path) -> dict[str, Any]:
     sinks: dict[str, Any] = {name: str(folder / f"over-{name}") for name in ("main", "late")}
     result.start(checkpoint=str(folder / "ck3"), trigger={"availableNow": True}, **sinks).awaitTermination()
     written = {f"over_{name}": rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
-    return {"ranked": ranked, **written}
+    return {"ranked": ranked, "alone": alone, **written}
 
 
 def joined(spark: Any, folder: Path) -> dict[str, Any]:
