@@ -25,6 +25,7 @@ from windowpane.windowing.patterns.spec import AfterMatch, OnError
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from windowpane.spark.building.program import BuiltProgram
@@ -232,6 +233,8 @@ class MatchResult(Selectable):
         flush_at_end: bool = False,
         changes: Accepts = "safe",
         cut: str | dt.datetime | dt.date | None = None,
+        history: DataFrame | None = None,
+        history_results: Literal["emit", "skip"] = "skip",
         on_changed_pattern: Literal["raise", "continue"] = "raise",
         **sinks: Sink,
     ) -> StreamingQuery:
@@ -245,6 +248,8 @@ class MatchResult(Selectable):
             flush_at_end: as there.
             changes: as there.
             cut: as there.
+            history: as there.
+            history_results: as there.
             on_changed_pattern: where the checkpoint is of another pattern: ``"raise"``, or ``"continue"``: attempts that wait
                 begin anew, by the new pattern, over the rows that are kept; what came out stays. It is that of
                 ``changes="accept"``.
@@ -270,5 +275,7 @@ class MatchResult(Selectable):
             flush_at_end=flush_at_end,
             changes=taken,
             cut=cut,
+            history=history,
+            history_results=history_results,
             **sinks,
         )

@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from windowpane.engines.changes import Accepts, Verdict
 from windowpane.errors import InvalidSpecError, SparkGoneError
@@ -68,9 +68,15 @@ class Runnable(Guided):
         flush_at_end: bool = False,
         changes: Accepts = "safe",
         cut: str | dt.datetime | dt.date | None = None,
+        history: DataFrame | None = None,
+        history_results: Literal["emit", "skip"] = "skip",
         **sinks: Sink,
     ) -> StreamingQuery:
-        """Start one query that writes several outputs, with the state kept once.
+        """Start one query that writes several outputs, with the state kept once; it can begin with the rows of a history.
+
+        Rows of a history before ``cut`` are in the state before the first batch, computed by a batch job. Rows of the stream
+        before it are passed over, in this run and in all later ones, and counted as ``before_cut``. After the cut all results are
+        those of one stream over both.
 
         Args:
             unnamed: refused: a sink is given by the name of its output.
@@ -84,7 +90,11 @@ class Runnable(Guided):
                 program or, of windows that are open, of the old one; ``"accept"`` also those after which some are NULL or
                 partial; ``"none"`` no change. ``wp.changes`` says beforehand what they are.
             cut: where a change parts old windows from new ones, an instant such as ``"2026-01-01 12:00:00"``; left out, the first
-                start of a new window above every event time so far.
+                start of a new window above every event time so far. With ``history``: where that ends; left out, the microsecond
+                after its newest row.
+            history: a static DataFrame with the columns of the stream, for the first start of a checkpoint.
+            history_results: ``"skip"``: what the history gives before the cut is not emitted. ``"emit"``: it is, with the first
+                batch. Where results change earlier ones (OVER on update, say) it has to be.
             sinks: by output name (``main``, or the name of a side output): a path, a sink spec, or a callable
                 ``(DataFrame, batch_id)``. A batch repeated after a crash reaches a sink again with the same batch id. Of windows
                 over results, the side outputs of each operator can be written; where two have one name, by ``operator.name``.
@@ -100,6 +110,8 @@ class Runnable(Guided):
             SparkGoneError: the JVM of the session was killed, or has ended.
             EndedStreamError: ``flush_at_end`` has ended the stream of this checkpoint.
             ChangedPlanError: another program wrote the checkpoint, and ``changes`` does not take what differs.
+            HistoryAfterStartError: a history for a checkpoint that has begun.
+            MissingHistoryError: no history for a checkpoint that was to begin with one, and has not.
 
         Example:
             >>> result.start(main="out/hourly", late="out/late", checkpoint="ckpt", trigger={"availableNow": True})
@@ -111,7 +123,9 @@ class Runnable(Guided):
                 f"start({unnamed[0]!r}): a sink is given by the name of its output, start(main={unnamed[0]!r})."
             )
         with SparkGoneError.instead():
-            query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name, flush_at_end, changes, cut)
+            query: StreamingQuery = start(
+                self._built, sinks, checkpoint, trigger, query_name, flush_at_end, changes, cut, history, history_results
+            )
         vars(self)["_query"] = query
         return query
 

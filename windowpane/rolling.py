@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from windowpane.engines.changes import Accepts
-from windowpane.errors import HistoryAfterStartError, InvalidSpecError
+from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.planning.rolling import EDGES, RollingRequest, named_calls
 from windowpane.planning.sinks import Sink
-from windowpane.result import Runnable, Selectable
+from windowpane.result import Selectable
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.rolling import RollingEmit
 from windowpane.windowing.times import Duration, to_micros
@@ -268,6 +268,7 @@ class RollingResult(Selectable):
         changes: Accepts = "safe",
         cut: str | dt.datetime | dt.date | None = None,
         history: Any = None,
+        history_results: Literal["emit", "skip"] = "skip",
         **sinks: Sink,
     ) -> StreamingQuery:
         """Start one query that writes several outputs, with the state kept once; it can begin with the rows of a history.
@@ -286,6 +287,7 @@ class RollingResult(Selectable):
             changes: as everywhere: which changes of the program a restart takes.
             cut: an instant, such as ``"2026-01-01"``, which is one of the session's time zone, or a datetime. Left out, it is the
                 microsecond after the newest row of the history.
+            history_results: ``"skip"``, as said above; ``"emit"`` is refused.
             sinks: as for every ``start``.
 
         Returns:
@@ -301,34 +303,18 @@ class RollingResult(Selectable):
         Example:
             >>> online.start(main=sink, checkpoint="ckpt", history=spark.read.parquet("payments"), cut="2026-01-01")
         """
-        if history is None:
-            if cut is not None:
-                raise InvalidSpecError(f"cut={cut!r} says where a history ends: give history= too.")
-            return super().start(
-                *unnamed,
-                checkpoint=checkpoint,
-                trigger=trigger,
-                query_name=query_name,
-                flush_at_end=flush_at_end,
-                changes=changes,
-                cut=None,
-                **sinks,
-            )
-        from windowpane.spark.building.rolling_history import with_history
-        from windowpane.spark.session.checkpoints import has_begun
-
-        if checkpoint is not None and has_begun(self._built.source.dataframe.sparkSession, checkpoint):
-            raise HistoryAfterStartError(checkpoint)
-        begun = RollingResult(with_history(self._built, history, cut))
-        return Runnable.start(
-            begun,
+        if history is None and cut is not None:
+            raise InvalidSpecError(f"cut={cut!r} says where a history ends: give history= too.")
+        return super().start(
             *unnamed,
             checkpoint=checkpoint,
             trigger=trigger,
             query_name=query_name,
             flush_at_end=flush_at_end,
             changes=changes,
-            cut=None,
+            cut=cut,
+            history=history,
+            history_results=history_results,
             **sinks,
         )
 

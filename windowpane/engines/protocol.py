@@ -34,6 +34,7 @@ class Counters:
     inconsistent: int = 0
     dropped_by_finished_trigger: int = 0
     duplicates: int = 0
+    before_cut: int = 0
 
 
 COUNTERS: Final = tuple(each.name for each in fields(Counters))

@@ -36,7 +36,8 @@ class ChangedPlanError(WindowpaneError):
             + "\n".join(lines)
             + "\nNothing was changed in it. Restore these parts, or say one of\n"
             + goes_on
-            + "result.start(..., checkpoint='a new folder')  # begins anew, from as far back as its windows reach"
+            + "result.start(..., checkpoint='a new folder')  # begins anew, from as far back as its windows reach\n"
+            + "result.start(..., checkpoint='a new folder', history=past, cut='2026-01-01')  # begins with rows of before"
         )
         self.differences = differences
 
@@ -67,6 +68,17 @@ class HistoryAfterStartError(WindowpaneError):
         super().__init__(
             f"history= is what a query begins with, and {which} has begun already. To continue from it, leave history= and cut= "
             "out: a history that it began with is in its state. To begin with another one, start with a new checkpoint."
+        )
+        self.checkpoint = checkpoint
+
+
+class MissingHistoryError(WindowpaneError):
+    """A checkpoint was to begin with a history, and is started without it before a batch was committed."""
+
+    def __init__(self, checkpoint: str) -> None:
+        super().__init__(
+            f"checkpoint {checkpoint!r} was started with history=, and has not committed a batch yet: its state is not there. "
+            "Start it with the same history= and cut= once more, or begin without a history in a new checkpoint."
         )
         self.checkpoint = checkpoint
 

@@ -19,6 +19,7 @@ from operator import itemgetter
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.arrays import Mask
 from windowpane.engines.batch.header import BucketHeader
@@ -26,6 +27,7 @@ from windowpane.engines.batch.late_counts import LateCounts
 from windowpane.engines.changes import Description
 from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.errors import ChangedPlanError
 from windowpane.hidden_columns import TIME
 from windowpane.state.blob_store import BlobStore
 
@@ -97,8 +99,24 @@ class BucketBatch(ABC, Generic[P]):
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         self.watermark, self.now = max(self.before, clock.watermark), max(self.now, clock.processing_time)
-        self.work([table for table in tables if table.num_rows])
+        self.work(self.after_cut(tables))
         return self.ended()
+
+    def after_cut(self, tables: Sequence[pa.Table]) -> list[pa.Table]:
+        """Return the tables that have rows, without those that the history has which the state began with; these are counted.
+
+        Raises:
+            ChangedPlanError: rows arrive folded, of which nobody knows their time.
+        """
+        filled, cut = [table for table in tables if table.num_rows], self.header.cut
+        if cut is None:
+            return filled
+        if any(TIME not in table.column_names for table in filled):
+            note = "  its state began with a history, which result.start(...) knows of, and result.df does not"
+            raise ChangedPlanError({"began with": ("a history", "nothing")}, [note])
+        kept = [table.filter(pc.fill_null(pc.greater_equal(table[TIME], cut), True)) for table in filled]
+        self.count("before_cut", sum(table.num_rows for table in filled) - sum(table.num_rows for table in kept))
+        return [table for table in kept if table.num_rows]
 
     @abstractmethod
     def work(self, tables: list[pa.Table]) -> None:
@@ -171,7 +189,7 @@ class OrderedBatch(BucketBatch[P]):
     """A batch whose clocks advance around its rows; ``watermark`` and ``now`` are the present ones."""
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        filled = [table for table in tables if table.num_rows]
+        filled = self.after_cut(tables)
         if self.is_source:
             self.advance_watermark(clock.watermark)
             self.advance_processing_time(clock.processing_time)

@@ -35,7 +35,6 @@ IS_LABEL = hidden("is_label")
 class RollingCounters(Counters):
     gauges: ClassVar[tuple[str, ...]] = (*Counters.gauges, "keys", "tiles", "raw_rows")
 
-    before_cut: int = 0  # rows that were skipped, since the history has the rows of their time
     emitted_by_row: int = 0  # rows of features that were emitted because rows arrived
     emitted_by_tick: int = 0  # rows of features that were emitted because a tick has passed
     keys: int = 0  # keys that have rows, or had until a tick to come

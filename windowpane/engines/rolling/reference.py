@@ -64,7 +64,7 @@ class _Batch(RollingBatch):
         results = list(self._operator.advance(late_under))
         if rows is not None:
             refuse_missing_times(rows, self.program.key_columns, "rolling features go")
-            self._take(self.after_cut(rows))
+            self._take(rows)
             results += self._operator.finish(late_under)
         results += self._operator.advance(self.watermark)
         by_tick = sum(each.by_tick for each in results)

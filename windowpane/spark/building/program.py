@@ -57,6 +57,8 @@ class Operator:
     behind: int = 0  # microseconds by which its watermark stays behind that of the source
     # the state that it begins with, as a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty
     history: Any = None
+    # whether what its history gave may wait in its state, to be emitted
+    begins_with_results: bool = False
     # bounds its watermark for the tasks that fold its rows, ``None`` where they need not know
     next_watermark: NextWatermark | None = None
 
@@ -207,6 +209,7 @@ class BuiltProgram:
                 own_watermark=own if number == 1 else None,
                 follows_watermark=self.source.follows_watermark or (number > 1 and own is not None),
                 next_watermark=operator.next_watermark,
+                begins_with_results=operator.begins_with_results,
             )
             counters = counter_columns(self.counters, own is not None and number == 1)
             rows = run_on_buckets(encoded, processor, operator.history).observe(self._counted_as(number), *counters)

@@ -21,9 +21,9 @@ from windowpane.engines.changes import Accepts, Outcome, Verdict, Way
 from windowpane.engines.program import Program
 from windowpane.errors import ChangedPlanError
 from windowpane.planning.changing import Held, Report, check, continued
+from windowpane.spark.building.history import Cut, micros_of
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.program import BuiltProgram, Operator
-from windowpane.spark.building.rolling_history import Cut, micros_of
 from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.session.checkpoints import last_batches, mark_of, only, read_line, set_mark
 

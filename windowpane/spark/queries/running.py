@@ -17,19 +17,19 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from windowpane.engines.changes import Accepts
-from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.errors import HistoryAfterStartError, InvalidSpecError, MissingHistoryError, UnknownColumnError
 from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Shaped, Sink, SinkFunction, folder_columns
+from windowpane.spark.building.history import Cut, HistoryResults, going_on_from_history, with_history
 from windowpane.spark.building.operator_input import detour
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
-from windowpane.spark.building.rolling_history import Cut
 from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.internals.counted import note_operators
 from windowpane.spark.queries.continuing import continuing
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
-from windowpane.spark.session.checkpoints import compare_earlier_outputs, refuse_a_second_query
+from windowpane.spark.session.checkpoints import compare_earlier_outputs, has_begun, mark_of, refuse_a_second_query, set_mark
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.sinks.paired import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
 from windowpane.spark.stages.messages import MALFORMED
@@ -37,6 +37,7 @@ from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
+_HISTORY = "history"  # The mark of a checkpoint that begins with one
 _TRIGGERS = {"processingTime", "availableNow", "once", "continuous", "realTime"}  # The arguments of ``DataStreamWriter.trigger``
 
 
@@ -49,6 +50,8 @@ def start(
     flush_at_end: bool = False,
     changes: Accepts = "safe",
     cut: Cut | None = None,
+    history: object = None,
+    history_results: HistoryResults = "skip",
 ) -> Any:
     """Start a query that writes each output named in ``sinks`` and return it; with ``flush_at_end``, when it has ended."""
     if not built.is_streaming:
@@ -70,13 +73,14 @@ def start(
             "start(checkpoint='...') to keep it."
         )
     warn_of_leaking_sockets(built.source.dataframe.sparkSession)
+    built = _begun(built, checkpoint, cut, history, history_results)
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     written = (_written(output, sinks[name], location) for name, output in outputs.items())
     batches = BatchWriter(tuple(written))
     spark = built.source.dataframe.sparkSession
     if checkpoint is not None:
         refuse_a_second_query(spark, checkpoint)
-        built = continuing(built, checkpoint, changes, cut)
+        built = continuing(built, checkpoint, changes, None if history is not None else cut)
         refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
         if built.beside:
             compare_earlier_outputs(spark, checkpoint, built.names_beside(outputs.values()))
@@ -90,6 +94,31 @@ def start(
         query.awaitTermination()
         end_stream(spark, location, built, ShortFailures(batches).__call__)
     return query
+
+
+def _begun(
+    built: BuiltProgram, checkpoint: str | None, cut: Cut | None, history: object, results: HistoryResults
+) -> BuiltProgram:
+    """Return a program that begins with a history, or goes on from one.
+
+    Raises:
+        HistoryAfterStartError: the checkpoint has begun already.
+        MissingHistoryError: it was to begin with a history, and no batch was committed.
+    """
+    spark = built.source.dataframe.sparkSession
+    if history is not None:
+        if checkpoint is not None and has_begun(spark, checkpoint):
+            raise HistoryAfterStartError(checkpoint)
+        built = with_history(built, history, cut, results)
+        if checkpoint is not None:
+            set_mark(spark, checkpoint, _HISTORY, results)
+        return built
+    mark = None if checkpoint is None else mark_of(spark, checkpoint, _HISTORY)
+    if checkpoint is None or mark is None:
+        return built
+    if not has_begun(spark, checkpoint):
+        raise MissingHistoryError(checkpoint)
+    return going_on_from_history(built, emits=mark == "emit")
 
 
 def _warn_of_unseen_programs(built: BuiltProgram) -> None:

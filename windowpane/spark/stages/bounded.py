@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from windowpane.engines.protocol import Clock, Engine
-from windowpane.engines.rolling.batch import BeginsWithHistory
+from windowpane.engines.beginning import begun
+from windowpane.engines.protocol import Clock, Engine, coded_columns
 from windowpane.spark.internals.worker import without_trace
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
-from windowpane.spark.stages.messages import HEARTBEAT, received
+from windowpane.spark.stages.messages import HEARTBEAT, keep_results, received
 from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
@@ -67,13 +67,15 @@ def call_to_buckets(partitions: int) -> Callable[[Iterable[pa.RecordBatch]], Ite
     return calls
 
 
-def history_processor(make_engine: Callable[[], BeginsWithHistory], cut: int) -> Callable[[pa.Table], pa.Table]:
+def history_processor(make_engine: Callable[[], Engine], cut: int, emits: bool) -> Callable[[pa.Table], pa.Table]:
     """Return the function for ``applyInArrow`` that turns the rows of one whole bucket into the state that it begins with."""
 
     def run(bucket: pa.Table) -> pa.Table:
-        store = MemoryBlobStore()
+        engine, store = make_engine(), MemoryBlobStore()
         with without_trace():
-            make_engine().begin(store, received(bucket["blob"].to_pylist()).rows, cut)
+            output = begun(engine, store, received(bucket["blob"].to_pylist(), coded_columns(engine)).rows, cut)
+        if emits:
+            keep_results(store, output.tables)
         names = store.keys()
         number = bucket["bucket"][0].as_py()
         columns = [[number] * len(names), names, [store.get(name) for name in names]]

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.spark.stages.blobs import pack, unpack
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import decode_key, encode_key, frame, unframe
 from windowpane.windowing.times import MIN, add_clamped
 from windowpane.windowing.watermarks import SourceName
 
@@ -144,6 +146,27 @@ def received(blobs: Iterable[bytes], coded: Container[str] = ()) -> Received:
         elif table.num_columns or metadata:
             found.rows.append(table)
     return found
+
+
+_RESULTS = "history-results"
+
+
+def keep_results(store: BlobStore, tables: Sequence[Passed]) -> None:
+    """Keep what the history of a bucket has given, until its first batch."""
+    blobs = [pack(marked(table, output)) for output, table in tables if table.num_rows]
+    if blobs:
+        store.put(_RESULTS, frame(_RESULTS, encode_key(blobs)))
+
+
+def taken_results(store: BlobStore) -> list[Passed]:
+    """Take out what the history of a bucket has given, nothing if that has been emitted."""
+    blob = store.get(_RESULTS)
+    if blob is None:
+        return []
+    store.remove(_RESULTS)
+    found: Any = decode_key(unframe(_RESULTS, blob))
+    tables = [unpack(each) for each in found]
+    return [(int((table.schema.metadata or {})[_OUTPUT]), table.replace_schema_metadata()) for table in tables]
 
 
 def unpacked(blobs: Iterable[bytes], coded: Container[str] = ()) -> list[pa.Table]:

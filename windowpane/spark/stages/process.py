@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.session import RUN, task_property
 from windowpane.spark.internals.worker import frame_of, prepare_worker, without_trace
 from windowpane.spark.stages.layout import Layout
-from windowpane.spark.stages.messages import Moves, Received, latest_of, received
+from windowpane.spark.stages.messages import Moves, Received, latest_of, received, taken_results
 from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
 from windowpane.state.blob_store import BlobStore
@@ -100,6 +100,7 @@ class BucketProcessor(StatefulProcessor):
     own_watermark: Watermarks | None = None  # how the operator makes its watermark itself, ``None`` where it does not
     # whether its watermark is that of the operator before; else, and without one of its own, it is Spark's
     follows_watermark: bool = False
+    begins_with_results: bool = False  # whether what a history gave may wait in its state, to be emitted
     next_watermark: NextWatermark | None = None  # writes a bound of the watermark for the tasks of the next batch
 
     def __post_init__(self) -> None:
@@ -164,6 +165,8 @@ class BucketProcessor(StatefulProcessor):
                 if self._own is not None or self.follows_watermark:
                     found.passed.append((WATERMARK_ROW, moves.report()))
                 output = self._engine_output(found.rows, moves.less(self.delay), now * 1000)
+                if self.begins_with_results:
+                    output = replace(output, tables=[*taken_results(self._store), *output.tables])
                 yield from map(frame_of, self.wire.frames(output, found.passed, own_watermark))
         finally:
             self._store.settle()
