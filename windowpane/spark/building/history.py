@@ -112,7 +112,13 @@ def _folded(past: Source, heartbeat: str | None, operator: Operator, reads: Sour
         if one.dataType != other.dataType:
             raise InvalidSpecError(_differing(one.name, other.dataType.simpleString(), one.dataType.simpleString()))
     number = Buckets.of(spark, is_streaming=True).number
-    unwatched = {"heartbeat": None, "own_watermark": None, "next_watermark": None, "tells_time": False, "calls_all": False}
+    unwatched: dict[str, Any] = {
+        "heartbeat": None,
+        "own_watermark": None,
+        "next_watermark": None,
+        "tells_time": False,
+        "calls_all": False,
+    }
     encoder = dataclasses.replace(reads.encoder, partitions=number, **unwatched)
     every = spark.range(0, 1, 1, 1).mapInArrow(bounded.call_to_buckets(number), encode.SCHEMA)
     encoded = mapped_in_arrow(projected, encoder, encode.SCHEMA).union(every)
