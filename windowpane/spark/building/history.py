@@ -18,7 +18,8 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.hidden_columns import PREFIX
 from windowpane.planning.engines import engine_of
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.program import BuiltProgram, Operator
@@ -106,7 +107,7 @@ def _checked(built: BuiltProgram, results: HistoryResults) -> tuple[Operator, So
 def _folded(past: Source, heartbeat: str | None, operator: Operator, reads: SourceRows, cut: int, emits: bool) -> Any:
     spark, program = past.dataframe.sparkSession, operator.program
     first = max(cut - 1 - program.spec.reach, MIN) if isinstance(program, RollingProgram) else MIN
-    rows = _visible(past, heartbeat, first, cut)
+    rows = _filled(_visible(past, heartbeat, first, cut), reads, operator)
     projected = dataclasses.replace(reads.projection, dataframe=rows).select()
     for one, other in zip(reads.dataframe.schema.fields, projected.schema.fields, strict=True):
         if one.dataType != other.dataType:
@@ -125,6 +126,25 @@ def _folded(past: Source, heartbeat: str | None, operator: Operator, reads: Sour
     make_engine: Any = partial(engine_of(program), program)
     fold = bounded.history_processor(make_engine, cut, emits)
     return encoded.groupBy(encode.BUCKET).applyInArrow(fold, bounded.STATE)
+
+
+def _filled(rows: Any, reads: SourceRows, operator: Operator) -> Any:
+    """Return rows of a history with all columns that the stream selects; those that its engine does not read may be missing.
+
+    Raises:
+        UnknownColumnError: a column that its engine reads is missing.
+    """
+    program, reader = operator.program, reads.encoder
+    unread = {reader.heartbeat, None if reader.own_watermark is None else reader.own_watermark.source}
+    if isinstance(program, RollingProgram):  # late rows have all columns, and a history has none that are late
+        unread |= {*reads.projection.columns} - {*program.key_columns, *program.columns.names, str(reader.event_time)}
+    for name in reads.projection.columns:
+        if name.startswith(PREFIX) or name in rows.columns:
+            continue
+        if name not in unread:
+            raise UnknownColumnError(name, "history", rows.columns)
+        rows = rows.withColumn(name, F.lit(None).cast(reads.dataframe.schema[name].dataType))
+    return rows
 
 
 def _visible(past: Source, heartbeat: str | None, first: int, cut: int) -> Any:
