@@ -160,5 +160,5 @@ def test_what_is_no_history_is_refused(
 
 def test_only_features_of_streams_begin_with_a_history(spark: Any) -> None:
     past = table(spark, PAST)
-    with pytest.raises(InvalidSpecError, match="what a stream begins with"):
+    with pytest.raises(InvalidSpecError, match="this DataFrame is static"):
         features(past).emit("changed").start(main=lambda df, _: None, history=past)

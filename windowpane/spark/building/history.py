@@ -77,8 +77,6 @@ def going_on_from_history(built: BuiltProgram, emits: bool) -> BuiltProgram:
 def _checked(built: BuiltProgram, results: HistoryResults) -> tuple[Operator, SourceRows]:
     if results not in ("emit", "skip"):
         raise InvalidSpecError(f"history_results={results!r}: it is 'emit' or 'skip'.")
-    if not built.is_streaming:
-        raise InvalidSpecError("history= is what a stream begins with, and this DataFrame is static: read both as one.")
     if len(built.sources) > 1 or isinstance(built.operators[0].program, PointInTimeProgram):
         raise InvalidSpecError("history= is the past of one source, and this program has two.")
     if built.source.kind is not Upstream.SOURCE or len(built.operators) > 1:
