@@ -32,6 +32,7 @@ PROGRAMS = {
     "joins": 20_000,
     "rolling": 20_000,
     "patterns": 10_000,
+    "filling": 20_000,
     "changes": 5_000,
     "faults": 20_000,
 }

@@ -38,7 +38,7 @@ from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, ro
 from windowpane.sinks import DeltaTable, Files
 from windowpane.sources.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.sources.systems import avro, generate, json, protobuf, read_delta, read_iceberg, read_kafka
-from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
+from windowpane.stream import Deduplicated, Filled, KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.ui import ui
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
 from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
@@ -110,6 +110,7 @@ __all__ = [
     "CountEvictor",
     "DeltaEvictor",
     "Deduplicated",
+    "Filled",
     "DeltaTable",
     "Evictor",
     "Expression",

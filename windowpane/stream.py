@@ -7,7 +7,7 @@ step returns a new value; the terminal function resolves names and types against
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
@@ -17,6 +17,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.matching import Matching
 from windowpane.planning.deduplication import DeduplicationPlan
+from windowpane.planning.filling import Fill, FillingPlan, limit_of
 from windowpane.planning.patterns.plan import PatternRequest
 from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan
@@ -639,6 +640,57 @@ class Result(WindowableResults, Selectable):
             raise InvalidSpecError(f"top by={by!r}: it takes the name of a column of the results, such as by='total'.")
         order = OrderColumn(by, descending=not ascending, nulls_first=ascending)
         return Result(build_top(self._downstream().source, self._built, count, order, several(per)))
+
+    def fill_gaps(
+        self,
+        values: Fill | Mapping[str, Any],
+        *,
+        until: str | Duration,
+        others: Fill = "null",
+        engine: str | None = None,
+    ) -> Filled:
+        """Give a key that was seen a result for every window behind the last one with rows, in the same query.
+
+        A window without rows has its result when the watermark passes its end, as one with rows has. A late row of a window
+        that was filled refines it: a later result of the same key and window, as every refinement. If values are those of the
+        result before, the windows behind it that were filled are refined with it. A static DataFrame has the same results as a
+        stream that has ended with ``flush_at_end``.
+
+        Args:
+            values: what filled results show: ``"null"``; ``"previous"``, the values of the key's last result before; ``"zero"``,
+                what aggregates make of no rows: 0 for counts, NULL for others; or a constant by column.
+            until: how far behind the last window with rows: so many windows, ``"5 windows"``; a duration, for windows that end at
+                most so much later; or ``"forever"``, as long as the stream goes on, with state for each key ever seen.
+            others: what columns show that ``values`` has no constant for.
+            engine: ``"filling reference"`` for the slow engine that this one is compared with.
+
+        Returns:
+            A result with the same columns.
+
+        Raises:
+            InvalidSpecError: windows other than tumbling and sliding ones by event time, of built-in aggregates, that fire by
+                their default trigger; another word, a length that is none, a constant that is no value of its column, or no end
+                for rows that have one: "forever" over a static DataFrame.
+            UnknownColumnError: there is no such column.
+            GapTooLongError: when the query runs, and one key would have more than ten million windows filled at once.
+
+        Source: Beam's looping timers; Kapacitor's ``fill`` and TimescaleDB's ``locf``, which know the last row, too.
+
+        Example:
+            >>> windowed.aggregate(n=wp.count(), delay=wp.avg("delay")).fill_gaps("zero", until="24 windows")
+            >>> windowed.aggregate(level=wp.last("level")).fill_gaps("previous", until="1 hour")
+        """
+        from windowpane.spark.building.filling import build_filling
+
+        plan = FillingPlan(values if isinstance(values, str) else dict(values), limit_of(until), others, engine=engine)
+        return Filled(build_filling(self._downstream().source, self._built, plan))
+
+
+@dataclass(frozen=True, repr=False)
+class Filled(WindowableResults):
+    """Windows with filled gaps, ready to run: the columns are those of the windows."""
+
+    _built: BuiltProgram
 
 
 @dataclass(frozen=True, repr=False, eq=False)

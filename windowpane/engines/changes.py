@@ -320,6 +320,12 @@ def _within(was: Description, now: Description, before: Any, after: Any) -> Outc
     return Outcome(Verdict.ACCEPT, "keys that were forgotten under the shorter one stay so; from now on the new one counts")
 
 
+def _filled(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    return Outcome(
+        Verdict.ACCEPT, "windows that are filled stay so, keys that were forgotten too; from now on the new one counts"
+    )
+
+
 def _another_pattern(was: Description, now: Description, before: Any, after: Any) -> Outcome:
     return Outcome(Verdict.ACCEPT, "attempts that wait begin anew, over the rows that are kept; what came out stays")
 
@@ -348,6 +354,7 @@ PATTERNS: Mapping[str, Rule] = {
 }
 JOINS: Mapping[str, Rule] = {"code": _free, "left columns": _fewer_columns, "right columns": _fewer_columns}
 DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _fewer_columns}
+FILLING: Mapping[str, Rule] = {"until": _filled, "values": _filled, "allowed lateness": _free, "columns": _fewer_columns}
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "windows": WINDOWS,
     "over": OTHERS,
@@ -355,6 +362,7 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "rolling": OTHERS,
     "labels": OTHERS,
     "deduplication": DEDUPLICATION,
+    "filling": FILLING,
     "patterns": PATTERNS,
 }
 """By kind of program the parts that may differ; any other part that does is refused."""
@@ -412,5 +420,6 @@ CALL_RULES: Mapping[str, CallRules] = {
     "rolling": _REFUSED_CALLS,
     "labels": _REFUSED_CALLS,
     "deduplication": _REFUSED_CALLS,
+    "filling": _REFUSED_CALLS,
     "patterns": _REFUSED_CALLS,
 }

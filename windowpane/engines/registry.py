@@ -11,6 +11,9 @@ from typing import Any, Final, TypeVar
 from windowpane.engines.deduplication.engine import DeduplicationEngine
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.deduplication.reference import DeduplicationReferenceEngine
+from windowpane.engines.filling.engine import FillingEngine
+from windowpane.engines.filling.program import FillingProgram
+from windowpane.engines.filling.reference import FillingReferenceEngine
 from windowpane.engines.join.as_of import JoinAsOfEngine
 from windowpane.engines.join.by_arrival import JoinByArrivalEngine
 from windowpane.engines.join.interval import JoinIntervalEngine
@@ -223,6 +226,20 @@ DEDUPLICATION_ENGINES: Final[tuple[EngineSpec[DeduplicationProgram], ...]] = (
 )
 """The engines of deduplication."""
 
+FILLING_ENGINES: Final[tuple[EngineSpec[FillingProgram], ...]] = (
+    EngineSpec(
+        FillingEngine,
+        reason="the windows behind those that have rows are counted for all keys at once",
+        state="hash pages: windows with rows that others are still filled from, by a hash of the key",
+    ),
+    EngineSpec(
+        FillingReferenceEngine,
+        reason="the reference fills one window after the other",
+        state="sorted pages: windows with rows that others are still filled from, by key",
+    ),
+)
+"""The engines that fill the gaps of windows."""
+
 JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
     EngineSpec(
         JoinIntervalEngine,
@@ -278,7 +295,16 @@ PATTERN_ENGINES: Final[tuple[EngineSpec[PatternProgram], ...]] = (
 )
 """The engines of row patterns."""
 
-AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram | JoinProgram | PatternProgram
+AnyProgram = (
+    Program
+    | OverProgram
+    | RollingProgram
+    | PointInTimeProgram
+    | DeduplicationProgram
+    | FillingProgram
+    | JoinProgram
+    | PatternProgram
+)
 """A program of some kind."""
 P = TypeVar("P", bound=AnyProgram)
 
@@ -288,6 +314,7 @@ _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
     RollingProgram: ROLLING_ENGINES,
     PointInTimeProgram: POINT_IN_TIME_ENGINES,
     DeduplicationProgram: DEDUPLICATION_ENGINES,
+    FillingProgram: FILLING_ENGINES,
     JoinProgram: JOIN_ENGINES,
     PatternProgram: PATTERN_ENGINES,
 }

@@ -47,6 +47,16 @@ class MissingEventTimeError(MissingTimestampError):
         )
 
 
+class GapTooLongError(WindowpaneError, ValueError):
+    """One key would have more windows filled at once than anyone means."""
+
+    def __init__(self, key: object, windows: int, start: int) -> None:
+        super().__init__(
+            f"fill_gaps would fill {windows} windows of key {key!r} at once, from that of {format_instant(start)} on. A time is "
+            "most likely wrong (a unit mixed up, a heartbeat far ahead?): filter such rows out, or take a shorter until=."
+        )
+
+
 class CalendarRangeError(WindowpaneError, OverflowError):
     """An element lies outside of the years in which calendar windows are known."""
 

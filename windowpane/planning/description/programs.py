@@ -12,6 +12,7 @@ from typing import Any
 
 from windowpane.engines.changes import FORMAT, Description
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
+from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.join.windows import corrects_on_columns
@@ -370,6 +371,45 @@ def _deduplication(parts: Description) -> DeduplicationProgram:
     )
 
 
+# Filled gaps.
+
+
+def of_filling(program: FillingProgram) -> Description:
+    """Return the description of a filling of gaps."""
+    return _described(
+        "filling",
+        program,
+        keys=list(program.keys),
+        size=program.size,
+        step=program.step,
+        until=program.limit,
+        values=[*(f"{name} of before" for name in program.previous), *(f"{name} {value!r}" for name, value in program.constants)],
+        allowed_lateness=program.allowed_lateness,
+        columns=written_columns(program.columns),
+        resolved={
+            "results": written_columns(program.main_schema),
+            "previous": list(program.previous),
+            "constants": [[name, written(value)] for name, value in program.constants],
+        },
+    )
+
+
+def _filling(parts: Description) -> FillingProgram:
+    more = parts["resolved"]
+    return FillingProgram(
+        keys=tuple(parts["keys"]),
+        main_schema=read_columns(more["results"]),
+        size=parts["size"],
+        step=parts["step"],
+        limit=parts["until"],
+        previous=tuple(more["previous"]),
+        constants=tuple((name, read(value)) for name, value in more["constants"]),
+        allowed_lateness=parts["allowed lateness"],
+        engine=parts["engine"],
+        description=parts,
+    )
+
+
 # Row patterns.
 
 
@@ -425,5 +465,6 @@ _READERS: dict[str, Callable[[Description], AnyProgram]] = {
     "rolling": _rolling,
     "labels": _rolling,
     "deduplication": _deduplication,
+    "filling": _filling,
     "patterns": _patterns,
 }

@@ -22,6 +22,7 @@ from windowpane.guidance import instead_of_argument
 from windowpane.malformed import MALFORMED_COUNT, ROWS
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
+from windowpane.planning.filling import FillingPlan
 from windowpane.planning.joins import JoinPlan
 from windowpane.planning.over import OverPlan
 from windowpane.planning.patterns.plan import PatternPlan
@@ -78,7 +79,8 @@ class BuiltProgram:
     """A program on a DataFrame: built once, with one DataFrame an output."""
 
     sources: tuple[Source, ...]  # where rows come from: one source, or the left and the right one of a join
-    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan | JoinPlan | PatternPlan  # the user's program as a value
+    # the user's program as a value
+    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan | FillingPlan | JoinPlan | PatternPlan
     operators: tuple[Operator, ...]  # what the rows pass through, in this order
     outputs: Mapping[str, Output]  # the outputs by name, ``main`` first
     explained: Callable[[str], str]  # returns the plan as text, given in how many buckets it runs

@@ -1,0 +1,1 @@
+"""Filling of gaps: results for the windows in which a key that was seen has no rows."""
