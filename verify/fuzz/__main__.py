@@ -32,8 +32,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m verify.fuzz",
         description="Run random programs on the reference and on the engine the planner chooses, functions of the "
         "user's own on the row engine and on the operator, joins on an engine, the reference and DuckDB, row patterns on an "
-        "engine and the matcher, filled gaps and rolling features on an engine, the reference and DuckDB, or OVER windows on an engine and on "
-        "DuckDB. Exit code 1 if any differed.",
+        "engine and the matcher, rolling features and filled gaps on an engine, the reference and DuckDB, or OVER windows on an "
+        "engine and on DuckDB. Exit code 1 if any differed.",
     )
     parser.add_argument("kind", choices=list(KINDS), help="what the programs are made of")
     parser.add_argument("--programs", type=int, default=100, metavar="N", help="how many programs")
