@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.examples import seeds
+from verify.fuzz import filling as filled_gaps
 from verify.fuzz import joins, rolling, windowed
 from verify.fuzz.over_parts.inputs import random_trial
 from verify.fuzz.patterns import random_program as random_pattern
@@ -18,7 +19,7 @@ from verify.fuzz.windowed_programs import random_program
 from verify.fuzz.windowed_streams import random_stream
 from windowpane.engines.protocol import Clock
 from windowpane.errors import UnreadableDescriptionError, WindowpaneError
-from windowpane.planning.description.programs import of_join, of_over, of_patterns, of_rolling, read_back
+from windowpane.planning.description.programs import of_filling, of_join, of_over, of_patterns, of_rolling, read_back
 from windowpane.planning.description.values import read, written
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
@@ -99,6 +100,8 @@ def test_other_programs_read_back(seed: int) -> None:
     assert list(same(over, written_and_read(of_over(over)))) == []
     assert list(same(join, written_and_read(of_join(join, ("t", "t"))))) == []
     assert list(same(features, written_and_read(of_rolling(features, features.keys.names, "t")))) == []
+    filling = filled_gaps.random_program(Random(seed))
+    assert list(same(filling, written_and_read(of_filling(filling)))) == []
     pattern = random_pattern(Random(seed))
     assert list(same(pattern, written_and_read(of_patterns(pattern, {})))) == []
 
