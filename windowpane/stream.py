@@ -17,7 +17,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.matching import Matching
 from windowpane.planning.deduplication import DeduplicationPlan
-from windowpane.planning.filling import Fill, FillingPlan, limit_of
+from windowpane.planning.filling.plan import Fill, FillingPlan, limit_of
 from windowpane.planning.patterns.plan import PatternRequest
 from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan

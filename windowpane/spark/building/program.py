@@ -22,7 +22,7 @@ from windowpane.guidance import instead_of_argument
 from windowpane.malformed import MALFORMED_COUNT, ROWS
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
-from windowpane.planning.filling import FillingPlan
+from windowpane.planning.filling.plan import FillingPlan
 from windowpane.planning.joins import JoinPlan
 from windowpane.planning.over import OverPlan
 from windowpane.planning.patterns.plan import PatternPlan
