@@ -142,7 +142,7 @@ def test_random_batches(seed: int) -> None:
     final: dict[tuple[str | None, int], tuple[Any, ...]] = {}
     seen: dict[str | None, dict[int, tuple[int, float | None]]] = defaultdict(dict)
     watermark = draw.choice([MIN, 0])
-    with drawn_sizes(Random(seed)):
+    with drawn_sizes(seed):
         for _ in range(draw.randint(2, 8)):
             before, watermark = watermark, max(watermark, 0) + draw.choice([0, 3, 10, 40, 120])
             oldest = before - program.allowed_lateness - program.size + 2 if before > MIN else 0

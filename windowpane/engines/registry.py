@@ -231,11 +231,13 @@ FILLING_ENGINES: Final[tuple[EngineSpec[FillingProgram], ...]] = (
         FillingEngine,
         reason="the windows behind those that have rows are counted for all keys at once",
         state="hash pages: windows with rows that others are still filled from, by a hash of the key",
+        holds={"p": "windows with rows"},
     ),
     EngineSpec(
         FillingReferenceEngine,
         reason="the reference fills one window after the other",
         state="sorted pages: windows with rows that others are still filled from, by key",
+        holds={"s": "windows with rows, by key"},
     ),
 )
 """The engines that fill the gaps of windows."""
