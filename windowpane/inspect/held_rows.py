@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.update import OverUpdateEngine
@@ -121,7 +122,7 @@ def _key_columns(program: AnyProgram, name: str) -> Sequence[str]:
         return [hidden(f"key_{number}") for number in range(len(program.keys))]
     if isinstance(program, PointInTimeProgram):
         return list(program.keys.names)
-    return program.keys if isinstance(program, DeduplicationProgram | PatternProgram) else ()
+    return program.keys if isinstance(program, DeduplicationProgram | FillingProgram | PatternProgram) else ()
 
 
 def _times(program: AnyProgram, table: pa.Table) -> pa.Array | None:

@@ -29,6 +29,7 @@ from windowpane.engines.changes import Description
 from windowpane.engines.deduplication.batch import key_names
 from windowpane.engines.deduplication.kept_keys import KeptKeys
 from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.join.held_counts import HeldCounts
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.windows import SIDE, JoinWindowEngine
@@ -283,7 +284,7 @@ class _Moving:
             return [program.columns.field(name).type for name in program.spec.partition_by]
         if isinstance(program, JoinProgram):
             return [program.left.columns.field(name).type for name in program.left.keys]
-        if isinstance(program, DeduplicationProgram | PatternProgram):
+        if isinstance(program, DeduplicationProgram | FillingProgram | PatternProgram):
             return [program.columns.field(name).type for name in program.keys]
         return list(program.keys.types)
 
