@@ -99,6 +99,59 @@ def test_a_version_that_is_equal_but_written_differently_corrects_the_left_row(e
     ]
 
 
+QUOTES = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", pa.int64()), ("seq", pa.float64())]), ("v",))
+
+
+@pytest.mark.parametrize("engine", ["join_asof", "join reference"])
+def test_of_versions_of_one_time_the_largest_sequence_counts_however_they_arrive(engine):
+    bucket = Bucket(match=AsOfMatch(sequence="seq"), right=QUOTES)
+    bucket.program = replace(bucket.program, engine=engine)
+    nan = float("nan")
+    assert bucket.run(MIN, [], [(1, "a", 10, 3.0), (1, "a", 11, 2.0), (1, "b", 20, None), (1, "c", 30, nan)]) == []
+    late = [(1, "a", 12, None), (1, "b", 21, 0.0), (1, "b", 22, 0.0), (1, "c", 31, float("inf"))]
+    assert bucket.run(1, [(2, "a", 1), (2, "b", 2), (2, "c", 3)], late) == []
+    assert bucket.run(2) == [(1, 10), (2, 22), (3, 30)]
+    assert bucket.run(3, [(5, "b", 4)], [(1, "b", 23, 0.0), (1, "b", 24, -1.0)]) == []
+    assert bucket.run(MAX) == [(4, 23)]
+
+
+@pytest.mark.parametrize("engine", ["join_asof", "join reference"])
+def test_a_tolerance_by_row(engine):
+    left = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", pa.int64()), ("reach", pa.duration("us"))]), ("v",))
+    bucket = Bucket(match=AsOfMatch("nearest", tolerance=9, tolerance_of="reach"), how="left", left=left)
+    bucket.program = replace(bucket.program, engine=engine)
+    reaches = [0, 3, 4, None, 0]
+    rows = [(10, "a", number, reach) for number, reach in enumerate(reaches)]
+    assert bucket.run(MIN, [*rows, (14, "a", 9, 0), (24, "a", 8, None)], [(14, "a", 7)]) == []
+    assert bucket.run(MAX) == [(0, None), (1, None), (2, 7), (3, 7), (4, None), (8, None), (9, 7)]
+
+
+@pytest.mark.parametrize("engine", ["join_asof", "join reference"])
+@pytest.mark.parametrize("updates", [False, True])
+def test_the_last_value_of_each_column_is_that_of_an_older_version_until_a_deletion(engine, updates):
+    columns = pa.schema([("k", pa.string()), ("v", pa.int64()), ("w", pa.int64()), ("_change_type", pa.string())])
+    right = JoinSide(("k",), columns, ("v", "w"))
+    bucket = Bucket(match=AsOfMatch(skips_nulls=True), how="left", right=right, updates=updates)
+    bucket.program = replace(bucket.program, engine=engine)
+
+    def run(watermark: int, lefts: list[Any], rights: list[Any]) -> list[tuple[Any, ...]]:
+        bucket.take(watermark, lefts, rights)
+        found = [row for number, table in bucket.output.tables if number == MAIN for row in table.to_pylist()]
+        return sorted(tuple(row[name] for name in ("left.v", "right.v", "right.w")) for row in found)
+
+    put = "insert"
+    rights = [(1, "a", 1, 10, put), (3, "a", 3, None, put), (5, "a", None, 50, put)]
+    assert run(MIN, [], rights) == []
+    assert run(4, [], []) == []  # versions until 4 are one now: 3 and 10
+    first = run(4, [(6, "a", 60)], [(4, "a", None, 40, put)])
+    assert first == ([(60, 3, 50)] if updates else [])
+    assert run(6, [], []) == ([] if updates else [(60, 3, 50)])
+    rows = [(8, "a", 8, 8, "delete"), (9, "a", 9, None, put)]
+    last = [(80, None, None), (90, 9, None)]
+    assert run(7, [(8, "a", 80), (9, "a", 90)], rows) == (last if updates else [])
+    assert run(MAX, [], []) == ([] if updates else last)
+
+
 @pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.float64())], ids=str)
 def test_a_late_row_that_is_equal_to_another_but_written_differently_is_emitted_as_it_is(kind):
     left = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", kind)]), ("v",))

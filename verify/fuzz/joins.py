@@ -8,6 +8,7 @@ DuckDB can compute; as-of joins where no version was late. The engine is made an
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,13 @@ from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, DELETE, INSERT,
 from windowpane.windowing.times import MAX, MIN
 
 _REFERENCE = "join reference"
-_COLUMNS = pa.schema([("k", pa.string()), ("n", pa.int64()), ("id", pa.int64()), ("v", pa.int64()), ("until", pa.int64())])
+_COLUMNS = pa.schema(
+    [
+        *((name, pa.int64()) for name in ("n", "id", "v", "until", "seq")),
+        ("k", pa.string()),
+        ("reach", pa.duration("us")),
+    ]
+)
 _AS_OF_COLUMNS = _COLUMNS.append(pa.field(CHANGE_TYPE, pa.string()))
 _IDS = (passed_name("left", "id"), passed_name("right", "id"), WINDOW_START, WINDOW_END)
 
@@ -106,7 +113,11 @@ def _random_match(drawn: Random) -> Match:
     if kind == "as of":
         direction: Any = drawn.choice(["backward", "backward", "forward", "nearest"])
         tolerance = drawn.randint(0, 8) if direction != "backward" or drawn.random() < 0.4 else None
-        return AsOfMatch(direction, tolerance, drawn.random() < 0.7, drawn.choice([None, None, 15]))
+        skips_nulls = direction == "backward" and tolerance is None and drawn.random() < 0.5
+        reach = None if skips_nulls or drawn.random() < 0.7 else "reach"
+        sequence = drawn.choice([None, "seq"])
+        retain = drawn.choice([None, None, 15])
+        return AsOfMatch(direction, tolerance, drawn.random() < 0.7, retain, reach, sequence, skips_nulls)
     size = drawn.choice([2, 6, 12])
     return WindowMatch(
         drawn.choice(
@@ -136,8 +147,12 @@ def random_steps(drawn: Random, program: JoinProgram) -> Iterator[_Step]:
                     "id": number,
                     "v": drawn.choice([None, 1, 2, 3]),
                     "until": drawn.choice([None, time + drawn.randint(-4, 9)]),
+                    "seq": drawn.choice([None, 1, 2]),
+                    "reach": drawn.choice([None, dt.timedelta(microseconds=drawn.randint(-1, 9))]),
                     TIME: time,
                 }
+                if side == "right" and isinstance(program.match, AsOfMatch) and program.match.skips_nulls:
+                    row["id"] = drawn.choice([None, number])
                 if CHANGE_TYPE in program.sides[side].columns.names:
                     row[CHANGE_TYPE] = drawn.choice([INSERT, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, DELETE])
                 rows[side].append(row)
@@ -300,17 +315,30 @@ def _as_of_sql(match: AsOfMatch, how: str, keys: list[str], condition: list[str]
     }[match.direction]
     times += [] if match.allow_exact else [f"r.{TIME} <> l.{TIME}"]
     tolerance = "true" if match.tolerance is None else f"{distance} <= {match.tolerance}"
-    # The version of a time is the last to come; of two that are as near, the earlier one.
-    versions = f"""(SELECT * FROM "right" WHERE {CHANGE_TYPE} <> '{UPDATE_PREIMAGE}'
-        QUALIFY row_number() OVER (PARTITION BY k, n, {TIME} ORDER BY number DESC) = 1)"""
+    tolerance += f" AND coalesce({distance} <= epoch_us(l.reach), true)" if match.tolerance_of else ""
+    # The version of a time is the largest, and then the last to come; of two that are as near, the earlier one.
     by = ", ".join(each.split()[0].removeprefix("l.") for each in keys)
-    versions = versions.replace("k, n", by)
+    sequence = "seq DESC NULLS LAST, " if match.sequence else ""
+    versions = f"""(SELECT * FROM {_filled_versions(by, sequence) if match.skips_nulls else '"right"'}
+        WHERE {CHANGE_TYPE} <> '{UPDATE_PREIMAGE}'
+        QUALIFY row_number() OVER (PARTITION BY {by}, {TIME} ORDER BY {sequence} number DESC) = 1)"""
     joined = f"""SELECT l.id AS lid, r.id AS rid, r.{CHANGE_TYPE} AS word, {tolerance} AS near, {" AND ".join(condition)} AS holds
         FROM "left" l LEFT JOIN {versions} r ON {" AND ".join([*keys, *times])}
         QUALIFY row_number() OVER (PARTITION BY l.id ORDER BY {distance}, r.{TIME}) = 1"""
-    matched = f"CASE WHEN near AND holds AND word <> '{DELETE}' THEN rid END"
-    outer = "" if how == "left" else f"WHERE {matched} IS NOT NULL"
-    return f"SELECT lid, {matched}, NULL, NULL FROM ({joined}) {outer}"
+    matches = f"coalesce(near AND holds AND word <> '{DELETE}', false)"
+    outer = "" if how == "left" else f"WHERE {matches}"
+    return f"SELECT lid, CASE WHEN {matches} THEN rid END, NULL, NULL FROM ({joined}) {outer}"
+
+
+def _filled_versions(by: str, sequence: str) -> str:
+    """Return the query of versions with their last values that are no NULLs, since the last deletion."""
+    order = f"ORDER BY {TIME}, {sequence.replace('DESC NULLS LAST', 'ASC NULLS FIRST')} number"
+    begins = f"""SELECT *, count(*) FILTER ({CHANGE_TYPE} = '{DELETE}')
+            OVER (PARTITION BY {by} {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS deletions
+        FROM "right" WHERE {CHANGE_TYPE} <> '{UPDATE_PREIMAGE}'"""
+    filled = ", ".join(f"last_value({name} IGNORE NULLS) OVER filling AS {name}" for name in ("id", "v"))
+    return f"""(SELECT * REPLACE ({filled}) FROM ({begins})
+        WINDOW filling AS (PARTITION BY {by}, deletions {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW))"""
 
 
 def _arrival_sql(how: str, keys: list[str], condition: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,13 +44,14 @@ def join(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) -> 
 
 
 @begins
-def as_of(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) -> AsOfStreams:
-    """Begin a join of each left row with the one right row that was valid at its time.
+def as_of(left: Stream, right: Stream | Mapping[str, Stream], prefixes: tuple[str, str] = _PREFIXES) -> AsOfStreams:
+    """Begin a join of each left row with the one right row that was valid at its time, of one right side or of several.
 
     Args:
         left: a stream, whose rows are emitted once each.
         right: a stream of versions: a row holds from its event time on, until a newer one of its key arrives. With a string
-            column ``_change_type`` it is a changelog, in which a ``delete`` ends a version.
+            column ``_change_type`` it is a changelog, in which a ``delete`` ends a version. Several streams by name are joined
+            in one operator, with ``match()`` backward: the result has the last row of each as a struct of that name.
         prefixes: as for ``join``.
 
     Returns:
@@ -60,8 +62,14 @@ def as_of(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) ->
 
     Example:
         >>> wp.as_of(trades, quotes).on("sym").match("backward", tolerance="5 seconds")
+        >>> wp.as_of(trades, {"quote": quotes, "rate": rates}).on("sym").match().df.select("qty", "quote.price", "rate.percent")
     """
-    return AsOfStreams(_Sides.of("as_of", left, right, prefixes))
+    if not isinstance(right, Mapping):
+        return AsOfStreams(_Sides.of("as_of", left, right, prefixes))
+    if not right:
+        raise InvalidSpecError("as_of: there is no right side: {'quote': quotes, 'rate': rates} names them.")
+    sides = [_Sides.of("as_of", left, each, prefixes) for each in right.values()]
+    return AsOfStreams(sides[0], tuple(right.items()))
 
 
 @dataclass(frozen=True)
@@ -185,10 +193,11 @@ class AsOfStreams(Guided):
     """Two streams, each row of the left one to be joined with at most one of the right one."""
 
     _sides: _Sides
+    _several: tuple[tuple[str, Stream], ...] = ()
 
     def on(self, *keys: str | tuple[str, str], null_safe: bool = False) -> KeyedAsOfStreams:
         """Join rows of equal keys, see ``JoinedStreams.on``."""
-        return KeyedAsOfStreams(self._sides.keyed(keys, null_safe))
+        return KeyedAsOfStreams(self._sides.keyed(keys, null_safe), self._several)
 
 
 @dataclass(frozen=True)
@@ -196,39 +205,68 @@ class KeyedAsOfStreams(Guided):
     """Two streams with their keys: say which right row a left one is joined with."""
 
     _sides: _Sides
+    _several: tuple[tuple[str, Stream], ...] = ()
 
     def match(
         self,
         direction: Direction = "backward",
-        tolerance: Duration | None = None,
+        tolerance: Duration | SideName | None = None,
         allow_exact: bool = True,
         retain: Duration | None = None,
+        sequence: str | None = None,
+        skip_nulls: bool = False,
     ) -> AsOfJoin:
         """Say which right row it is.
 
         Args:
             direction: ``"backward"``: the latest one until the time of the left row. ``"forward"``: the next one from then on.
                 ``"nearest"``: the one that is less far away, the earlier one of two that are equally far.
-            tolerance: how far away it may be, inclusive. On a stream, forward and nearest need it.
+            tolerance: how far away it may be, inclusive: a duration, or an interval column of the left side,
+                ``wp.left("max_age")``, whose NULL is any distance. On a stream, forward and nearest need a duration.
             allow_exact: whether a right row of the very time of the left one counts.
             retain: how long the newest right row of a key is kept when the watermark moves on without another; by default, for
                 ever.
+            sequence: a column of the right side: of right rows of one time the one with the largest counts, NULL the smallest;
+                of equal ones, and without it, the last to arrive.
+            skip_nulls: whether each column has its last value that is no NULL, the last known one, be it of an older right row
+                than those of the others. A ``delete`` ends all of them. Backward only, without a tolerance.
 
         Raises:
-            InvalidSpecError: another word, or a negative distance.
+            InvalidSpecError: another word, a negative distance, or parts that do not fit each other.
 
-        Source: kdb+ ``aj``, pandas' ``merge_asof``, Flink's temporal join.
+        Source: kdb+ ``aj``, pandas' ``merge_asof``, Flink's temporal join; ``sequence`` and ``skip_nulls``: Tempo's ``asofJoin``.
 
         Example:
             >>> wp.as_of(trades, quotes).on("sym").match("backward", tolerance="5 seconds")
+            >>> wp.as_of(trades, quotes).on("sym").match(tolerance=wp.left("max_age"), sequence="seq")
         """
+        of_row = tolerance if isinstance(tolerance, SideName) else None
+        if of_row is not None and of_row.side != "left":
+            raise InvalidSpecError(f"match: the tolerance is {of_row!r}, but it may only be a column of the left side.")
+        if self._several and (skip_nulls or sequence is not None):
+            raise InvalidSpecError(
+                "match: of several right sides each gives its last row, whose NULLs count, and of one time the last to arrive: "
+                "join a side that needs skip_nulls or sequence by itself."
+            )
         match = AsOfMatch(
             direction,
-            None if tolerance is None else to_micros(tolerance),
+            None if tolerance is None or isinstance(tolerance, SideName) else to_micros(tolerance),
             allow_exact,
             None if retain is None else to_micros(retain),
+            None if of_row is None else of_row.name,
+            sequence,
+            skip_nulls or bool(self._several),
         )
-        return AsOfJoin(self._sides.left, self._sides.right, self._sides.matched(match, "left"))
+        return AsOfJoin(self._sides.left, self._right(), self._sides.matched(match, "left"))
+
+    def _right(self) -> Stream:
+        """Return the right side; of several their rows together, those of each in a column of its name, NULL in the others."""
+        if not self._several:
+            return self._sides.right
+        from windowpane.spark.building.joins import united
+
+        sources = {name: stream.source for name, stream in self._several}
+        return Stream(united(sources, [right for _, right in self._sides.on]))
 
     def by_arrival(self) -> AsOfJoin:
         """Take the right row that has arrived last when the left row arrives, whatever their times are.
@@ -241,4 +279,6 @@ class KeyedAsOfStreams(Guided):
         Example:
             >>> wp.as_of(orders, wp.stream(rates)).on("currency").by_arrival()
         """
+        if self._several:
+            raise InvalidSpecError("by_arrival takes one right side: join several one after the other.")
         return AsOfJoin(self._sides.left, self._sides.right, self._sides.matched(ArrivalMatch(), "left"))

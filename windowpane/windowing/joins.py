@@ -118,8 +118,19 @@ class AsOfMatch:
     """Whether it may have the very time of the left row."""
     retain: int | None = None
     """How long a right row is kept behind the watermark when no newer one has arrived; ``None`` for ever."""
+    tolerance_of: str | None = None
+    """An interval column of the left side: how far away the right row of each left row may be besides; NULL for any distance."""
+    sequence: str | None = None
+    """A column of the right side, by which the largest of rows of one time counts; of equal ones the last to arrive."""
+    skips_nulls: bool = False
+    """Whether each column has its last value that is no NULL."""
 
     def __post_init__(self) -> None:
+        if self.skips_nulls and (self.direction != "backward" or self.tolerance is not None or self.tolerance_of is not None):
+            raise InvalidSpecError(
+                "skip_nulls, and several right sides, take the last value of each column, of whatever age: the direction is "
+                "'backward', and there is no tolerance. Where the age counts, join a side by itself, without skip_nulls."
+            )
         if self.direction not in get_args(Direction):
             raise InvalidSpecError(f"match({self.direction!r}): it is one of {', '.join(map(repr, get_args(Direction)))}.")
         for name, distance in (("tolerance", self.tolerance), ("retain", self.retain)):
@@ -134,7 +145,10 @@ class AsOfMatch:
     def __str__(self) -> str:
         parts: list[str] = [self.direction]
         parts += [] if self.tolerance is None else [f"within {format_micros(self.tolerance)}"]
+        parts += [] if self.tolerance_of is None else [f"within left({self.tolerance_of!r})"]
         parts += [] if self.allow_exact else ["not at the same time"]
+        parts += [] if self.sequence is None else [f"of one time the largest {self.sequence}"]
+        parts += ["the last value of each column"] if self.skips_nulls else []
         parts += [] if self.retain is None else [f"right rows kept {format_micros(self.retain)}"]
         return ", ".join(parts)
 

@@ -117,6 +117,35 @@ def test_a_join_as_of_an_instant_goes_on_from_its_checkpoint(spark: Any, tmp_pat
     assert (first.rows(), second.rows()) == ([("a", 1, 11), ("b", 2, None)], [("a", 4, 44), ("z", 1, 6)])
 
 
+def test_several_right_sides_are_joined_as_of_an_instant_in_one_operator(spark: Any, tmp_path: Path) -> None:
+    bids = Feed(tmp_path / "bids", "k string, at timestamp, bid long").add([("a", 1, 10), ("a", 2, None)], [("a", 8, 11)])
+    rates = Feed(tmp_path / "rates", "k string, since timestamp, rate long").add([("a", 3, 5)], [("b", 20, 6)])
+    trades = Feed(tmp_path / "trades", "k string, at timestamp, v long").add(
+        [("a", 1, 1), ("a", 4, 2)], [("a", 9, 3), ("c", 9, 4)]
+    )
+
+    def valued() -> wp.AsOfJoin:
+        of_bids, of_trades = (wp.stream(feed.stream(spark), "at", "0 seconds") for feed in (bids, trades))
+        return wp.as_of(of_trades, {"bid": of_bids, "rate": wp.stream(rates.stream(spark), "since", "0 seconds")}).on("k").match()
+
+    expected = [("a", 1, 1, (1, 10), None), ("a", 4, 2, (2, None), (3, 5)), ("a", 9, 3, (8, 11), (3, 5)), ("c", 9, 4, None, None)]
+    first = run(valued(), checkpoint=tmp_path / "checkpoint")
+    for feed, end in ((bids, ("z", 90, 0)), (rates, ("z", 90, 0)), (trades, ("z", 90, 0))):
+        feed.add([end])
+    second = run(valued(), checkpoint=tmp_path / "checkpoint")
+    found = [row for row in [*first.rows(), *second.rows()] if row[0] != "z"]
+    assert (first.columns["main"], found) == (["k", "at", "v", "bid", "rate"], expected)
+
+
+def test_a_tolerance_by_row_and_a_sequence(spark: Any) -> None:
+    left = table(spark, [("a", 5, 1), ("a", 5, 4), ("a", 5, None)]).withColumn("reach", F.make_dt_interval(secs=F.col("v")))
+    right = table(spark, [("a", 3, 8, 2), ("a", 3, 7, 1)], "k string, t timestamp, w long, seq long")
+    streams = wp.stream(left, event_time="t"), wp.stream(right, event_time="t")
+    matched = wp.as_of(*streams).on("k").match(tolerance=wp.left("REACH"), sequence="SEQ")
+    assert rows(matched.select("v", "w").df) == [(1, None), (4, 8), (None, 8)]
+    assert "backward, within left('reach'), of one time the largest seq" in matched.explain()
+
+
 @pytest.mark.slow
 def test_a_join_as_of_an_instant_on_update_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
     clicks = Feed(tmp_path / "clicks", "k string, at timestamp, v long, beat boolean").add([("a", 10, 1, False)])
@@ -315,6 +344,11 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
         (lambda: near.where(wp.left("v") + 1).df, ConditionError, "its type is int64"),
         (lambda: near.where(wp.col("v") > 1).df, ConditionError, "of no side"),
         (lambda: wp.as_of(clicks, buys).on("k").match("forward").df, NeverClosesError, "tolerance="),
+        (lambda: wp.as_of(clicks, buys).on("k").match("forward", "1 s", skip_nulls=True), InvalidSpecError, "of whatever age"),
+        (lambda: wp.as_of(clicks, buys).on("k").match(tolerance=wp.left("v")).df, InvalidSpecError, "an interval of days"),
+        (lambda: wp.as_of(clicks, buys).on("k").match(tolerance=wp.right("w")), InvalidSpecError, "of the left side"),
+        (lambda: wp.as_of(clicks, buys).on("k").match(sequence="x").df, UnknownColumnError, "sequence"),
+        (lambda: wp.as_of(clicks, {"x": changes}).on("k").match(), InvalidSpecError, "'x', has a column '_change_type'"),
         (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key="w").df, UnknownColumnError, "of the left side"),
         (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key=()), InvalidSpecError, "identify left rows"),
         (lambda: wp.as_of(clicks, buys).on("k").by_arrival().emit_on_update(key="v"), UnsupportedJoinError, "final"),

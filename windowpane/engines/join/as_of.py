@@ -6,6 +6,10 @@ hides older versions, and matches nothing itself; as an anchor it is held, too, 
 not bring its key back. Left rows that the watermark has made final are matched before the batch's rows are taken, so that a late
 version does not change them.
 
+Of versions of one key and time the later row of the table counts: the last to arrive, or the one with the largest ``sequence``,
+by which rows are sorted as they are taken. Where NULLs are skipped, a version has the last values of those before it
+(``filled_versions``); versions are held as they arrived, since one may still come between, and an anchor is held filled.
+
 State: pages ``l`` of left rows and ``r`` of versions, by time, of which a batch reads the first ones, up to the last time that
 can be final; and pages ``a`` of anchors, by key, of which it reads those of the keys that it needs an anchor of. A version moves
 to the anchors once no left row to come is older. An anchor that is too old is dropped when its page is read, at the latest when
@@ -30,7 +34,7 @@ from windowpane.engines.common.missed_windows import DROPPED
 from windowpane.engines.join.batch import Held, JoinBatch, Rows, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
-from windowpane.engines.join.versions import NOTHING, Shown, are_live, versions_among
+from windowpane.engines.join.versions import NOTHING, Shown, are_live, filled_versions, sequence_ranks, versions_among
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.ranges import Places, moved
@@ -81,7 +85,7 @@ class _AsOfBatch(JoinBatch):
         self._shown: Shown | None = None
         if self.program.updates:
             matched = self._matched(np.arange(left.num_rows), self._best()[1])
-            self._shown = Shown(self.rows["right"].table, matched, self.program.right.passed, self.program.pads_left)
+            self._shown = Shown(self._versions(), matched, self.program.right.passed, self.program.pads_left)
 
     def _read(self, side: Side, arrived: pa.Table, until: int) -> pa.Table:
         pages = self.side_pages[side]
@@ -144,6 +148,10 @@ class _AsOfBatch(JoinBatch):
         if self._shown is not None:
             left = self.rows["left"]
             self._shown.take(left.table.num_rows - left.new)
+        if self._match.sequence is not None:
+            right = self.rows["right"]
+            ranks = sequence_ranks(right.table, self._match.sequence)
+            self.rows["right"] = Rows(right.table.take(pa.array(np.argsort(ranks, kind="stable"))), 0)
         for of in self.rows.values():
             of.new = of.table.num_rows
 
@@ -171,23 +179,33 @@ class _AsOfBatch(JoinBatch):
         held = self.rows["right"].table.select(late.column_names)
         held = held.filter(pa.array(np.isin(hashes_of(integers(held[ORDER])), hashes_of(integers(late[ORDER])))))
         both = pa.concat_tables([held, late])
-        codes, _ = self.codes(both.rename_columns(self._as_left(both)), both.slice(0, 0))
-        anchors: dict[int, int] = {}
-        for code, time in zip(codes[: held.num_rows].tolist(), integers(held[TIME]).tolist(), strict=True):
-            if time <= self.horizon:
-                anchors[code] = max(time, anchors.get(code, time))
+        ranks = sequence_ranks(both, self._match.sequence)
+        rows = list(zip(self._version_codes(both).tolist(), integers(both[TIME]).tolist(), ranks.tolist(), strict=True))
+        anchors: dict[int, tuple[int, int]] = {}
+        for code, *place in rows[: held.num_rows]:
+            if place[0] <= self.horizon:
+                anchors[code] = max((place[0], place[1]), anchors.get(code, (MIN, 0)))
         older = np.zeros(late.num_rows, np.bool_)
-        for row, (code, time) in enumerate(zip(codes[held.num_rows :].tolist(), integers(late[TIME]).tolist(), strict=True)):
-            older[row] = code < 0 or time <= begin or time < anchors.get(code, MIN)
+        for row, (code, time, rank) in enumerate(rows[held.num_rows :]):
+            older[row] = code < 0 or time <= begin or (time, rank) < anchors.get(code, (MIN, 0))
             if not older[row]:
-                anchors[code] = time
+                anchors[code] = time, rank
         found = np.zeros(table.num_rows, np.bool_)
         found[is_late] = older
         return found
 
-    def _as_left(self, table: pa.Table) -> list[str]:
+    def _version_codes(self, versions: pa.Table) -> Integers:
         names = dict(zip(self.program.right.keys, self.program.left.keys, strict=True))
-        return [names.get(name, name) for name in table.column_names]
+        named = versions.rename_columns([names.get(name, name) for name in versions.column_names])
+        return self.codes(named, versions.slice(0, 0))[0]
+
+    def _versions(self) -> pa.Table:
+        """Return the versions with the values that they are joined with."""
+        right = self.rows["right"]
+        if not self._match.skips_nulls:
+            return right.table
+        order = np.lexsort((right.times, codes := self._version_codes(right.table)))
+        return filled_versions(right.table, order, codes, self.program.right.columns.names)
 
     def settle(self) -> None:
         late = horizon(self.watermark, self.program.allowed_lateness)
@@ -202,7 +220,7 @@ class _AsOfBatch(JoinBatch):
                 self._shown.keep(~final)
             self.rows["left"] = left.kept(~final)
         if late != MIN:
-            self.rows["right"] = right.kept(self._needed(late))
+            self.rows["right"] = self._anchored(late).kept(self._needed(late))
 
     # What a left row is joined with.
 
@@ -261,10 +279,10 @@ class _AsOfBatch(JoinBatch):
         return np.where(is_ahead, found.after, found.before)
 
     def _match_final(self, final: Mask, chosen: Integers) -> None:
-        left, right = self.rows["left"], self.rows["right"]
+        left = self.rows["left"]
         rows = np.flatnonzero(final)
         lefts = rows[self._matched(rows, chosen) != NOTHING]
-        versions = right.table.take(pa.array(chosen[lefts]))
+        versions = self._versions().take(pa.array(chosen[lefts]))
         self.emit_joined(left.table.take(pa.array(lefts)), versions, left.times[lefts])
         if self.program.pads_left:
             final[lefts] = False
@@ -273,11 +291,15 @@ class _AsOfBatch(JoinBatch):
 
     def _matched(self, rows: Integers, chosen: Integers) -> Integers:
         """Return the version that left rows match: the chosen one, unless it is a tombstone or fails the condition."""
-        right = self.rows["right"].table
+        left, right = self.rows["left"], self._versions()
         found = chosen[rows]
         places = np.flatnonzero(found >= 0)
         places = places[are_live(right)[found[places]]]
-        places = places[fulfilling(self.program, rows[places], found[places], self.rows["left"].table, right)]
+        if self._match.tolerance_of is not None:
+            tolerances = pc.fill_null(left.table[self._match.tolerance_of].cast(pa.int64()), MAX).to_numpy()[rows[places]]
+            distances = np.abs(left.times[rows[places]] - self.rows["right"].times[found[places]])
+            places = places[distances <= tolerances]
+        places = places[fulfilling(self.program, rows[places], found[places], left.table, right)]
         matched = np.full(len(rows), NOTHING)
         matched[places] = found[places]
         return matched
@@ -285,7 +307,7 @@ class _AsOfBatch(JoinBatch):
     def _correct(self, rows: Integers, chosen: Integers) -> None:
         if self._shown is None:
             raise MistakeError("left rows are emitted at once")
-        left, right = self.rows["left"], self.rows["right"].table
+        left, right = self.rows["left"], self._versions()
         changes = self._shown.changes(rows, right, self._matched(rows, chosen))
         if not changes.words:
             return
@@ -299,13 +321,23 @@ class _AsOfBatch(JoinBatch):
 
     # What is held of the right side.
 
+    def _anchored(self, late: int) -> Rows:
+        """Return the held versions, of which those that are old enough for an anchor have the values they are joined with."""
+        right = self.rows["right"]
+        if not self._match.skips_nulls or late == MAX or not right.table.num_rows:
+            return right
+        is_newer = right.times > self._since(self.watermark)
+        both = pa.concat_tables([self._versions(), right.table])
+        chosen = np.arange(right.table.num_rows) + np.where(is_newer, right.table.num_rows, 0)
+        return Rows(both.take(pa.array(chosen)), right.new)
+
     def _needed(self, late: int) -> Mask:
         right, since = self.rows["right"], self._since(self.watermark)
         if late == MAX or not right.table.num_rows:
             return np.zeros(right.table.num_rows, np.bool_)
         times = right.times
         needed = times > since
-        codes, _ = self.codes(right.table.rename_columns(self._as_left(right.table)), right.table.slice(0, 0))
+        codes = self._version_codes(right.table)
         order = np.lexsort((times, codes))
         old = order[~needed[order]]
         is_last = np.append(codes[old][1:] != codes[old][:-1], True) if len(old) else np.zeros(0, np.bool_)

@@ -6,7 +6,8 @@ engine, once a batch. Recovery: read them back; the watermark is in the header. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
+from windowpane.windowing.aggregates.canonical import form_of
 from windowpane.windowing.expressions import SIDES, Side
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.lateness import horizon
@@ -78,7 +80,12 @@ class _Batch(OrderedBatch[JoinProgram]):
             raise MistakeError("windows have an engine of their own")
         forms = RowForms(program.right.columns, program.right.passed)
         lateness = program.allowed_lateness
-        return AsOfJoinOperator(match, program.pads_left, lateness, self._rows, self._matches, forms.same, program.updates)
+        operator = AsOfJoinOperator(match, program.pads_left, lateness, self._rows, self._matches, forms.same, program.updates)
+        return operator if match.sequence is None else replace(operator, sequence=self._sequence(match.sequence))
+
+    def _sequence(self, column: str) -> Callable[[Row], Any]:
+        form = form_of(self.program.right.columns.field(column).type)
+        return lambda row: (False, 0) if row[column] is None else (True, form.freeze(row[column]))
 
     def on_watermark(self, before: int) -> None:
         self._results += self._operator.advance(self.watermark)
@@ -96,7 +103,9 @@ class _Batch(OrderedBatch[JoinProgram]):
                 if late != MIN and not is_by_arrival and arrival.time <= late:
                     operator = self._operator if arrival.meets and not arrival.is_left else None
                     watermark = late + self.program.allowed_lateness
-                    takes = isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(arrival.time, watermark)
+                    takes = isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(
+                        arrival.time, arrival.row, watermark
+                    )
                     self._late[side].append({**arrival.row, DROPPED: not takes})
                     self.late_counts.note_dropped(pa.array([arrival.time]), self.late_under, self._rows.key[0])
                     if not takes:

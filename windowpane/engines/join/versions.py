@@ -6,6 +6,7 @@ batch computes it before it takes rows, and again at its end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import flat
 from windowpane.errors import UnknownChangeError
 from windowpane.kernels.keys.codes import rows_written_differently
+from windowpane.kernels.keys.ordered_codes import codes_of, validity
 from windowpane.windowing.outputs import CHANGE_TYPE, CHANGE_TYPES, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 
@@ -35,6 +38,30 @@ def are_live(versions: pa.Table) -> Mask:
         return np.ones(versions.num_rows, np.bool_)
     live: Mask = pc.not_equal(versions[CHANGE_TYPE], DELETE).to_numpy(zero_copy_only=False)
     return live
+
+
+def sequence_ranks(versions: pa.Table, column: str | None) -> Integers:
+    """Return numbers that order versions of one time by a column, NULL first; zeros without one."""
+    if column is None:
+        return np.zeros(versions.num_rows, np.int64)
+    values = flat(versions[column])
+    ranks: Integers = np.unique(codes_of(values), return_inverse=True)[1] + 1
+    return np.where(validity(values), ranks, 0)
+
+
+def filled_versions(versions: pa.Table, order: Integers, codes: Integers, names: Sequence[str]) -> pa.Table:
+    """Return versions with the last values that are no NULLs, up to the deletion before; given the order of keys and times."""
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (np.diff(codes[order]) != 0) | ~are_live(versions)[order[:-1]]
+    places = np.arange(len(order))
+    first = np.maximum.accumulate(np.where(begins, places, 0))
+    for number, name in enumerate(versions.column_names):
+        if name in names and name != CHANGE_TYPE and versions[name].null_count:
+            last = np.maximum.accumulate(np.where(validity(flat(versions[name]))[order], places, -1))
+            found = np.empty(len(order), np.int64)
+            found[order] = order[np.where(last >= first, last, places)]
+            versions = versions.set_column(number, versions.schema.field(number), versions[name].take(pa.array(found)))
+    return versions
 
 
 NOTHING = -1

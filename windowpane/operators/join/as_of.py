@@ -1,11 +1,13 @@
 """The reference of the as-of join: left rows wait until their match is known, right ones stay while they can match.
 
-Of right rows with one key and time the last to arrive counts. A right row that deletes hides older ones, and is no match.
+Of right rows with one key and time the one with the largest sequence counts, of equal ones the last to arrive. A right row that
+deletes hides older ones, and is no match.
 Source of the rules: Flink's temporal join.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,13 +18,19 @@ from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDAT
 from windowpane.windowing.times import MAX, add_clamped
 
 _LEFT, _VERSIONS = "left", "versions"
+_MICROSECOND = dt.timedelta(microseconds=1)
 
 
 class _Version(NamedTuple):
-    """A right row from its time on; without a row, a key that was deleted."""
+    """A right row from its time on; without a row, a key that was deleted. Versions are in the order of ``place``."""
 
     time: int
     row: Row | None
+    sequence: Any = 0
+
+    @property
+    def place(self) -> tuple[int, Any]:
+        return self.time, self.sequence
 
 
 class _Waiting(NamedTuple):
@@ -43,6 +51,7 @@ class AsOfJoinOperator:
     matches: Matches
     is_same: Callable[[Row, Row], bool]  # whether two versions show the same values, as they are written
     updates: bool = False  # whether left rows are emitted at once, and are corrected until they are final
+    sequence: Callable[[Row], Any] = lambda row: 0  # what orders versions of one time
     _touched: dict[bytes, Any] = field(default_factory=dict, init=False)
 
     def advance(self, watermark: int) -> Iterator[Joined]:
@@ -78,9 +87,8 @@ class AsOfJoinOperator:
         if arrival.is_left:
             self.rows.write(_LEFT, [*self.rows.read(_LEFT), _Waiting(arrival.time, arrival.row)])
         elif arrival.meets:
-            others = [each for each in self.rows.read(_VERSIONS) if each.time != arrival.time]
-            version = _Version(arrival.time, None if arrival.deletes else arrival.row)
-            self.rows.write(_VERSIONS, sorted([*others, version], key=lambda each: each.time))
+            version = _Version(arrival.time, None if arrival.deletes else arrival.row, self.sequence(arrival.row))
+            self.rows.write(_VERSIONS, sorted([*self.rows.read(_VERSIONS), version], key=lambda each: each.place))
         return iter(())
 
     def finish(self, watermark: int) -> Iterator[Joined]:
@@ -99,16 +107,17 @@ class AsOfJoinOperator:
             ends += [] if before is None else [2 * time - before - 1]
         return add_clamped(max(time, min(ends)), self.allowed_lateness)
 
-    def takes_late_version(self, time: int, watermark: int) -> bool:
+    def takes_late_version(self, time: int, row: Row, watermark: int) -> bool:
         """Whether a late right row of the current key can still match left rows to come."""
         if self.match.direction != "backward" or self._is_expired(_Version(time, None), watermark):
             return False
-        older = [each.time for each in self.rows.read(_VERSIONS) if each.time <= watermark - self._behind]
-        return not older or time >= older[-1]
+        older = [each.place for each in self.rows.read(_VERSIONS) if each.time <= watermark - self._behind]
+        return not older or not (time, self.sequence(row)) < older[-1]
 
     # The match.
 
     def _joined(self, left: _Waiting, versions: list[_Version]) -> tuple[Joined, ...]:
+        versions = self._filled(versions)
         match = self._chosen(left, self._before(left.time, versions), self._after(left.time, versions))
         return (Joined(left.row, match, left.time),) if match is not None or self.pads else ()
 
@@ -118,7 +127,22 @@ class AsOfJoinOperator:
 
     def _after(self, time: int, versions: list[_Version]) -> _Version | None:
         found = [each for each in versions if each.time > time or (each.time == time and self.match.allow_exact)]
-        return found[0] if found and self.match.direction != "backward" and self._is_near(found[0].time - time) else None
+        if not found or self.match.direction == "backward" or not self._is_near(found[0].time - time):
+            return None
+        return [each for each in found if each.time == found[0].time][-1]
+
+    def _filled(self, versions: list[_Version]) -> list[_Version]:
+        """Return versions with the last values that are no NULLs, where these are skipped."""
+        if not self.match.skips_nulls:
+            return versions
+        found, values = [], dict[str, Any]()
+        for each in versions:
+            if each.row is None:
+                values = {}
+            else:
+                values = {name: values.get(name) if value is None else value for name, value in each.row.items()}
+            found.append(each._replace(row=None if each.row is None else values))
+        return found
 
     def _is_near(self, distance: int) -> bool:
         return self.match.tolerance is None or distance <= self.match.tolerance
@@ -128,7 +152,12 @@ class AsOfJoinOperator:
             found = before or after
         else:
             found = before if left.time - before.time <= after.time - left.time else after
-        if found is None or found.row is None or not self.matches(left.row, found.row):
+        if found is None or found.row is None:
+            return None
+        limit = None if self.match.tolerance_of is None else left.row[self.match.tolerance_of]
+        if limit is not None and abs(left.time - found.time) > limit // _MICROSECOND:
+            return None
+        if not self.matches(left.row, found.row):
             return None
         return found.row
 
@@ -137,7 +166,7 @@ class AsOfJoinOperator:
     def _kept(self, versions: list[_Version], watermark: int) -> list[_Version]:
         edge = watermark - self._behind
         newer = [each for each in versions if each.time > edge]
-        older = [each for each in versions if each.time <= edge]
+        older = [each for each in self._filled(versions) if each.time <= edge]
         # The last version before the edge can still match, or hide an older one that arrives late.
         is_anchor = bool(older) and self.match.direction != "forward" and not self._is_expired(older[-1], watermark)
         return [older[-1], *newer] if is_anchor else newer

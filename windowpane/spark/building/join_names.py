@@ -16,7 +16,7 @@ from windowpane.planning.joins import JoinRequest, side_tags
 from windowpane.spark.building.expressions import is_column
 from windowpane.spark.building.outputs import Selected
 from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Side, SideName, replaced, sides_in
-from windowpane.windowing.joins import LEFT_ONLY, PADS_RIGHT, IntervalMatch, WindowMatch
+from windowpane.windowing.joins import LEFT_ONLY, PADS_RIGHT, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.outputs import CHANGE_TYPE
 
 
@@ -127,6 +127,9 @@ class JoinNames:
         match = request.match
         if side == "left" and isinstance(match, IntervalMatch) and match.upper_column is not None:
             read = [*read, match.upper_column]
+        if isinstance(match, AsOfMatch):
+            own = match.tolerance_of if side == "left" else match.sequence
+            read = [*read, *([] if own is None else [own])]
         needed = dict.fromkeys([*keys, *self.passed[side], *read])
         reads_rows = request.co_group is not None or (isinstance(match, WindowMatch) and match.gap_of is not None)
         if side in side_tags(request) or reads_rows:

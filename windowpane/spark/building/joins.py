@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +22,8 @@ from windowpane.errors import (
     MixedBoundednessError,
     WatermarkPolicyError,
 )
-from windowpane.hidden_columns import TIME
+from windowpane.hidden_columns import TIME, hidden
+from windowpane.kernels.keys.ordered_codes import is_sortable
 from windowpane.planning.join_programs import compile_join, explain
 from windowpane.planning.joins import JoinPlan, JoinRequest, side_tags
 from windowpane.planning.windows import warn_of_unfired_rows
@@ -52,8 +53,8 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
     watermarks = left.watermark_words, right.watermark_words
     plan = JoinPlan(request, (str(left.event_time), str(right.event_time)), left.is_streaming, watermarks)
     warn_of_unfired_rows(request.trigger, plan.unfired_text)
-    hidden = {side: {source.heartbeat, CHANGE_TYPE} for side, source in sources.items()}
-    visible = {side: [each for each in source.dataframe.columns if each not in hidden[side]] for side, source in sources.items()}
+    unseen = {side: {source.heartbeat, CHANGE_TYPE, _UNITED} for side, source in sources.items()}
+    visible = {side: [each for each in source.dataframe.columns if each not in unseen[side]] for side, source in sources.items()}
     spark, declared = left.dataframe.sparkSession, T.StructType([])
     if request.co_group is not None:
         declared = declared_schema(spark, request.co_group[1], "co_group")
@@ -84,6 +85,43 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
 
 # The sources.
 
+_UNITED = hidden("united")  # The event time of rows of several right sides
+
+
+def united(sources: Mapping[str, Source], keys: Sequence[str]) -> Source:
+    """Return the rows of several right sides as one: keys, event time, and a struct for each side, NULL in rows of others."""
+    found: dict[str, tuple[tuple[str, ...], T.StructType]] = {}
+    for name, source in sources.items():
+        _check_united(name, source, next(iter(sources.values())), keys)
+        own = source.require(keys, f"on: right side {name!r}")
+        found[name] = own, T.StructType([field for field in source.dataframe.schema.fields if field.name not in own])
+
+    def part(name: str, source: Source) -> Any:
+        own, kind = found[name]
+        values = F.struct(*[F.col(quoted(each)) for each in kind.fieldNames()])
+        columns = [(values if each == name else F.lit(None).cast(of_each)).alias(each) for each, (_, of_each) in found.items()]
+        named = [F.col(quoted(column)).alias(key) for column, key in zip(own, keys, strict=True)]
+        return source.watermarked.select(*named, F.col(quoted(str(source.event_time))).alias(_UNITED), *columns)
+
+    rows = reduce(lambda one, other: one.unionByName(other), (part(*each) for each in sources.items()))
+    return Source.of(rows, _UNITED, None, None, next(iter(sources.values())).name)
+
+
+def _check_united(name: str, source: Source, first: Source, keys: Sequence[str]) -> None:
+    refused = {
+        "no event time": source.event_time is None,
+        "no watermark": source.is_streaming and not source.has_watermark,
+        "a watermark that an operator makes": source.own_watermark is not None,
+        "an event time that an operator passes on": source.upstream is not None or source.is_passed_on,
+        f"an event time of the type {_shown(source.event_type)}": source.event_type != first.event_type,
+        f"a column {CHANGE_TYPE!r}": CHANGE_TYPE in source.dataframe.columns,
+        "heartbeats": source.heartbeat is not None,
+        "the name of a key": name in keys,
+        f"{'a stream' if source.is_streaming else 'static rows'}, unlike the first": source.is_streaming != first.is_streaming,
+    }
+    if has := [what for what, is_so in refused.items() if is_so]:
+        raise InvalidSpecError(f"as_of: one of several right sides, {name!r}, has {has[0]}: join it by itself.")
+
 
 def _spelled(request: JoinRequest, sources: Mapping[Side, Source]) -> JoinRequest:
     """Return a request with the columns of both sides as these spell them."""
@@ -97,6 +135,10 @@ def _spelled(request: JoinRequest, sources: Mapping[Side, Source]) -> JoinReques
     match, condition = request.match, request.condition
     if isinstance(match, IntervalMatch) and match.upper_column is not None:
         match = dataclasses.replace(match, upper_column=named("left", match.upper_column))
+    if isinstance(match, AsOfMatch) and match.tolerance_of is not None:
+        match = dataclasses.replace(match, tolerance_of=named("left", match.tolerance_of))
+    if isinstance(match, AsOfMatch) and match.sequence is not None:
+        match = dataclasses.replace(match, sequence=named("right", match.sequence))
     return dataclasses.replace(
         request,
         on=tuple((named("left", one), named("right", other)) for one, other in request.on),
@@ -148,6 +190,8 @@ def _check_clocks(sources: Mapping[Side, Source], match: Match, *, static: bool)
             f"{right.event_time!r}, is {_shown(right.event_type)}: cast one of them to the type of the other before the join."
         )
     _check_upper(left, match)
+    if isinstance(match, AsOfMatch):
+        _check_as_of(left, right, match)
     policy = watermark_policy(left.dataframe.sparkSession)
     if not static and policy != "min":
         raise WatermarkPolicyError(policy)
@@ -165,6 +209,23 @@ def _check_upper(left: Source, match: Match) -> None:
             f"within: the upper bound left({name!r}) is {_shown(kind)}, but the event time of the left side is "
             f"{_shown(left.event_type)}: cast it to that before the join."
         )
+
+
+def _check_as_of(left: Source, right: Source, match: AsOfMatch) -> None:
+    if match.tolerance_of is not None:
+        left.require([match.tolerance_of], "match: tolerance: left side")
+        kind = left.dataframe.schema[match.tolerance_of].dataType
+        if not isinstance(kind, T.DayTimeIntervalType):
+            raise InvalidSpecError(
+                f"match: the tolerance left({match.tolerance_of!r}) is {_shown(kind)}, but it is an interval of days to seconds, "
+                "such as F.make_dt_interval(secs='max_age')."
+            )
+    if match.sequence is not None:
+        right.require([match.sequence], "match: sequence: right side")
+        field = right.dataframe.schema[match.sequence]
+        refuse_compared_collations([field], "match: sequence")
+        if not is_sortable(arrow_schema(T.StructType([field]), "match: sequence").field(0).type):
+            raise InvalidSpecError(f"match: sequence={match.sequence!r} is {_shown(field.dataType)}, which has no order.")
 
 
 def _shown(kind: T.DataType | None) -> str:
