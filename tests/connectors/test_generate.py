@@ -50,6 +50,7 @@ def test_rows_are_late_disordered_and_silent_as_asked() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_stream_of_them_into_shaped_sinks(spark: Any, tmp_path: Path) -> None:
     given: dict[str, Any] = {
         "rows": 100,

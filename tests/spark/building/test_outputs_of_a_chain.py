@@ -43,6 +43,7 @@ def fed(folder: Path, spark: Any) -> Any:
     return Feed(folder / "in", EVENTS).add(*batches, [("a", 200, 128)]).stream(spark)
 
 
+@pytest.mark.slow
 def test_one_query_writes_the_late_rows_of_each_operator_of_a_chain(spark: Any, tmp_path: Path) -> None:
     third = chained(fed(tmp_path, spark)).window_all(wp.TumblingEventTimeWindows.of("40 seconds")).aggregate(v=wp.sum("v"))
     written = run(third, "main", "tens.late", "tens_next.late", "large")

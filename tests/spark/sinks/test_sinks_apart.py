@@ -17,8 +17,8 @@ from pyspark.errors import StreamingQueryException
 import windowpane as wp
 from windowpane.errors import MisplacedStateError
 from windowpane.sinks import ChangeWriter
-from windowpane.spark import sinks
 from windowpane.spark.session import checkpoints
+from windowpane.spark.sinks import paired
 from windowpane.spark.sinks.paired import DeltaWriter, PairedSink, QueryId
 
 pytestmark = pytest.mark.spark
@@ -169,7 +169,7 @@ def test_a_delta_table_and_a_checkpoint_that_are_apart_are_refused(
     assert spark.read.parquet(str(place)).count() == 3
     shutil.copytree(place / "_windowpane", tmp_path / "kept")
     for is_classic in (True, False):
-        monkeypatch.setattr(sinks, "is_classic", lambda spark, found=is_classic: found)
+        monkeypatch.setattr(paired, "is_classic", lambda spark, found=is_classic: found)
         monkeypatch.setattr(checkpoints, "is_classic", lambda spark, found=is_classic: found)
         sink().compare(rows)
         shutil.rmtree(place / "_windowpane")

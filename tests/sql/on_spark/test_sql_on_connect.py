@@ -39,6 +39,7 @@ def server(folder: Path) -> Iterator[str]:
         process.wait(timeout=60)
 
 
+@pytest.mark.slow
 def test_views_on_sources_tables_and_views_over_a_restart(tmp_path: Path) -> None:
     with server(tmp_path) as address:
         script = [sys.executable, "-m", "tests.sql.connect_program", address, str(tmp_path)]
