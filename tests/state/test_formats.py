@@ -22,6 +22,7 @@ from windowpane.engines.panes.store import DueTimers
 from windowpane.errors import UnknownStateFormatError, present
 from windowpane.hidden_columns import HASH, TIME
 from windowpane.spark.stages.layout import Layout
+from windowpane.spark.stages.messages import keep_results, taken_results
 from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.process import OwnWatermark
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
@@ -111,6 +112,11 @@ def page(store: MemoryBlobStore) -> object:
     return of_bytes(lambda: PageWriter(form, rows, np.zeros(0, np.int64), []).blob(0, 1), form.from_blob)(store)
 
 
+def history_results(store: MemoryBlobStore) -> None:
+    found = taken_results(store)
+    keep_results(store, found or [(0, pa.table({"n": [1]}))])
+
+
 KINDS: dict[str, Callable[[MemoryBlobStore], object]] = {
     "bucket-header": lambda store: BucketHeader.read(store, {}).write(store),
     "window-stagger": lambda store: staggered(present(slices_of(TEN), "of one size"), TEN, store, 3),
@@ -124,6 +130,7 @@ KINDS: dict[str, Callable[[MemoryBlobStore], object]] = {
     "own-watermark": own_watermark,
     "next-watermark": lambda store: NextWatermark("operator", 0)._bound(store, "run", 5, None),
     "bucket-layout": lambda store: Layout("query", 2).compare(0, store),
+    "history-results": history_results,
     "sorted-pages-index": sorted_pages,
     "sorted-pages-page": sorted_pages,
     "segment-log-index": segment_log,

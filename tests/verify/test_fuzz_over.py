@@ -50,7 +50,7 @@ def test_random_programs_agree(engine: str, against: str, block: int) -> None:
 
 
 def test_the_programs_have_everything() -> None:
-    programs = [random_trial(seed).program for seed in range(600)]
+    programs = [random_trial(seed).program for seed in range(2400)]
     calls = [call for program in programs for call in program.spec.calls]
     frames = [call.frame for call in calls if call.frame is not None]
 

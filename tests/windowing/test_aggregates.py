@@ -453,6 +453,11 @@ LAWS = [
     _law(agg.arg_max("x", "y"), STRATEGIES[6], STRATEGIES[7]),
     _law(agg.sum("x"), (pa.int64(), st.integers(-(2**58), 2**58))),
     _law(agg.avg("x"), (pa.int64(), integers)),
+    _law(agg.first_n("x", 2), STRATEGIES[4]),
+    _law(agg.last_n("x", 2), STRATEGIES[4]),
+    _law(agg.top_n("x", 2, by="y"), STRATEGIES[4], STRATEGIES[0]),
+    _law(agg.increase("x", "y"), STRATEGIES[1], (pa.timestamp("us"), st.datetimes())),
+    _law(agg.rate("x", "y"), STRATEGIES[1], (pa.timestamp("us"), st.datetimes())),
     *(_law(aggregate, strategy) for aggregate in ONE_ARGUMENT for strategy in STRATEGIES if _takes(aggregate, strategy[0])),
 ]
 names_of_laws = [law.name for law in LAWS]

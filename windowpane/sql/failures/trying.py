@@ -105,8 +105,9 @@ class _Walk:
 
     def _attempted(self, expr: Expr, inside: Expr) -> Expr:
         failed = build(BOOLEAN, "TRY([{0}]) IS NULL", inside)
-        listed = " AND ".join(f"{{{place}}}" for place in range(len(self._guards) + 1))
-        self.attempts.append(Attempt(expr, build(BOOLEAN, listed, *self._guards, failed)))
+        for guard in reversed(self._guards):  # AND would compute both sides for all rows
+            failed = build(BOOLEAN, "CASE WHEN {0} THEN {1} ELSE false END", guard, failed)
+        self.attempts.append(Attempt(expr, failed))
         return dataclasses.replace(build(expr.type, "TRY({0})", inside), name=expr.name, rises_with=expr.rises_with)
 
     def _case(self, expr: Expr) -> Expr:

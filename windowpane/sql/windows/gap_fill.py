@@ -19,6 +19,7 @@ from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.operators import arithmetic, same_type
 from windowpane.sql.expressions.types import (
     BIGINT,
+    BOOLEAN,
     DOUBLE,
     INTEGER,
     INTERVAL,
@@ -179,14 +180,18 @@ class _Filling:
         step = f"({interval_sql(interval)})"
         days = interval.months * _SHORTEST_MONTH + interval.days
         shortest = days * MICROS_PER_DAY + interval.micros
-        wide = f"(CAST(epoch_us({{0}}) AS HUGEINT) - epoch_us({{1}})) // {max(shortest, 1)} > {MOST_ROWS}"
         message = f"'a gap before ' || {{0}} || ' needs more than {MOST_ROWS} rows of gap_fill. Take a longer interval'"
-        template = (
-            "CASE WHEN {0} IS NULL OR {1} IS NULL OR NOT isfinite({0}) OR NOT isfinite({1}) THEN [{0}] "
-            f"WHEN {wide} THEN CAST({refused(message)} AS {kind.duckdb}) "
-            f"ELSE list_append(range({{1}} + {step}, {{0}}, {step}), {{0}}) END"
+        time, distance = self._call.time, "(CAST(epoch_us({0}) AS HUGEINT) - epoch_us({1}))"
+        found = build(
+            kind,
+            "CASE WHEN {0} THEN {1} WHEN {2} THEN {3} ELSE {4} END",
+            build(BOOLEAN, "({0} IS NULL OR {1} IS NULL OR NOT isfinite({0}) OR NOT isfinite({1}))", time, before),
+            build(kind, "[{0}]", time),
+            build(BOOLEAN, f"({distance} // {max(shortest, 1)} > {MOST_ROWS})", time, before),
+            build(kind, f"CAST({refused(message)} AS {kind.duckdb})", time),
+            build(kind, f"list_append(range({{1}} + {step}, {{0}}, {step}), {{0}})", time, before),
+            operator="CASE",
         )
-        found = build(kind, template, self._call.time, before)
         return build(kind, "coalesce({0}, [{1}])", found, self._call.time)
 
     def _value(self, said: str, own: Expr, before: Column | None, ramp: Column | None, place: Expr, length: Expr) -> Expr:
