@@ -63,7 +63,7 @@ class ColumnarCounter(ColumnarTopN):
         return ()
 
     def finish(self, partials: pa.Table) -> pa.Array:
-        values, times, _ = self._cut(*(Lists.of(partials[name]) for name in self.columns))
+        values, times, _ = self.cut([Lists.of(partials[name]) for name in self.columns])
         numbers, micros = _doubles(values.values), codes_of(times.values)
         bounds = values.offsets.tolist()
         found = [_grown(numbers[i:j], micros[i:j], self._is_rate) for i, j in pairwise(bounds)]

@@ -5,7 +5,8 @@ Columnar partials: lists of at most n values, what orders them where that is no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,25 +92,33 @@ class TopN:
 # --- partials of columns ---
 
 
-class ColumnarFirstN(ColumnarList):
+class ColumnarFew(ColumnarList, ABC):
+    """Lists that are cut to the values that stay, whenever they merge."""
+
+    def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
+        kept = self.cut([gathered_lists(partials[name], segments) for name in self.columns])
+        return dict(zip(self.columns, (lists.to_arrow() for lists in kept), strict=True))
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        return self.cut([Lists.of(partials[name]) for name in self.columns])[0].to_arrow()
+
+    @abstractmethod
+    def cut(self, parts: Sequence[Lists]) -> Sequence[Lists]:
+        """Return the lists of all partials, in their order, with the values that stay."""
+
+
+class ColumnarFirstN(ColumnarFew):
     def __init__(self, prefix: str, slots: tuple[str, ...], n: int, is_last: bool) -> None:
         super().__init__(prefix, slots)
         self._n, self._is_last = n, is_last
 
-    def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        kept = self._cut(*(gathered_lists(partials[name], segments) for name in self.columns))
-        return dict(zip(self.columns, (lists.to_arrow() for lists in kept), strict=True))
-
-    def finish(self, partials: pa.Table) -> pa.Array:
-        return self._cut(*(Lists.of(partials[name]) for name in self.columns))[0].to_arrow()
-
-    def _cut(self, values: Lists, arrivals: Lists) -> tuple[Lists, Lists]:
-        values, arrivals = by_arrival(values, arrivals)
+    def cut(self, parts: Sequence[Lists]) -> Sequence[Lists]:
+        values, arrivals = by_arrival(*parts)
         kept = _first_places(values.offsets, self._n) if not self._is_last else _last_places(values.offsets, self._n)
         return values.chosen(kept), arrivals.chosen(kept)
 
 
-class ColumnarTopN(ColumnarList):
+class ColumnarTopN(ColumnarFew):
     parts = ("v", "by", "a")
 
     def __init__(self, prefix: str, slots: tuple[str, ...], n: int, is_ascending: bool) -> None:
@@ -127,18 +136,12 @@ class ColumnarTopN(ColumnarList):
         offsets = np.concatenate(([0], np.cumsum(counts.to_numpy(zero_copy_only=False), dtype=np.int64)))
         return {name: list_array(offsets, column.filter(counts)) for name, column in zip(self.columns, columns, strict=True)}
 
-    def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        kept = self._cut(*(gathered_lists(partials[name], segments) for name in self.columns))
-        return dict(zip(self.columns, (lists.to_arrow() for lists in kept), strict=True))
-
-    def finish(self, partials: pa.Table) -> pa.Array:
-        return self._cut(*(Lists.of(partials[name]) for name in self.columns))[0].to_arrow()
-
-    def _cut(self, values: Lists, by: Lists, arrivals: Lists) -> list[Lists]:
+    def cut(self, parts: Sequence[Lists]) -> Sequence[Lists]:
+        values, by, arrivals = parts
         codes = codes_of(by.values)
         order = np.lexsort((arrivals.values.to_numpy(), codes if self._is_ascending else ~codes, values.numbers))
         kept = order[_first_places(values.offsets, self._n)]
-        return [lists.chosen(kept) for lists in (values, by, arrivals)]
+        return [lists.chosen(kept) for lists in parts]
 
 
 def _first_places(offsets: Integers, n: int) -> Integers:
