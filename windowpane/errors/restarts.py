@@ -168,6 +168,19 @@ class UnknownStateFormatError(WindowpaneError):
         self.version = version
 
 
+class UnsafeStateError(WindowpaneError):
+    """State holds, or was to hold, an object that is no plain value, where ``windowpane.safe_state`` is set."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"state holds an object of {name}, and windowpane.safe_state is set: to read an object of a class that is not "
+            "windowpane's may run code that somebody wrote into the checkpoint. It was not imported, and nothing was changed. "
+            "Let functions keep values, tuples, lists and dicts; or unset windowpane.safe_state, where nobody but you can write "
+            "to the checkpoint."
+        )
+        self.name = name
+
+
 class UnreadableDescriptionError(WindowpaneError):
     """A part of a program in a checkpoint is code of the user's that is not found by its name, or a spec that is no dataclass."""
 

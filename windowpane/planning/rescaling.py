@@ -12,7 +12,6 @@ each; what a run knows for itself (``next-watermark``, ``layout``) is left out.
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane import pickles
 from windowpane.arrays import Integers
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.buckets import bucket_numbers
@@ -446,7 +446,7 @@ class _Moving:
                 self._open[number] = sum(map(_is_contents, {_address(entry) for entry, _ in pages.scan(b"")}))
 
     def _count_elements(self, number: int, value: bytes) -> None:
-        for element in pickle.loads(value):
+        for element in pickles.loads(value):
             for row in values_of(element):
                 sides = self._sides[number].setdefault(0, {})
                 sides[row[SIDE]] = sides.get(row[SIDE], 0) + 1
@@ -454,7 +454,7 @@ class _Moving:
     def _key_of(self, name: str, entry: bytes, value: bytes) -> tuple[Any, ...]:
         """Return the parts of the key that an entry belongs to."""
         if self._parts["kind"] == "over" and name == "b":
-            row = pickle.loads(value)
+            row = pickles.loads(value)
             return tuple(row[each] for each in self._key_columns(name))
         is_by_key = name == "s" or (name == "e" and self._parts.get("watermark of each key") is not None)
         key, _ = decode_key_at(entry, 0 if is_by_key else _TIME_BYTES)

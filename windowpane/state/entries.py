@@ -6,10 +6,10 @@ window keep the order of time windows, and say where they end.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from typing import Protocol
 
+from windowpane import pickles
 from windowpane.state.codec import decode_int64, encode_int64_pair
 from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
 
@@ -71,7 +71,7 @@ def encode_namespace(window: Window | None) -> bytes:
         return _NONE
     if window == GLOBAL_WINDOW:
         return _GLOBAL
-    body = pickle.dumps(window, protocol=5)
+    body = pickles.dumps(window)
     return _OTHER + len(body).to_bytes(4, "big") + body
 
 
@@ -82,6 +82,6 @@ def decode_namespace(data: bytes, at: int = 0) -> tuple[Window | None, int]:
         return TimeWindow(decode_int64(data[at + 1 : at + 9]), decode_int64(data[at + 9 : at + 17])), at + 17
     if tag == _OTHER:
         end = at + 5 + int.from_bytes(data[at + 1 : at + 5], "big")
-        window: Window = pickle.loads(data[at + 5 : end])
+        window: Window = pickles.loads(data[at + 5 : end])
         return window, end
     return (GLOBAL_WINDOW if tag == _GLOBAL else None), at + 1

@@ -15,10 +15,10 @@ objects: a checkpoint is trusted storage.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from windowpane import pickles
 from windowpane.errors import MistakeError, present
 from windowpane.sizes import Size
 from windowpane.state.codec import decode_key_at, encode_key
@@ -82,7 +82,7 @@ class KeyedState:
         value = self._values.get(address, _ABSENT)
         if value is _ABSENT:
             stored = self._entries.get(address + _VALUE)
-            value = self._values[address] = None if stored is None else pickle.loads(stored)
+            value = self._values[address] = None if stored is None else pickles.loads(stored)
         return value
 
     def put_at(self, address: bytes, value: object) -> None:
@@ -123,7 +123,7 @@ class KeyedState:
             if self._values[address] is None:
                 self._entries.delete(address + _VALUE)
             else:
-                self._entries.put(address + _VALUE, pickle.dumps(self._values[address], protocol=5))
+                self._entries.put(address + _VALUE, pickles.dumps(self._values[address]))
         for cache in (self._dirty_values, self._dirty_lists, self._values, self._lists):
             cache.clear()
 
@@ -131,7 +131,7 @@ class KeyedState:
         """Put what a function makes of each value, and of each list of elements, in its place; flushes first."""
         self.flush()
         for entry, stored in list(self._entries.scan(b"")):
-            self._entries.put(entry, pickle.dumps(change(pickle.loads(stored)), protocol=5))
+            self._entries.put(entry, pickles.dumps(change(pickles.loads(stored))))
 
     def count(self) -> int:
         """Return the number of values and lists that are not empty, over all keys; flushes first."""
@@ -175,7 +175,7 @@ class KeyedState:
             cached.stored = []
             for key in cached.chunks:
                 chunk = present(self._entries.get(key), "nobody else deletes chunks")
-                cached.stored.extend(pickle.loads(chunk))
+                cached.stored.extend(pickles.loads(chunk))
             cached.rewrite = len(cached.chunks) >= MAX_CHUNKS.value
         return cached
 
@@ -189,7 +189,7 @@ class KeyedState:
             number = int.from_bytes(cached.chunks[-1][-8:], "big") + 1
         if elements:
             key = address + _CHUNK + number.to_bytes(8, "big")
-            self._entries.put(key, pickle.dumps(elements, protocol=5))
+            self._entries.put(key, pickles.dumps(elements))
 
 
 def _address_of(entry: bytes) -> bytes:

@@ -7,10 +7,10 @@ idea: Flink's OneInputStreamOperatorTestHarness.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
+from windowpane import pickles
 from windowpane.errors import InvalidSpecError
 from windowpane.operators.window.contents import CONTENTS
 from windowpane.operators.window.operator import OperatorCounters, WindowOperator
@@ -304,7 +304,7 @@ class WindowTestHarness:
         self._state.flush()
         kept: list[Any] = [entries.copy() for entries in self._entries]
         kept += [] if self._generator is None else [self._generator.state]
-        body = pickle.dumps(kept, protocol=5)
+        body = pickles.dumps(kept)
         return frame(SNAPSHOT, body)
 
     @classmethod
@@ -321,7 +321,7 @@ class WindowTestHarness:
             >>> harness = WindowTestHarness.restore(harness.snapshot(), TumblingEventTimeWindows.of(10))
         """
         harness = cls(*args, **parts)
-        keyed, event, processing, *known = pickle.loads(unframe(SNAPSHOT, snapshot))
+        keyed, event, processing, *known = pickles.loads(unframe(SNAPSHOT, snapshot))
         harness._build(keyed, event, processing)
         if harness._generator is not None and known:
             (before,) = known

@@ -409,6 +409,50 @@ def test_the_checkpoint_goes_on_after_the_cause_is_gone(spark, tmp_path, name):
     assert run(mishap.mended(feed.stream(spark)), checkpoint=tmp_path / "checkpoint").rows() == mishap.expected
 
 
+@dataclass
+class Total:
+    value: int = 0
+
+
+class Totals(wp.AggregateFunction):
+    """Keeps objects of its own, or values."""
+
+    def __init__(self, keeps: type) -> None:
+        self._keeps = keeps
+
+    def create_accumulator(self):
+        return self._keeps()
+
+    def add(self, element, accumulator):
+        return self._keeps(self._value(accumulator) + element["v"])
+
+    def get_result(self, accumulator):
+        return {"total": self._value(accumulator)}
+
+    def merge(self, left, right):
+        return self._keeps(self._value(left) + self._value(right))
+
+    def _value(self, accumulator):
+        return getattr(accumulator, "value", accumulator)
+
+
+def test_where_state_is_safe_an_object_of_the_users_is_refused_and_values_go_on(spark, tmp_path):
+    feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 14, 2)], [("z", 60, 0)])
+
+    def totals(keeps: type) -> Any:
+        return watermarked(feed.stream(spark)).window(TEN).aggregate(Totals(keeps), schema="total long")
+
+    spark.conf.set("windowpane.safe_state", "true")
+    try:
+        text = failure(totals(Total), checkpoint=tmp_path / "checkpoint")
+        assert "windowpane.errors.UnsafeStateError: state holds an object of" in text
+        assert "Total, and windowpane.safe_state is set" in text
+        found = run(totals(int), checkpoint=tmp_path / "checkpoint").rows()
+    finally:
+        spark.conf.unset("windowpane.safe_state")
+    assert found == [("a", 0, 10, 1), ("a", 10, 20, 2)]
+
+
 def test_a_changed_program_is_refused_by_name_and_the_old_one_goes_on(spark, tmp_path):
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 14, 2)])
 

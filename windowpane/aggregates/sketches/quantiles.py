@@ -12,7 +12,6 @@ Sketches of both kinds merge into one of Python values.
 
 from __future__ import annotations
 
-import pickle
 import struct
 from bisect import bisect_left
 from collections.abc import Callable
@@ -25,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasketches import PyObjectSerDe, kll_doubles_sketch, kll_items_sketch
 
+from windowpane import pickles
 from windowpane.aggregates.sketches.columnar import Sketch
 from windowpane.arrays import Doubles
 from windowpane.kernels.segments import Segments
@@ -59,13 +59,13 @@ class _PickledItems(PyObjectSerDe):  # type: ignore[misc]  # the library is unty
         return len(self.to_bytes(item))
 
     def to_bytes(self, item: Any) -> bytes:
-        image = pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
+        image = pickles.dumps(item)
         return _LENGTH.pack(len(image)) + image
 
     def from_bytes(self, data: bytes, offset: int) -> tuple[Any, int]:
         (length,) = _LENGTH.unpack_from(data, offset)
         start = offset + _LENGTH.size
-        return pickle.loads(data[start : start + length]), _LENGTH.size + length
+        return pickles.loads(data[start : start + length]), _LENGTH.size + length
 
 
 class QuantileSketch:

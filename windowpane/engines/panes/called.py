@@ -5,7 +5,6 @@ The number of a pane is that of its *standing* (see ``standings``); a row of the
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane import pickles
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import replaced
 from windowpane.engines.panes.standings import Standings, fires_by_clocks_alone, row_reader, waits_for_clocks
@@ -123,7 +123,7 @@ class Called(TriggerProgram):
 
 def standings_with_added_columns(change: Callable[[Any], Any], rows: pa.Table) -> pa.Table:
     """Return rows of panes with what a function makes of the values that triggers keep."""
-    standings = [pickle.dumps(change(pickle.loads(each)), protocol=5) for each in rows[STANDING].to_pylist()]
+    standings = [pickles.dumps(change(pickles.loads(each))) for each in rows[STANDING].to_pylist()]
     return replaced(rows, STANDING, pa.array(standings, pa.binary()))
 
 

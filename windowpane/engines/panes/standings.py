@@ -15,7 +15,6 @@ they lie. Rules of triggers are in no other place than the triggers. Source of t
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from windowpane import pickles
 from windowpane.arrays import Integers
 from windowpane.engines.common.held_panes import trigger_words
 from windowpane.engines.panes.trigger_program import (
@@ -227,14 +227,14 @@ class Standings:
     def of(self, column: pa.ChunkedArray) -> Integers:
         """Return the numbers of standings that ``column`` gave."""
         encoded = column.combine_chunks()
-        known = [self.number(Standing(*pickle.loads(each))) for each in encoded.dictionary.to_pylist()]
+        known = [self.number(Standing(*pickles.loads(each))) for each in encoded.dictionary.to_pylist()]
         numbers: Integers = np.array(known, np.int64)[encoded.indices.to_numpy()]
         return numbers
 
     def column(self, numbers: Integers) -> pa.DictionaryArray:
         """Return standings as bytes, each once, and a number a row."""
         present, codes = np.unique(numbers, return_inverse=True)
-        encoded = [pickle.dumps(tuple(self._all[number]), protocol=5) for number in present.tolist()]
+        encoded = [pickles.dumps(tuple(self._all[number])) for number in present.tolist()]
         return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(encoded, pa.binary()))
 
     def first_times(self, numbers: Integers, ends: Integers, event_time: bool) -> Integers:

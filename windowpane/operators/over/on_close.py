@@ -17,13 +17,13 @@ over-window operator.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from windowpane import pickles
 from windowpane.errors import InconsistentChangeError, MissingOrderError
 from windowpane.operators.over.complete_frames import Closing
 from windowpane.operators.over.consolidation import Report
@@ -140,13 +140,13 @@ class SortBuffer:
         if (word in APPEARING) == is_here:
             self.report(InconsistentChangeError(word, row, "it waits already" if is_here else "it does not wait, or no longer"))
         if word in APPEARING:
-            self.entries.put(address, pickle.dumps(row, protocol=5))
+            self.entries.put(address, pickles.dumps(row))
         else:
             self.entries.delete(address)
 
     def release(self, watermark: int) -> list[tuple[int, Row]]:
         due = list(self.entries.scan(encode_int64(MIN), encode_int64(watermark) + b"\xff"))
-        released = [(_time(address), pickle.loads(row)) for address, row in due]
+        released = [(_time(address), pickles.loads(row)) for address, row in due]
         for address, _ in due:
             self.entries.delete(address)
         return sorted(released, key=lambda timed: (timed[0], self.order(timed[1])))

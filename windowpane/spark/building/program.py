@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from windowpane import pickles
 from windowpane.engines.program import MAIN, WINDOW_END
 from windowpane.engines.protocol import COUNTERS, Engine
 from windowpane.engines.registry import AnyProgram
@@ -35,7 +36,7 @@ from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.driver_worker import unpickled_on_workers
 from windowpane.spark.internals.earlier_operators import as_result
 from windowpane.spark.internals.query_plans import each_use_its_own, reuse_no_exchange, with_own_counters
-from windowpane.spark.internals.session import hide_state_warnings
+from windowpane.spark.internals.session import hide_state_warnings, setting
 from windowpane.spark.internals.worker import shared_workers
 from windowpane.spark.session.column_names import refuse_alike
 from windowpane.spark.session.settings import Buckets, choose_settings
@@ -344,6 +345,7 @@ def run_on_buckets(encoded: Any, processor: BucketProcessor, history: Any = None
     choose_settings(spark)
     hide_state_warnings(spark)
     grouped = each_use_its_own(encoded).groupBy(encode.BUCKET)
+    processor = dataclasses.replace(processor, holds_values_only=setting(spark, pickles.SETTING, "false").lower() == "true")
     light = unpickled_on_workers(processor, *SparkBlobStore.DECLARED)
     begins_with = None if history is None else history.groupBy(encode.BUCKET)
     with shared_workers(spark):

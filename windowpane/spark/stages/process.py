@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_columns
+from windowpane.pickles import values_only
 from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.session import RUN, task_property
 from windowpane.spark.internals.worker import frame_of, prepare_worker, without_trace
@@ -102,12 +103,14 @@ class BucketProcessor(StatefulProcessor):
     follows_watermark: bool = False
     begins_with_results: bool = False  # whether what a history gave may wait in its state, to be emitted
     next_watermark: NextWatermark | None = None  # writes a bound of the watermark for the tasks of the next batch
+    holds_values_only: bool = False  # whether state is written and read without classes of the user's (``pickles``)
 
     def __post_init__(self) -> None:
         self._own = None if self.own_watermark is None else OwnWatermark(self.own_watermark)
 
     def init(self, handle: Any) -> None:
         prepare_worker()
+        values_only(self.holds_values_only)
         self._handle = handle
         self._engine = self.make_engine()
         self._store = SparkBlobStore(handle.getMapState(*SparkBlobStore.DECLARED))
