@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import SystemRandom
 
-from verify.fuzz import changes, faults, filling, functions, joins, over, patterns, rescaling, rolling, windowed
+from verify.fuzz import changes, closed_sessions, faults, filling, functions, joins, over, patterns, rescaling, rolling, windowed
 from verify.fuzz.outcome import Outcome
 
 KINDS: dict[str, Callable[[int], Outcome]] = {
@@ -20,6 +20,7 @@ KINDS: dict[str, Callable[[int], Outcome]] = {
     "patterns": patterns.run,
     "rolling": rolling.run,
     "filling": filling.run,
+    "closed": closed_sessions.run,
     "changes": changes.run,
     "faults": faults.run,
     "rescaling": rescaling.run,
@@ -32,7 +33,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m verify.fuzz",
         description="Run random programs on the reference and on the engine the planner chooses, functions of the "
         "user's own on the row engine and on the operator, joins on an engine, the reference and DuckDB, row patterns on an "
-        "engine and the matcher, rolling features and filled gaps on an engine, the reference and DuckDB, or OVER windows on an "
+        "engine and the matcher, rolling features and filled gaps on an engine, the reference and DuckDB, sessions that rows "
+        "close on an engine, the reference and by definition, or OVER windows on an "
         "engine and on DuckDB. Exit code 1 if any differed.",
     )
     parser.add_argument("kind", choices=list(KINDS), help="what the programs are made of")

@@ -42,14 +42,26 @@ from windowpane.engines.rolling.waiting_labels import WaitingLabelsEngine, Waiti
 from windowpane.engines.row import engine as row
 from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.row.reference import ReferenceEngine
+from windowpane.engines.sessions import closed
 from windowpane.engines.sessions import engine as sessions
+from windowpane.engines.sessions.closed import ClosedSessionsEngine
+from windowpane.engines.sessions.closed_reference import ClosedSessionsReferenceEngine
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.slices.folding import combiner as combiner_of_slices
 from windowpane.engines.spec import Combining, EngineSpec
 from windowpane.kernels.over.window import call_kernel
+from windowpane.windowing.assigners import ClosedSessionWindows
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
+
+
+def _is_closed_session(program: Program) -> bool:
+    return isinstance(program.spec.assigner, ClosedSessionWindows)
+
+
+def _is_other(program: Program) -> bool:
+    return not _is_closed_session(program)
 
 
 def _is_session(program: Program) -> bool:
@@ -99,6 +111,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         state="a segment log: partial aggregates by slice and key",
         holds={"s": "partials by slice", "a": "partials of windows that end now"},
         combining=Combining(combiner_of_slices, slices.combining_refusal, folds_punctual=True, folds_ordered=True),
+        serves=_is_other,
         explains=_has_windows_of_fixed_size,
     ),
     EngineSpec(
@@ -108,6 +121,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         state="hash pages: open sessions with their partial aggregates, with an evictor their elements, by a hash of the key",
         holds={"p": "open sessions", "w": "emitted panes"},
         combining=Combining(sessions.combiner, sessions.combining_refusal),
+        serves=_is_other,
         explains=_is_session,
     ),
     EngineSpec(
@@ -117,6 +131,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         state="segment logs by window or shard of keys: what triggers know, and partial aggregates, or with an evictor elements",
         holds={"p": "panes"},
         combining=Combining(panes.combiner, panes.combining_refusal),
+        serves=_is_other,
         explains=_is_no_session,
     ),
     EngineSpec(
@@ -125,9 +140,25 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         reason="functions, triggers and evictors in Python take the rows of a batch by key",
         state=_STATE_OF_ROWS,
         holds=_HOLDS_OF_ROWS,
+        serves=_is_other,
         tells_refusals=True,
     ),
-    EngineSpec(ReferenceEngine, reason=_of_the_reference, state=_STATE_OF_ROWS, holds=_HOLDS_OF_ROWS),
+    EngineSpec(
+        ClosedSessionsEngine,
+        refusal=closed.refusal,
+        reason="rows that the watermark has passed are cut into sessions, all keys at once",
+        state="a sort buffer, and hash pages: open sessions with their partial aggregates, by a hash of the key",
+        holds={"b": "rows that wait", "p": "open sessions"},
+        serves=_is_closed_session,
+    ),
+    EngineSpec(
+        ClosedSessionsReferenceEngine,
+        reason="the reference cuts the rows of a key one by one",
+        state="sorted pages: rows that wait and open sessions, by key",
+        holds={"s": "rows that wait and open sessions, by key"},
+        serves=_is_closed_session,
+    ),
+    EngineSpec(ReferenceEngine, reason=_of_the_reference, state=_STATE_OF_ROWS, holds=_HOLDS_OF_ROWS, serves=_is_other),
 )
 """The engines of windows."""
 

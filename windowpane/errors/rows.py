@@ -177,6 +177,16 @@ class InvalidSessionGapError(WindowpaneError, ValueError):
         )
 
 
+class NegativeSizeError(WindowpaneError, ValueError):
+    """A row would make a session smaller that a size closes."""
+
+    def __init__(self, column: str, value: int) -> None:
+        super().__init__(
+            f"closed_by(size=({column!r}, ...)) adds up numbers that are not negative, and met {value}. Filter such rows out, or "
+            "give a Column that has none, such as F.greatest(F.col('bytes'), F.lit(0))."
+        )
+
+
 class WindowTypeError(WindowpaneError, TypeError):
     """A trigger or function met a kind of window it is not made for."""
 

@@ -15,6 +15,7 @@ from windowpane.hidden_columns import END, START
 from windowpane.inspect.buckets import Bucket
 from windowpane.inspect.held_rows import key_texts
 from windowpane.sizes import Size
+from windowpane.windowing.assigners import ClosedSessionWindows
 from windowpane.windowing.times import format_micros
 
 MOST_PANES: Final = Size("panes that are read to list windows and keys", 1 << 18, (1 << 18,))
@@ -93,7 +94,7 @@ def why_open(program: Program, clock: int, end: int | None, known: str | None) -
     which = "watermark" if spec.lateness.is_event_time else "clock"
     more = f"; {waits}" if known else ""
     if end - 1 > clock:
-        if spec.merges:
+        if spec.merges or isinstance(spec.assigner, ClosedSessionWindows):
             return f"session may extend; waits for the {which} to reach {format_instant(end)}{more}"
         return f"waits for the {which} to reach {format_instant(end)}{more}"
     if spec.allowed_lateness:

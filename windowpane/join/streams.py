@@ -12,7 +12,7 @@ from windowpane.guidance import Guided, begins
 from windowpane.join.results import AsOfJoin, IntervalJoin, WindowJoin
 from windowpane.planning.joins import JoinRequest
 from windowpane.stream import Stream
-from windowpane.windowing.assigners import WindowAssigner
+from windowpane.windowing.assigners import ClosedSessionWindows, WindowAssigner
 from windowpane.windowing.expressions import SideName
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, Direction, How, IntervalMatch, Match, WindowMatch
 from windowpane.windowing.times import Duration, to_micros
@@ -157,6 +157,8 @@ class KeyedStreams(Guided):
             raise InvalidSpecError(
                 f"window takes a window assigner, such as wp.TumblingEventTimeWindows.of('1 hour'), got {assigner!r}."
             )
+        if isinstance(assigner, ClosedSessionWindows):
+            raise InvalidSpecError("a window join has one session of both sides, which closed_by cannot cut: leave it out.")
         return WindowJoin(self._sides.left, self._sides.right, self._sides.matched(WindowMatch(assigner), "inner"))
 
     def within(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from windowpane.errors import InvalidSpecError, NonMergingTriggerError
-from windowpane.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
+from windowpane.windowing.assigners import ClosedSessionWindows, GlobalWindows, MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.evictors import CountEvictor, Evictor, TimeEvictor
-from windowpane.windowing.functions import FoldAggregate, WindowFunctionSpec
+from windowpane.windowing.functions import FoldAggregate, PassThrough, WindowFunctionSpec
 from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.panes import NO_PANES, AccumulationMode, PaneBehavior, PaneOptions
 from windowpane.windowing.times import MAX
@@ -70,8 +70,26 @@ class WindowSpec:
             raise InvalidSpecError(
                 f"{self.assigner!r} merges windows and a fold cannot be merged; give fold(..., merge=function) or use aggregate."
             )
+        if isinstance(self.assigner, ClosedSessionWindows):
+            self._check_closed()
         if self.refine not in ("last", "each"):
             raise InvalidSpecError(f"refine must be 'last' or 'each', but is {self.refine!r}.")
+
+    def _check_closed(self) -> None:
+        """Refuse what sessions that rows close cannot have: each has one result, made when it is final."""
+        asked = {
+            f"the trigger {self.trigger!r}": type(self.trigger) is not EventTimeTrigger,
+            f"the evictor {self.evictor!r}": self.evictor is not None,
+            "allowed lateness": self.allowed_lateness > 0,
+            "panes": self.panes != NO_PANES,
+            f"the function of {self.function.kind}": not isinstance(self.function.process, PassThrough),
+        }
+        if refused := [what for what, is_asked in asked.items() if is_asked]:
+            raise InvalidSpecError(
+                "sessions that closed_by ends have one result, from rows in the order of event time, and do not take "
+                f"{refused[0]}. Rows are waited for as long as the watermark's delay says; the function is aggregates, reduce, "
+                "fold, or an AggregateFunction. Results at any time are those of sessions without closed_by."
+            )
 
     @property
     def merges(self) -> bool:

@@ -33,7 +33,7 @@ _MOST_SEGMENTS = Size("segments of the sort buffer", 64, (1, 3))
 
 
 class SortBuffer:
-    def __init__(self, store: BlobStore, name: str, order_by: str, coded: Collection[str], columns: pa.Schema) -> None:
+    def __init__(self, store: BlobStore, name: str, order_by: str | None, coded: Collection[str], columns: pa.Schema) -> None:
         names = [name for name in columns.names if name != TIME]
         self._columns = pa.schema([columns.field(name) for name in names])
         self._store = store
@@ -113,7 +113,9 @@ class SortBuffer:
         return padded(kept, self._columns).append_column(TIME, times)
 
     def _times(self, rows: pa.Table) -> pa.ChunkedArray | None:
-        """Return the ORDER BY column as a number, if it is one of 64 bits."""
+        """Return the ORDER BY column as a number, if there is one of 64 bits."""
+        if self._order_by is None:
+            return None
         column = rows[self._order_by]
         return column.cast(pa.int64()) if column.type.bit_width == 64 else None
 

@@ -28,7 +28,7 @@ from windowpane.spark.stages.project import refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.aggregates.results import Where
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
-from windowpane.windowing.assigners import TumblingEventTimeWindows
+from windowpane.windowing.assigners import ClosedSessionWindows, TumblingEventTimeWindows
 from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.triggers import ProcessingTimeoutTrigger, PurgingTrigger
@@ -94,7 +94,7 @@ def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
             f"top takes the first rows of windows by event time, and {plan.assigner!r} makes none: there is no time at which "
             "all results of a window have been emitted."
         )
-    if plan.merges:
+    if plan.merges or isinstance(plan.assigner, ClosedSessionWindows):
         raise InvalidSpecError(
             f"top takes the first of the rows that share a window, and with {plan.assigner!r} each key has sessions of its own. "
             "Put the sessions into a window first: sessions.window_all(wp.TumblingEventTimeWindows.of('1 day')).aggregate("

@@ -17,6 +17,7 @@ from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import FunctionPlan, WindowPlan, warn_of_unfired_rows
+from windowpane.spark.building.closing import with_closing_columns
 from windowpane.spark.building.expressions import column_of, sort_of
 from windowpane.spark.building.operator_input import SourceRows, add_clock
 from windowpane.spark.building.outputs import Output
@@ -28,6 +29,7 @@ from windowpane.spark.stages.project import Projection, refuse_compared_collatio
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates import Returns
 from windowpane.windowing.aggregates.results import Results, checked
+from windowpane.windowing.assigners import ClosedSessionWindows
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn
@@ -50,6 +52,8 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     if bounds := sorted({WINDOW_START, WINDOW_END} & set(key_fields.names)):
         raise InvalidSpecError(f"key_by was given {bounds}, which every output has of its windows: rename the column first.")
     arguments = projection.add_arguments(plan.function)
+    if isinstance(plan.assigner, ClosedSessionWindows):
+        plan = dataclasses.replace(plan, assigner=with_closing_columns(projection, plan.assigner))
     order = order_columns(projection, order_by)
     hidden = {TIME, FIRING_WATERMARK, PASSED}
     needs_rows = plan.reads_rows or plan.settings.late_tag is not None
@@ -78,7 +82,8 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     delay = None if source.spark_watermark is None or source.watermark is None else source.watermark.delay
     program = dataclasses.replace(program, description={**program.description, "watermark delay": delay})
     _check_clock(source, plan)
-    kept = {*program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
+    closing = plan.assigner.columns if isinstance(plan.assigner, ClosedSessionWindows) else ()
+    kept = {*closing, *program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
     combiner = combiner_of(program)
     next_watermark = None  # static rows have none that is late
     if source.is_streaming and combiner is not None and combiner.punctual is not None:
@@ -147,6 +152,11 @@ def _check_key_clocks(source: Source, plan: WindowPlan, keys: tuple[Any, ...]) -
     """Refuse a watermark of each key where rows have none, or where rows that move it would not reach it."""
     if plan.key_delay is None:
         return
+    if isinstance(plan.assigner, ClosedSessionWindows):
+        raise InvalidSpecError(
+            f"watermark={source.watermark!r}: sessions that closed_by ends are cut by the one watermark of all keys. Leave "
+            "per_key out."
+        )
     if not keys:
         raise InvalidSpecError(
             f"watermark={source.watermark!r}: without key_by there is no key to have a watermark of its own. Leave per_key out."

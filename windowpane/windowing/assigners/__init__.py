@@ -2,6 +2,7 @@
 
 from windowpane.windowing.assigners.base import AssignerContext, MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.assigners.calendar import CalendarWindows
+from windowpane.windowing.assigners.closed_sessions import ClosedSessionWindows
 from windowpane.windowing.assigners.global_windows import GlobalWindows
 from windowpane.windowing.assigners.session import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from windowpane.windowing.assigners.sliding import CumulateEventTimeWindows, SlidingEventTimeWindows, SlidingProcessingTimeWindows
@@ -10,6 +11,7 @@ from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows, Tu
 __all__ = [
     "AssignerContext",
     "CalendarWindows",
+    "ClosedSessionWindows",
     "CumulateEventTimeWindows",
     "EventTimeSessionWindows",
     "GlobalWindows",

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from windowpane.errors import InvalidSessionGapError, InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, MergingWindowAssigner
+from windowpane.windowing.assigners.closed_sessions import ClosedSessionWindows
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.windows import TimeWindow, time_window
 
@@ -71,6 +72,44 @@ class EventTimeSessionWindows(_SessionWindows):
     """
 
     reads_elements = property(_SessionWindows._calls_gap)
+
+    def closed_by(
+        self,
+        condition: Any = None,
+        *,
+        count: int | None = None,
+        size: tuple[Any, int] | None = None,
+        duration: Duration | None = None,
+    ) -> ClosedSessionWindows:
+        """Return the assigner whose sessions also end otherwise; whatever is first ends a session.
+
+        The row that closes a session belongs to it, and the next one of its key opens another. Rows of a key are cut in the order
+        of event time, those of one instant in order of arrival, once the watermark has passed them; so a result is final, and
+        every row behind the watermark is late. A session that a row closes ends a microsecond after that row, another one ``gap``
+        after its last row, at most ``duration`` after its first one.
+
+        Args:
+            condition: a row where it is true closes; a text of Spark SQL or a Column. NULL is not true.
+            count: the row that is the so many-th of its session closes.
+            size: ``("bytes", 1_000_000)``: the row with which the sum of the column reaches this closes. A column of whole
+                numbers that are not negative, or a Column of them; NULL adds nothing.
+            duration: a row so much after the first one of a session, or later, opens another.
+
+        Raises:
+            InvalidSpecError: nothing that closes, a limit that is not greater than zero, or a gap that is computed by row. When
+                the program is built: triggers, evictors, lateness, or a function that is not folded row by row.
+
+        Source: the idle gap, maximal duration and end condition of Timeplus's ``session``; the maximal duration of Azure Stream
+        Analytics' ``SessionWindow``.
+
+        Example:
+            >>> EventTimeSessionWindows.with_gap("30 minutes").closed_by("type = 'logout'", duration="8 hours")
+        """
+        if callable(self.gap):
+            raise InvalidSpecError(
+                f"closed_by needs one gap, such as with_gap('30 minutes'), and {self.gap!r} computes one by row."
+            )
+        return ClosedSessionWindows(self.gap, condition, count, size, None if duration is None else to_micros(duration))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,278 @@
+"""The closed sessions engine: sessions that rows, sums and lengths end, of built-in aggregates, on Arrow tables.
+
+Rows wait in a sort buffer. Those that the watermark has passed are final, and so is the order of all before them: they join the
+open sessions of their keys, are cut, and folded. A key has one open session at most. State, by name in the bucket's blob store:
+``header``; the sort buffer ``b``; pages ``p`` of open sessions by a hash of their key, each with::
+
+    START, LAST     the event times of its first and last row
+    ROWS, WEIGHT    how many rows it has, and the sum of what limits its size
+    partials
+
+A page is due at the first end of a session in it. Who may mutate: this engine, once a batch. Recovery: read them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers
+from windowpane.arrays.columns import flat
+from windowpane.engines.batch.driver import Left
+from windowpane.engines.common.arrival import in_order, numbered
+from windowpane.engines.common.columnar import (
+    common_refusal,
+    fold_of,
+    group_columns,
+    refuse_null_times,
+    with_encoded_keys,
+    with_plain_keys,
+)
+from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.held_panes import PaneTables, Wanted
+from windowpane.engines.messages import Message, Positions, Rows, tables_of
+from windowpane.engines.over.sort_buffer import SortBuffer
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_keys
+from windowpane.errors import MistakeError, NegativeSizeError, TimestampOverflowError
+from windowpane.hidden_columns import END, HASH, ROWS, START, TIME, hidden
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
+from windowpane.kernels.segments import Runs, Segments, starts_of_runs
+from windowpane.kernels.sessions.cuts import Limit, cuts
+from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
+from windowpane.state.memory import HeldWrites
+from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows
+from windowpane.windowing.times import MAX
+
+LAST = hidden("last")
+
+
+class ClosedSessionsEngine:
+    name = "closed sessions"
+
+    def __init__(self, program: Program) -> None:
+        fold = fold_of(program)
+        if fold is None:
+            raise MistakeError("the planner checked")
+        self._program, self._fold = program, fold
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        return _Batch(self._program, self._fold, store).run(rows, clock)
+
+    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
+        return _Batch(self._program, self._fold, HeldWrites(store)).held(wanted)
+
+
+def refusal(program: Program) -> str | None:
+    return common_refusal(program)
+
+
+def rule_of(program: Program) -> ClosedSessionWindows:
+    if not isinstance(program.spec.assigner, ClosedSessionWindows):
+        raise MistakeError("the planner checked")
+    return program.spec.assigner
+
+
+def punctual_rows(program: Program, rows: pa.Table, watermark: int) -> tuple[pa.Table, pa.Table]:
+    """Return the rows that are not late, and those that are.
+
+    Raises:
+        MissingTimestampError: a row has no event time.
+        NegativeSizeError: a row takes something from the size of its session.
+        TimestampOverflowError: a session would end beyond int64.
+    """
+    refuse_null_times(program, rows)
+    rule, times = rule_of(program), rows[TIME].to_numpy()
+    if (times > MAX - rule.gap).any():
+        row = rows.slice(int(times.argmax()), 1)
+        start = int(times.max())
+        raise TimestampOverflowError(start, start, start + rule.gap).located(key=python_keys(row, program.key_columns)[0])
+    if rule.size is not None:
+        weights = rows[WEIGHT].fill_null(0).to_numpy()
+        if (weights < 0).any():
+            key = python_keys(rows.slice(int(weights.argmin()), 1), program.key_columns)[0]
+            raise NegativeSizeError(str(rule.size[0]), int(weights.min())).located(key=key)
+    late = times <= watermark
+    return rows.filter(pa.array(~late)), rows.filter(pa.array(late))
+
+
+class _Batch(ColumnarBatch):
+    def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
+        super().__init__(program, fold, store)
+        self._rule, self._groups = rule_of(program), group_columns(program)
+        kept = dict.fromkeys([*program.key_columns, *program.values, *self._rule.columns, TIME])
+        self._kept = list(kept)
+        self._buffer = SortBuffer(store, "b", None, (), self._columns())
+        self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
+        self._fired: list[pa.Table] = []
+        self.widen(self._pages)
+
+    def _columns(self) -> pa.Schema:
+        program, own = self.program, {CLOSES: pa.bool_(), WEIGHT: pa.int64(), TIME: pa.int64()}
+        keys = dict(zip(program.key_columns, program.keys.types, strict=True))
+        types = {**keys, **{field.name: field.type for field in program.value_types}, **own}
+        return pa.schema([pa.field(name, types[name]) for name in self._kept])
+
+    def take(self, messages: Sequence[Message]) -> None:
+        rows = in_order(self.program, tables_of(messages, Positions, Rows))
+        if rows is None:
+            return
+        punctual, late = punctual_rows(self.program, rows, self.watermark)
+        self._report_late(late)
+        self._buffer.add(punctual.select(self._kept).combine_chunks())
+
+    def _report_late(self, late: pa.Table) -> None:
+        if late.num_rows:
+            times, ones = late[TIME].to_numpy(), np.ones(late.num_rows, np.int64)
+            self.late_counts.note(times, times, self.watermark, ones, ones)
+            self.missed.drop(late, times, times + self._rule.gap)
+
+    def on_watermark(self, before: int) -> None:
+        if self.watermark == before:
+            return
+        rows = self._released()
+        hashes = np.zeros(0, np.uint64) if rows is None else stored_hashes(rows)
+
+        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
+            return self._cut(held, None if rows is None or not len(numbers) else rows.take(pa.array(numbers)))
+
+        self._pages.each(hashes, self.watermark, STEP_ROWS.value, step)
+        if self._fired:
+            fired = pa.concat_tables(self._fired)
+            fired = fired.take(pa.array(np.argsort(fired[END].to_numpy(), kind="stable")))
+            self.results.emit_panes(fired[START].to_numpy(), fired[END].to_numpy(), fired, before)
+            self._fired = []
+
+    def close(self) -> Left:
+        self._buffer.flush()
+        buffer, pages = self._buffer, self._pages
+        return self.left(pages.live, pages.byte_size + buffer.byte_size, not len(pages) and not buffer.rows, None)
+
+    def held(self, wanted: Wanted) -> Iterator[pa.Table]:
+        """List open sessions, up to the watermark, a page at a time."""
+        tables = PaneTables(self.program, self.results.fold, wanted, self.watermark)
+        for position in self._pages.in_order_of_due():
+            page = self._pages.read(position)
+            if page is not None:
+                ends = self._ends(page[START].to_numpy(), page[LAST].to_numpy())
+                asked = wanted.take_windows(page[START].to_numpy(), ends)
+                page, size = page.filter(pa.array(asked)), self._pages.size_of(position)
+                yield tables.of(page, page[START].to_numpy(), ends[asked], size)
+
+    # A step.
+
+    def _released(self) -> pa.Table | None:
+        """Return the rows that the watermark makes final, in order, with the hashes of their keys."""
+        parts = self._buffer.release(self.watermark)
+        if not parts:
+            return None
+        rows = pa.concat_tables(parts)
+        rows = rows.take(pa.array(stable_order(rows[TIME].to_numpy()))).combine_chunks()
+        rows = with_plain_keys(self.program, with_encoded_keys(self.program, rows))
+        if self.fold.is_ordered:
+            rows, self.arrivals = numbered(rows, self.arrivals), self.arrivals + rows.num_rows
+        hashes = key_hashes([plain_key(rows[name]) for name in self._groups], rows.num_rows)
+        return rows.append_column(HASH, pa.array(hashes))
+
+    def _cut(self, held: pa.Table | None, rows: pa.Table | None) -> pa.Table | None:
+        """Cut open sessions and the rows behind them, let those fire that have ended, and return those that are open."""
+        columns = {name: _joined(held, rows, name) for name in (HASH, *self._groups)}
+        count = 0 if held is None else held.num_rows
+        total = len(columns[HASH])
+        if not total:
+            return held
+        codes = key_codes([plain_key(columns[name]) for name in self._groups], total)
+        order = np.argsort(codes, kind="stable")
+        times = _numbers(held, rows, START, TIME)[order]
+        lasts = _numbers(held, rows, LAST, TIME)[order]
+        sums = {ROWS: _sums(held, rows, ROWS)[order], WEIGHT: _sums(held, rows, WEIGHT)[order]}
+        is_held = order < count
+        closes = np.append(np.zeros(count, bool), _closing(rows))[order]
+        breaks = starts_of_runs(codes[order])
+        found = cuts(breaks, times, lasts + self._rule.gap, closes, self._limits(sums, is_held), self._rule.duration)
+        starts, ended = times[found.firsts], lasts[found.lasts]
+        ends = np.where(found.are_closed, ended + 1, self._ends(starts, ended))
+        of = np.repeat(np.arange(len(found.firsts)), found.lasts - found.firsts + 1)
+        named = {name: column.take(pa.array(order[found.firsts])) for name, column in columns.items()}
+        named |= {START: starts, LAST: ended, END: ends}
+        named |= {name: np.add.reduceat(weights, found.firsts) for name, weights in sums.items()}
+        sessions = pa.table(named)
+        partials = self._partials(held, rows, of, order)
+        for name in self.fold.columns:
+            sessions = sessions.append_column(name, partials[name])
+        is_over = found.are_closed | (ends - 1 <= self.watermark)
+        if is_over.any():
+            self._fired.append(sessions.filter(pa.array(is_over)))
+        return sessions.filter(pa.array(~is_over)).drop_columns([END])
+
+    def _limits(self, sums: dict[str, Integers], is_held: Integers) -> list[Limit]:
+        """Return the sums that close sessions; one that is open is never closed by what it had under an earlier program."""
+        asked = [(ROWS, self._rule.count), (WEIGHT, self._rule.size and self._rule.size[1])]
+        return [
+            Limit(np.where(is_held, np.minimum(sums[name], most - 1), sums[name]), most)
+            for name, most in asked
+            if most is not None
+        ]
+
+    def _ends(self, starts: Integers, lasts: Integers) -> Integers:
+        """Return when sessions end that no row closes."""
+        ends, duration = lasts + self._rule.gap, self._rule.duration
+        return ends if duration is None else np.where(lasts - starts > duration - self._rule.gap, starts + duration, ends)
+
+    def _partials(self, held: pa.Table | None, rows: pa.Table | None, of: Integers, order: Integers) -> pa.Table:
+        """Return the partials of sessions, given the session of each held one and row in their order."""
+        count = 0 if held is None else held.num_rows
+        tables, sessions = [], []
+        if held is not None:
+            places = np.flatnonzero(order < count)
+            tables.append(held.select(self.fold.columns).take(pa.array(order[places])))
+            sessions.append(of[places])
+        if rows is not None:
+            places = np.flatnonzero(order >= count)
+            firsts = np.flatnonzero(starts_of_runs(of[places]))
+            segments = Segments(order[places] - count, np.append(firsts, len(places)))
+            tables.append(self.fold.fold_segments(rows, segments).select(self.fold.columns))
+            sessions.append(of[places][firsts])
+        if len(tables) == 1:
+            return tables[0]
+        ids = np.concatenate(sessions)
+        both = stable_order(ids)
+        partials = pa.concat_tables(tables).take(pa.array(both)).combine_chunks()
+        return self.fold.merge_segments(partials, Runs.at(np.append(np.flatnonzero(starts_of_runs(ids[both])), len(ids))))
+
+    def _summary(self, held: pa.Table) -> PageSummary:
+        return PageSummary(int(self._ends(held[START].to_numpy(), held[LAST].to_numpy()).min()) - 1, held.num_rows)
+
+
+def _joined(held: pa.Table | None, rows: pa.Table | None, name: str) -> pa.ChunkedArray:
+    """Return a column of held sessions and of the rows behind them."""
+    chunks = [each[name] for each in (held, rows) if each is not None]
+    return pa.chunked_array([flat(chunk).cast(chunks[0].type) for chunk in chunks] if chunks else [pa.array([], pa.uint64())])
+
+
+def _numbers(held: pa.Table | None, rows: pa.Table | None, of_held: str, of_rows: str) -> Integers:
+    parts = [each[name].to_numpy() for each, name in ((held, of_held), (rows, of_rows)) if each is not None]
+    return np.concatenate(parts)
+
+
+def _sums(held: pa.Table | None, rows: pa.Table | None, name: str) -> Integers:
+    """Return how many rows each has, or the sum of what limits its size."""
+    parts = [] if held is None else [held[name].to_numpy()]
+    if rows is not None and name in rows.column_names:
+        parts.append(rows[name].fill_null(0).to_numpy())
+    elif rows is not None:
+        parts.append(np.full(rows.num_rows, name == ROWS, np.int64))
+    return np.concatenate(parts)
+
+
+def _closing(rows: pa.Table | None) -> Integers:
+    if rows is None or CLOSES not in rows.column_names:
+        return np.zeros(0 if rows is None else rows.num_rows, bool)
+    closing: Integers = rows[CLOSES].fill_null(False).to_numpy()
+    return closing

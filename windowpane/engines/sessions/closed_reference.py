@@ -1,0 +1,172 @@
+"""The reference engine of closed sessions: one key, one row at a time.
+
+State, by name in the bucket's blob store: ``header``; pages ``s``: of each key the rows that wait for the watermark, in order of
+arrival, and its open session. Who may mutate: this engine, once a batch. Recovery: read them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.engines.batch.driver import Left, OrderedBatch
+from windowpane.engines.collecting import OutputCollector
+from windowpane.engines.common.arrival import in_order
+from windowpane.engines.program import Program, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rows import python_keys, python_rows
+from windowpane.engines.sessions.closed import punctual_rows, rule_of
+from windowpane.errors import present
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.kernels.keys.key_codes import plain_key
+from windowpane.operators.window.contexts import UserCode
+from windowpane.operators.window.timer_service import TimerService
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.keyed import KeyedState
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.state.sorted_pages import SortedPages
+from windowpane.state.timers import TimerQueue
+from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT
+from windowpane.windowing.windows import TimeWindow
+
+WAITING, OPEN = "waiting", "open"
+Waiting = tuple[int, Any, bool, int]
+"""The event time of a row, what the function sees of it, whether it closes its session, and what it adds to its size."""
+
+
+@dataclass
+class Session:
+    """An open session: the times of its first and last row, its rows and their sum, and what the function made of them."""
+
+    start: int
+    last: int
+    rows: int
+    weight: int
+    held: Any
+
+
+class _Batch(OrderedBatch[Program]):
+    def __init__(self, program: Program, store: BlobStore) -> None:
+        super().__init__(program, store)
+        self._pages = SortedPages(store, "s")
+        self._state = KeyedState(self._pages)
+        self._rule = rule_of(program)
+        self._function = present(program.spec.function.accumulate, "the planner checked")
+        self._code = UserCode(self._function, self._state)
+        no_timers = TimerQueue(SortedPages(MemoryBlobStore(), "t"))
+        self._timers = TimerService(no_timers, no_timers)
+        self._collector = OutputCollector(program, self._timers, self.late_counts)
+
+    def work(self, tables: list[pa.Table]) -> None:
+        rows = in_order(self.program, tables)
+        if rows is None:
+            return
+        if self.program.upstream is not Upstream.WINDOW_WITH_WATERMARKS:
+            self._take(rows)
+            return
+        marks = rows[FIRING_WATERMARK].to_numpy()
+        for fired_under in sorted(set(marks.tolist())):
+            self.advance_watermark(fired_under)
+            self._take(rows.filter(pa.array(marks == fired_under)))
+
+    def _take(self, rows: pa.Table) -> None:
+        rows, late = punctual_rows(self.program, rows, self.watermark)
+        for key, row in self._rows(rows):
+            self._state.set_current_key(key)
+            self._state.append(None, WAITING, row)
+        self._collector.rows, self._timers.watermark = late, self.watermark
+        for number, (key, (time, value, _, _)) in enumerate(self._rows(late)):
+            self._collector.row_number = number
+            self._collector.late(key, value, time, [TimeWindow(time, time + self._rule.gap)], dropped=True)
+        self.count("late_elements", late.num_rows)
+        self.count("late_dropped", late.num_rows)
+        self.outputs += self._collector.tables()
+        self._collector = OutputCollector(self.program, self._timers, self.late_counts)
+
+    def _rows(self, rows: pa.Table) -> Iterator[tuple[Any, Waiting]]:
+        """Yield keys and rows; key columns that aggregates read are spelled as keys are."""
+        seen = rows.select(self.program.values)
+        if self.program.aggregates:
+            for name in set(self.program.key_columns) & set(seen.column_names):
+                seen = seen.set_column(seen.column_names.index(name), name, plain_key(seen[name]))
+        names = self._rule.columns
+        closes = rows[CLOSES].to_pylist() if CLOSES in names else [False] * rows.num_rows
+        weights = rows[WEIGHT].to_pylist() if WEIGHT in names else [0] * rows.num_rows
+        keys, times = python_keys(rows, self.program.key_columns), rows[TIME].to_pylist()
+        for key, time, value, closing, weight in zip(keys, times, python_rows(seen), closes, weights, strict=True):
+            yield key, (time, value, bool(closing), weight or 0)
+
+    def on_watermark(self, before: int) -> None:
+        if self.watermark == before:
+            return
+        fired: list[tuple[int, Any, TimeWindow, Any]] = []
+        for key in dict.fromkeys(key for key, _, _ in self._state.slots()):
+            self._state.set_current_key(key)
+            fired += [(window.end, key, window, result) for window, result in self._ended()]
+        self._timers.forwarded_watermark = before
+        for _, key, window, result in sorted(fired, key=itemgetter(0)):
+            self._collector.emit(key, window, result)
+        self.count("firings", len(fired))
+        self.outputs += self._collector.tables()
+        self._collector = OutputCollector(self.program, self._timers, self.late_counts)
+
+    def _ended(self) -> Iterator[tuple[TimeWindow, Any]]:
+        """Yield the sessions of the current key that end up to the watermark."""
+        waiting: list[Waiting] = self._state.get_list(None, WAITING)
+        session: Session | None = self._state.get(None, OPEN)
+        for row in sorted((row for row in waiting if row[0] <= self.watermark), key=itemgetter(0)):
+            if session is not None and row[0] >= self._end(session):
+                yield self._fired(session, self._end(session))
+                session = None
+            session = self._with(session, row)
+            if row[2] or self._is_full(session):
+                yield self._fired(session, session.last + 1)
+                session = None
+        if session is not None and self._end(session) - 1 <= self.watermark:
+            yield self._fired(session, self._end(session))
+            session = None
+        self._state.put_list(None, WAITING, [row for row in waiting if row[0] > self.watermark])
+        self._state.put(None, OPEN, session)
+
+    def _with(self, session: Session | None, row: Waiting) -> Session:
+        time, value, _, weight = row
+        if session is None:
+            session = Session(time, time, 0, 0, self._function.create_accumulator())
+        with self._code.of(TimeWindow(session.start, time + self._rule.gap)):
+            held = self._function.add(value, session.held)
+        return Session(session.start, time, session.rows + 1, session.weight + weight, held)
+
+    def _is_full(self, session: Session) -> bool:
+        count, size = self._rule.count, self._rule.size
+        return (count is not None and session.rows >= count) or (size is not None and session.weight >= size[1])
+
+    def _end(self, session: Session) -> int:
+        duration, end = self._rule.duration, session.last + self._rule.gap
+        return end if duration is None else min(end, session.start + duration)
+
+    def _fired(self, session: Session, end: int) -> tuple[TimeWindow, Any]:
+        window = TimeWindow(session.start, end)
+        with self._code.of(window):
+            return window, self._function.get_result(session.held)
+
+    def close(self) -> Left:
+        self._state.flush()
+        open_windows = sum(name == OPEN for _, _, name in self._state.slots())
+        self._pages.flush()
+        return Left(open_windows, self._pages.byte_size, self.is_source and not len(self._pages))
+
+
+class ClosedSessionsReferenceEngine:
+    """Runs any program of closed sessions, one row at a time."""
+
+    name = "closed sessions reference"
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        return _Batch(self._program, store).run(rows, clock)
