@@ -33,6 +33,7 @@ PROGRAMS = {
     "rolling": 20_000,
     "patterns": 10_000,
     "filling": 20_000,
+    "closed": 20_000,
     "changes": 5_000,
     "rescaling": 5_000,
     "faults": 20_000,

@@ -116,4 +116,4 @@ def test_what_is_no_limit_is_refused() -> None:
     with pytest.raises(InvalidSpecError, match="computes one by row"):
         wp.EventTimeSessionWindows.with_dynamic_gap(lambda row: 5).closed_by(count=3)
     with pytest.raises(InvalidSpecError, match="cannot assign a row by itself"):
-        WindowTestHarness(gap.closed_by(count=3)).process_element(1, timestamp=5, key="a")
+        gap.closed_by(count=3).assign_windows(1, 5, WindowTestHarness(gap).operator)
