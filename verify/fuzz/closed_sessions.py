@@ -72,7 +72,7 @@ def random_program(draw: Random) -> Program:
     size, duration = draw.choice([None, None, 1, 4, 10, 1 << 61]), draw.choice([None, None, 3, 20, 50, MAX])
     if condition is None and count is None and size is None:
         duration = duration or 15
-    assigner = ClosedSessionWindows(draw.choice([1, 5, 20, 100]), condition, count, size and ("w", size), duration)
+    assigner = ClosedSessionWindows(draw.choice([1, 5, 20, 100]), condition, count, ("w", size) if size else None, duration)
     keys, upstream = draw.choice([("k",), ("k",), ()]), draw.choice([Upstream.SOURCE, Upstream.SOURCE, Upstream.WINDOW])
     upstream = draw.choice([upstream, upstream, Upstream.WINDOW_WITH_WATERMARKS])
     return program_of(assigner, keys, upstream)
@@ -152,7 +152,8 @@ def _plain(row: dict[str, Any]) -> Iterator[Any]:
 
 
 def _micros(value: Any) -> int:
-    return int(value.timestamp() // 1) * 1_000_000 + value.microsecond
+    micros: int = int(value.timestamp() // 1) * 1_000_000 + value.microsecond
+    return micros
 
 
 def table_of(batch: Batch) -> pa.Table:

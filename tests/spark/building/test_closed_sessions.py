@@ -38,7 +38,7 @@ def test_a_stream_over_a_restart_with_rows_in_disorder_and_a_late_one(spark: Any
     again = run(visits(feed.stream(spark)), "main", "late", checkpoint=tmp_path / "c")
     assert shown(again.rows()) == [("b", 90, 95.000001, 2, [5, 0]), ("b", 96, 126, 1, [7])]
     (late,) = again.rows("late")
-    assert (late["v"], plain(late["windows_missed"])) == (6, [(70, 100)])
+    assert late[2:4] == (6, [(70, 100)])
     changed = visits(feed.stream(spark), wp.EventTimeSessionWindows.with_gap("30 seconds").closed_by("v = 1"))
     with pytest.raises(ChangedPlanError, match="assigner"):
         changed.start(main=lambda rows, _: None, checkpoint=str(tmp_path / "c"))
@@ -92,6 +92,7 @@ def test_what_cannot_work_is_refused(spark: Any) -> None:
         windows.aggregate(n=wp.count()).top(1, by="n")
     with pytest.raises(InvalidSpecError, match="which closed_by cannot cut"):
         wp.join(wp.stream(rows, "t"), wp.stream(rows, "t")).on("k").window(VISITS)
-    each = wp.stream(rows, "t", watermark=wp.Watermarks.bounded("1 minute").per_key())
+    ticks = spark.readStream.format("rate").load()
+    each = wp.stream(ticks, "timestamp", watermark=wp.Watermarks.bounded("1 minute").per_key())
     with pytest.raises(InvalidSpecError, match="Leave per_key out"):
-        each.key_by("k").window(VISITS).aggregate(n=wp.count())
+        each.key_by("value").window(wp.EventTimeSessionWindows.with_gap("1 minute").closed_by(count=3)).aggregate(n=wp.count())

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import in_order, numbered
@@ -211,7 +211,7 @@ class _Batch(ColumnarBatch):
             self._fired.append(sessions.filter(pa.array(is_over)))
         return sessions.filter(pa.array(~is_over)).drop_columns([END])
 
-    def _limits(self, sums: dict[str, Integers], is_held: Integers) -> list[Limit]:
+    def _limits(self, sums: dict[str, Integers], is_held: Mask) -> list[Limit]:
         """Return the sums that close sessions; one that is open is never closed by what it had under an earlier program."""
         asked = [(ROWS, self._rule.count), (WEIGHT, self._rule.size and self._rule.size[1])]
         return [
@@ -271,8 +271,8 @@ def _sums(held: pa.Table | None, rows: pa.Table | None, name: str) -> Integers:
     return np.concatenate(parts)
 
 
-def _closing(rows: pa.Table | None) -> Integers:
+def _closing(rows: pa.Table | None) -> Mask:
     if rows is None or CLOSES not in rows.column_names:
         return np.zeros(0 if rows is None else rows.num_rows, bool)
-    closing: Integers = rows[CLOSES].fill_null(False).to_numpy()
+    closing: Mask = rows[CLOSES].fill_null(False).to_numpy()
     return closing
