@@ -9,16 +9,16 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
-from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, PREFIX, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import FunctionPlan, WindowPlan, warn_of_unfired_rows
-from windowpane.spark.building.closing import with_closing_columns
-from windowpane.spark.building.expressions import column_of, sort_of
+from windowpane.spark.building.expressions import column_of, is_column, sort_of
 from windowpane.spark.building.operator_input import SourceRows, add_clock
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
@@ -29,8 +29,8 @@ from windowpane.spark.stages.project import Projection, refuse_compared_collatio
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates import Returns
 from windowpane.windowing.aggregates.results import Results, checked
-from windowpane.windowing.assigners import ClosedSessionWindows
-from windowpane.windowing.expressions import Name
+from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows
+from windowpane.windowing.expressions import Expression, Name
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn
 
@@ -53,7 +53,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         raise InvalidSpecError(f"key_by was given {bounds}, which every output has of its windows: rename the column first.")
     arguments = projection.add_arguments(plan.function)
     if isinstance(plan.assigner, ClosedSessionWindows):
-        plan = dataclasses.replace(plan, assigner=with_closing_columns(projection, plan.assigner))
+        plan = dataclasses.replace(plan, assigner=_with_closing_columns(projection, plan.assigner))
     order = order_columns(projection, order_by)
     hidden = {TIME, FIRING_WATERMARK, PASSED}
     needs_rows = plan.reads_rows or plan.settings.late_tag is not None
@@ -114,6 +114,52 @@ def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[Orde
             raise UnsupportedTypeError(f"order_by: {item!r} is {kind}, which has no order here. Order by a field of it.")
     found = zip(names, sorts, strict=True)
     return tuple(OrderColumn(name, sort.descending, nulls_first=sort.nulls_first) for name, sort in found)
+
+
+# What closes sessions.
+
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+def _with_closing_columns(projection: Projection, assigner: ClosedSessionWindows) -> ClosedSessionWindows:
+    """Select the columns of an assigner, and return it with texts in place of Columns: these do not travel to workers.
+
+    Raises:
+        InvalidSpecError: a condition that is no boolean, or a size of a column that has no whole numbers.
+    """
+    condition, size = assigner.condition, assigner.size
+    if condition is not None:
+        column = F.expr(condition) if isinstance(condition, str) else _column("closed_by", condition)
+        kind = _type(projection, column)
+        if not isinstance(kind, T.BooleanType):
+            raise InvalidSpecError(f"closed_by({condition!r}) is {kind.simpleString()}, and a condition is true or false.")
+        projection.add(column, "closed_by", CLOSES.removeprefix(PREFIX))
+        condition = _text(condition)
+    if size is not None:
+        column = _column("closed_by", size[0])
+        kind = _type(projection, column)
+        if not isinstance(kind, _WHOLE):
+            raise InvalidSpecError(
+                f"closed_by(size={size!r}): the column is {kind.simpleString()}, and sums that close sessions are of whole "
+                "numbers. Cast it to bigint, in a smaller unit where it has fractions."
+            )
+        projection.add(column.cast("long"), "closed_by size", WEIGHT.removeprefix(PREFIX))
+        size = (_text(size[0]), size[1])
+    return dataclasses.replace(assigner, condition=condition, size=size)
+
+
+def _column(role: str, given: Any) -> Any:
+    if not is_column(given) and not isinstance(given, str | Expression):
+        raise InvalidSpecError(f"{role} was given {given!r}, which is neither text nor a Column.")
+    return column_of(given)
+
+
+def _type(projection: Projection, column: Any) -> Any:
+    return projection.dataframe.select(column).schema[0].dataType
+
+
+def _text(given: Any) -> str:
+    return given if isinstance(given, str) else str(given) if is_column(given) else repr(given)
 
 
 # Types and clock.
