@@ -1,6 +1,7 @@
 """Checkpoints of streaming queries, offline: copy, verify, rescale, forget. Nothing is written into an old checkpoint.
 
 Each function needs a classic Spark session, the active one if none is given, and is there as ``windowpane checkpoint ...``, too.
+A place may be on an object store, ``s3://``, ``gs://`` or ``abfss://``, from which a query starts once it is copied to a disk.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def copy(old: str, new: str, *, same_query: bool = False, spark: object = None) 
     """
     from windowpane.spark.queries import moving
 
-    with SparkGoneError.instead():
-        moving.copy(_session(spark), old, new, same_query)
+    with SparkGoneError.instead(), moving.here(_session(spark), old, new) as (was, now):
+        moving.copy(_session(spark), was, now, same_query)
 
 
 def verify(checkpoint: str, *, spark: object = None) -> list[str]:
@@ -51,8 +52,8 @@ def verify(checkpoint: str, *, spark: object = None) -> list[str]:
     """
     from windowpane.spark.queries import moving
 
-    with SparkGoneError.instead():
-        return moving.verify(_session(spark), checkpoint)
+    with SparkGoneError.instead(), moving.here(_session(spark), checkpoint) as (place, _):
+        return moving.verify(_session(spark), place)
 
 
 def rescale(old: str, new: str, buckets: int, *, spark: object = None) -> None:
@@ -79,8 +80,8 @@ def rescale(old: str, new: str, buckets: int, *, spark: object = None) -> None:
     """
     from windowpane.spark.queries import moving
 
-    with SparkGoneError.instead():
-        moving.rescale(_session(spark), old, new, buckets)
+    with SparkGoneError.instead(), moving.here(_session(spark), old, new) as (was, now):
+        moving.rescale(_session(spark), was, now, buckets)
 
 
 def forget(old: str, new: str, *key: Any, spark: object = None) -> None:
@@ -104,8 +105,8 @@ def forget(old: str, new: str, *key: Any, spark: object = None) -> None:
     """
     from windowpane.spark.queries import moving
 
-    with SparkGoneError.instead():
-        moving.forget(_session(spark), old, new, key)
+    with SparkGoneError.instead(), moving.here(_session(spark), old, new) as (was, now):
+        moving.forget(_session(spark), was, now, key)
 
 
 def _session(spark: object) -> Any:

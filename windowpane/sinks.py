@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from windowpane.connectors.object_stores import is_remote, shown
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import unknown_name
 from windowpane.planning.sinks import DeltaTable, Files, Selectable, Sink, SinkFunction
@@ -70,6 +71,10 @@ def read_latest(spark: SparkSession, files: str | Files, key: str | Sequence[str
             f"read_latest reads Parquet, and {files!r} is {files.format}: other files do not number their rows."
         )
     path = files.path if isinstance(files, Files) else files
+    if is_remote(path):
+        raise InvalidSpecError(
+            f"read_latest({shown(path)!r}): Spark reads it, so give s3a:// and Spark the jar of its file system."
+        )
     latest: DataFrame = read(spark, path, (key,) if isinstance(key, str) else tuple(key))
     return latest
 
@@ -428,6 +433,13 @@ class ChangeWriter(Selectable):
     key: tuple[str, ...]
     table: str
     read_query: Callable[[Any], str] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if is_remote(self.store):
+            raise InvalidSpecError(
+                f"store={shown(self.store)!r}: a file of DuckDB is changed in place, and an object store takes whole files. "
+                "Keep it on a disk, or write to sinks.delta, sinks.iceberg or Files there."
+            )
 
     def for_query(self, read: Callable[[Any], str]) -> ChangeWriter:
         """Return the same for one query."""

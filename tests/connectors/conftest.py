@@ -8,8 +8,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,37 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     started.start()
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """An object store that speaks S3, with the bucket ``tables``."""
+    pytest.importorskip("moto")
+    boto3 = pytest.importorskip("boto3")
+
+    port = free_port()
+    # In a process of its own: deltalake holds the lock of Python's interpreter while it writes.
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL
+    )
+    address = f"http://127.0.0.1:{port}"
+    store = boto3.client(
+        "s3", endpoint_url=address, aws_access_key_id="me", aws_secret_access_key="hunter2", region_name="us-east-1"
+    )
+    deadline = time.monotonic() + 60
+    while not is_open(port) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    store.create_bucket(Bucket="tables")
+    yield address
+    server.terminate()
+    server.wait()
+
+
+@pytest.fixture
+def bucket(endpoint: str, tmp_path: Path) -> Callable[[str], str]:
+    """Return what makes an address below a folder of the test's own, with all that reaching it needs."""
+    given = f"endpoint_override={endpoint}&region=us-east-1"
+    return lambda path: f"s3://me:hunter2@tables/{tmp_path.name}/{path}?{given}"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from tests.connectors.conftest import free_port, is_open
 from tests.connectors.test_read_tables import changes_of
 from tests.connectors.test_tables import appended, read
 from windowpane.connectors import delta, iceberg
 from windowpane.errors import ConnectorError
 
-pytest.importorskip("moto")
-pytest.importorskip("boto3")
-
 ROWS = pa.table({"k": ["a", "b"], "v": [1, 2]})
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    import boto3
-
-    port = free_port()
-    # In a process of its own: deltalake holds the lock of Python's interpreter while it writes.
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL
-    )
-    address = f"http://127.0.0.1:{port}"
-    store = boto3.client(
-        "s3", endpoint_url=address, aws_access_key_id="me", aws_secret_access_key="hunter2", region_name="us-east-1"
-    )
-    deadline = time.monotonic() + 60
-    while not is_open(port) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    store.create_bucket(Bucket="tables")
-    yield address
-    server.terminate()
-    server.wait()
 
 
 @pytest.fixture(params=["delta", "iceberg"])

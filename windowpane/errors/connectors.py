@@ -27,6 +27,18 @@ class UnknownTopicError(ConnectorError, LookupError):
         self.topic = topic
 
 
+class UnreachablePathError(ConnectorError, LookupError):
+    """An address of an object store that has nothing, or that the store does not give."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            path,
+            f"{reason}. Mend the address, the credentials of the environment (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL "
+            "and the like), or make what is missing. A query that runs continues from its checkpoint",
+        )
+        self.path = path
+
+
 class MissingOffsetsError(WindowpaneError):
     """Messages that a query has still to read are no longer in Kafka: they were deleted by age or size, or the topic was."""
 

@@ -60,6 +60,19 @@ class MissingCheckpointError(WindowpaneError):
         self.location = location
 
 
+class UnreachableCheckpointError(WindowpaneError):
+    """A query was to start with a checkpoint on a file system that its Spark does not have, or does not reach."""
+
+    def __init__(self, checkpoint: str, reason: str) -> None:
+        super().__init__(
+            f"checkpoint {checkpoint!r}: {reason}. Checkpoints are Spark's own: for s3a:// it needs the jar hadoop-aws of its "
+            "Hadoop's version, for gs:// gcs-connector, for abfss:// hadoop-azure, with spark-submit --packages or in "
+            "spark.jars.packages, and the credentials in spark.hadoop.fs.*. Without them keep it on a disk that lasts, and copy "
+            "it with windowpane checkpoint copy. Nothing was started."
+        )
+        self.checkpoint = checkpoint
+
+
 class HistoryAfterStartError(WindowpaneError):
     """A history was given to rolling features whose checkpoint has begun already."""
 

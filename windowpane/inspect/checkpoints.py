@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
+from windowpane.connectors.object_stores import Location, is_remote, shown
 from windowpane.errors import MissingCheckpointError, MistakeError, UnreadableStateError
 from windowpane.inspect.change_logs import ChangeLog
 from windowpane.inspect.sorted_tables import SortedTable
@@ -40,6 +41,16 @@ class Committed(NamedTuple):
     watermark: int
 
 
+def _opened(location: str) -> tuple[fs.FileSystem, str]:
+    if is_remote(location):
+        place = Location(location)
+        place.check()
+        return place.files, place.root
+    is_uri = "://" in location or location.startswith("file:")
+    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(location) if is_uri else (fs.LocalFileSystem(), location)
+    return found[0], found[1].rstrip("/")
+
+
 class Checkpoint:
     """The files of a checkpoint location: a path, or the URI of a file system that Arrow knows."""
 
@@ -49,13 +60,11 @@ class Checkpoint:
         Raises:
             MissingCheckpointError: there is none.
         """
-        self.location = location
-        is_uri = "://" in location or location.startswith("file:")
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(location) if is_uri else (fs.LocalFileSystem(), location)
-        self._files, self._root = found[0], found[1].rstrip("/")
+        self.location = shown(location)
+        self._files, self._root = _opened(location)
         self._tables: dict[str, SortedTable] = {}
         if self._files.get_file_info(f"{self._root}/metadata").type != fs.FileType.File:
-            raise MissingCheckpointError(location)
+            raise MissingCheckpointError(self.location)
 
     @cached_property
     def query_id(self) -> str:

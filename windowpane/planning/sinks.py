@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from windowpane.connectors.object_stores import shown
 from windowpane.errors import InvalidSpecError
 from windowpane.state.pairs import Pair
 
@@ -54,7 +55,7 @@ class Files(Selectable):
     """Files below ``path``, in a folder of its own for each query and batch, so that a repeated batch overwrites itself.
 
     Args:
-        path: folder, on any file system Spark can write.
+        path: folder, on any file system Spark can write; or ``s3://``, ``gs://``, ``abfss://``, which tasks write by pyarrow.
         format: ``"parquet"``, ``"json"``, ``"csv"``, ``"orc"``, ...
         options: of the writer.
 
@@ -68,6 +69,9 @@ class Files(Selectable):
     path: str
     format: str = "parquet"
     options: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Files({shown(self.path)!r}, {self.format!r})"
 
 
 def folder_columns(columns: Iterable[str]) -> tuple[str, str]:

@@ -318,7 +318,7 @@ def test_a_path_that_names_nothing_is_an_error_of_the_statement(tmp_path: Path, 
         session.run(f"CREATE SOURCE s (k int) WITH (connector = '{connector}', path = '{tmp_path}/*.{connector}')")
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/orders", "gs://bucket/orders", "file:///tmp", "hdfs://host/orders"])
+@pytest.mark.parametrize("address", ["s3a://bucket/orders", "file:///tmp", "hdfs://host/orders"])
 def test_an_address_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.chdir(tmp_path)
     with Session(":memory:") as session:

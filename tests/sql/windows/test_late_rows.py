@@ -5,9 +5,11 @@ Expected counts are computed from the rows by the rule itself, chunk by chunk, w
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowpane.errors import SqlTypeError
+from windowpane.errors import SqlNameError, SqlTypeError, UnsupportedSqlError
 from windowpane.sql import Session
 
 Row = tuple[int, int]
@@ -176,6 +178,78 @@ def test_the_number_of_rows_below_the_watermark_is_shown_under_both_rules(rule: 
         assert session.query("SELECT count(*) FROM t").rows() == [(taken,)]
 
 
+def missed(kind: str, chunks: Sequence[Sequence[Row]]) -> list[tuple[int, int, list[int], bool]]:
+    """Return key, second, the starts of the windows that had closed, and whether none was left, of each row that is late."""
+    found, mark = list[tuple[int, int, list[int], bool]](), None
+    for chunk in chunks:
+        for key, second in chunk:
+            if mark is None:
+                continue
+            windows = [] if kind == "no_windows" else [second] if kind == "session" else starts(kind, second)
+            size = GAP if kind == "session" else SIZE
+            closed = [start for start in windows if start + size <= mark]
+            # An open window of a session ends at the watermark, too: of two rows with the gap between them one session is made.
+            closed = [start for start in closed if kind != "session" or start + GAP < mark]
+            if closed or (kind == "no_windows" and second < mark):
+                found.append((key, second, closed, len(closed) == len(windows)))
+        mark = max(second - DELAY for _, second in chunk) if mark is None else max(mark, *(s - DELAY for _, s in chunk))
+    return sorted(found)
+
+
+def sent_late(folder: Path) -> list[tuple[int, int, list[int], bool]]:
+    """Return what a sink of late rows has written, in the form of ``missed``."""
+    rows = [row for file in sorted(folder.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    assert {row["_change_type"] for row in rows} == {"insert"}
+    of_day = datetime(2024, 1, 1)
+    return sorted(
+        (
+            row["k"],
+            int((row["at"].replace(tzinfo=None) - of_day).total_seconds()),
+            [int((datetime.fromisoformat(each["start"]) - of_day).total_seconds()) for each in json.loads(row["windows_missed"])],
+            row["dropped"],
+        )
+        for row in rows
+    )
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+def test_a_sink_has_the_rows_that_a_view_is_too_late_for_and_the_windows_they_missed(kind: str, tmp_path: Path) -> None:
+    chunks, store = chunks_of(7), str(tmp_path / "store.db")
+    late = f"CREATE SINK late FROM LATE ROWS OF m WITH (connector = 'parquet', path = '{tmp_path}/late')"
+    with Session(store) as session:
+        session.run(f"SET late_rows = 'open_windows'; {TABLE}; CREATE MATERIALIZED VIEW m AS {COUNTS[kind]}; {late}")
+        for chunk in chunks[:8]:
+            inserted(session, chunk)
+        session.run("FLUSH")
+        with pytest.raises(UnsupportedSqlError, match="'late' reads 'm'"):
+            session.run("DROP MATERIALIZED VIEW m")
+    with Session(store) as session:
+        for chunk in chunks[8:]:
+            inserted(session, chunk)
+            session.run("FLUSH")
+        found = sent_late(tmp_path / "late")
+        assert found == missed(kind, chunks)
+        assert {dropped for *_, dropped in found} == {kind != "hop"}
+        session.run("ALTER MATERIALIZED VIEW m RENAME TO counts; DROP SINK late; DROP MATERIALIZED VIEW counts")
+
+
+def test_late_rows_of_what_keeps_none_are_refused() -> None:
+    sink = "CREATE SINK late FROM LATE ROWS OF {} WITH (connector = 'blackhole')"
+    with Session() as session:
+        session.run(f"{TABLE}; CREATE MATERIALIZED VIEW m AS {COUNTS['tumble']}")
+        for name in ("t", "m"):
+            with pytest.raises(UnsupportedSqlError, match=rf"LATE ROWS OF {name}, which keeps none.*SET late_rows"):
+                session.run(sink.format(name))
+        with pytest.raises(SqlNameError, match="no table or view 'other'"):
+            session.run(sink.format("other"))
+        both = COUNTS["tumble"].replace("count(*) AS n", "count(*) AS n").replace("t, at", "u, at")
+        session.run(f"SET late_rows = 'open_windows'; {TABLE.replace('TABLE t', 'TABLE u')}")
+        session.run(f"CREATE MATERIALIZED VIEW two AS ({both}) UNION ALL ({both})")
+        with pytest.raises(UnsupportedSqlError, match="judges them in 2 places"):
+            session.run(sink.format("two"))
+        session.run(sink.format("u"))
+
+
 def test_another_word_is_refused() -> None:
     with Session() as session, pytest.raises(SqlTypeError, match=r"'never' is not known\. Write 'watermark'"):
         session.run("SET late_rows = 'never'")
@@ -205,6 +279,8 @@ def test_views_on_spark_have_the_same_rows(spark, folder: Path, rule: str) -> No
             session.run(f"CREATE MATERIALIZED VIEW {kind}_t AS {COUNTS[kind]}")
             of_source = COUNTS[kind].replace("(t,", "(s,").replace("(t ", "(s ")
             session.run(f"CREATE MATERIALIZED VIEW {kind}_s AS {of_source}")
+            late = f"CREATE SINK late_{kind} FROM LATE ROWS OF {kind}_s WITH (connector = 'parquet', path = '{{}}')"
+            session.run(late.format(folder.parent / f"late_{kind}"))
         for number, chunk in enumerate(chunks):
             inserted(session, chunk)
             write_file(folder, number, chunk)
@@ -213,3 +289,4 @@ def test_views_on_spark_have_the_same_rows(spark, folder: Path, rule: str) -> No
             wanted = expected(kind, rule, chunks)
             assert counted(session, f"SELECT * FROM {kind}_t") == wanted
             assert counted(session, f"SELECT * FROM {kind}_s") == wanted
+            assert sent_late(folder.parent / f"late_{kind}") == missed(kind, chunks)

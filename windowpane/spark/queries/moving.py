@@ -12,17 +12,26 @@ are written last; it is refused as one that is there already.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from windowpane.errors import InvalidSpecError, UncommittedBatchError, UnknownKeyError, UnmovableStateError
+from windowpane.connectors.object_stores import Location, is_remote, shown
+from windowpane.errors import (
+    InvalidSpecError,
+    MissingCheckpointError,
+    UncommittedBatchError,
+    UnknownKeyError,
+    UnmovableStateError,
+)
 from windowpane.planning.rescaling import Key, holds, problems, rescaled
 from windowpane.spark.building.program import run_on_buckets
 from windowpane.spark.internals.blob_state import SparkBlobStore
@@ -48,6 +57,30 @@ from windowpane.state.memory import MemoryBlobStore
 _MOST = 256
 _OPERATOR = "transformWithState"
 _PIECES = "target int, bucket int, name string, blob binary"
+
+
+@contextmanager
+def here(spark: Any, old: str, new: str | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the places of an old and a new checkpoint on this machine, for those that are on an object store.
+
+    What is written to the new one is sent behind it, ``commits`` last.
+    """
+    with TemporaryDirectory(prefix="windowpane-checkpoint-") as folder:
+        was, now = f"{folder}/old", f"{folder}/new"
+        if is_remote(old):
+            if Location(old).line("metadata") is None:
+                raise MissingCheckpointError(shown(old))
+            Location(old).give(was)
+            _Checkpoint.of(spark, was).write_paths(was, None)
+        to = None if new is None or not is_remote(new) else Location(new)
+        if to is not None:
+            to.check()
+            if to.paths(may_be_empty=True):
+                raise InvalidSpecError(f"{str(to)!r} is there already: name a new folder, and nothing is written over.")
+        yield was if is_remote(old) else old, (new or "") if to is None else now
+        if to is not None:
+            for name in sorted(os.listdir(now), key=lambda each: each == "commits"):
+                to.take(f"{now}/{name}", name)
 
 
 def copy(spark: Any, old: str, new: str, is_same_query: bool) -> None:

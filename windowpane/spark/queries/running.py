@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from windowpane.connectors.object_stores import is_remote
 from windowpane.engines.changes import Accepts
 from windowpane.errors import HistoryAfterStartError, InvalidSpecError, MissingHistoryError, UnknownColumnError
 from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Shaped, Sink, SinkFunction, folder_columns
@@ -29,9 +30,17 @@ from windowpane.spark.queries.continuing import continuing
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
-from windowpane.spark.session.checkpoints import compare_earlier_outputs, has_begun, mark_of, refuse_a_second_query, set_mark
+from windowpane.spark.session.checkpoints import (
+    check_reached,
+    compare_earlier_outputs,
+    has_begun,
+    mark_of,
+    refuse_a_second_query,
+    set_mark,
+)
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.sinks.paired import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
+from windowpane.spark.sinks.remote_files import RemoteFilesWriter
 from windowpane.spark.stages.messages import MALFORMED
 from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.wire import Wire
@@ -73,11 +82,12 @@ def start(
             "start(checkpoint='...') to keep it."
         )
     warn_of_leaking_sockets(built.source.dataframe.sparkSession)
-    built = _begun(built, checkpoint, cut, history, history_results)
+    spark = built.source.dataframe.sparkSession
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
+    check_reached(spark, location)
     written = (_written(output, sinks[name], location) for name, output in outputs.items())
     batches = BatchWriter(tuple(written))
-    spark = built.source.dataframe.sparkSession
+    built = _begun(built, checkpoint, cut, history, history_results)
     if checkpoint is not None:
         refuse_a_second_query(spark, checkpoint)
         built = continuing(built, checkpoint, changes, None if history is not None else cut)
@@ -274,6 +284,8 @@ def _function(sink: Sink, checkpoint: str, columns: Iterable[str]) -> SinkFuncti
     query = QueryId(checkpoint)
     if isinstance(sink, str):
         sink = Files(sink)
+    if isinstance(sink, Files) and is_remote(sink.path):
+        return PairedSink(RemoteFilesWriter(sink, query, folder_columns(columns)).checked(), checkpoint)
     if isinstance(sink, Files):
         return PairedSink(FilesWriter(sink, query, folder_columns(columns)), checkpoint)
     if isinstance(sink, DeltaTable):

@@ -13,8 +13,9 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from windowpane.errors import ChangedPlanError, RunningCheckpointError
+from windowpane.errors import ChangedPlanError, RunningCheckpointError, UnreachableCheckpointError
 from windowpane.spark.internals.session import is_classic
+from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 from windowpane.state.pairs import NONE
 
 _STOPS_THE_FIRST = "spark.sql.streaming.stopActiveRunOnRestart"  # Spark's setting, which is true by default
@@ -79,6 +80,21 @@ def _names(files: Any, folder: Any) -> list[str]:
 def files_of(spark: Any, folder: str) -> tuple[Any, Any]:
     path = spark._jvm.org.apache.hadoop.fs.Path(folder)
     return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), path
+
+
+def check_reached(spark: Any, checkpoint: str) -> None:
+    """Refuse a checkpoint on a file system that Spark does not have, or does not reach; of classic sessions.
+
+    Raises:
+        UnreachableCheckpointError: saying what Spark needs.
+    """
+    if "://" not in checkpoint or not is_classic(spark):
+        return
+    try:
+        files, path = files_of(spark, checkpoint)
+        files.exists(path)
+    except SPARK_ERRORS as error:
+        raise UnreachableCheckpointError(checkpoint, reason(error)) from None
 
 
 def holds_batches(spark: Any, path: str) -> bool:

@@ -130,10 +130,13 @@ class FolderWriter(ABC):
     def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
         pair.has_begun(self.taken(dataframe), settled, number)
         self.write(dataframe, number)
-        keep_number(dataframe.sparkSession, self._number(dataframe), number)
+        self.keep(dataframe, number)
 
     def skip(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
         pair.has_begun(self.taken(dataframe), settled, number)
+        self.keep(dataframe, number)
+
+    def keep(self, dataframe: Any, number: int) -> None:
         keep_number(dataframe.sparkSession, self._number(dataframe), number)
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """Files read in Python by Arrow: contents come as they are from Spark's file source, which keeps account of what was read.
 
-One file is one row of Spark's, so it is read by one task, whole.
+One file is one row of Spark's, so it is read by one task, whole. Those of object stores are read by tasks, ``remote_files``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from windowpane.connectors.object_stores import is_remote, shown
 from windowpane.connectors.typed_cells import TypedCells, as_text
 from windowpane.errors import InvalidSpecError, MalformedRowError, PatternNameError, UnreadableFileError
 from windowpane.hidden_columns import ORIGIN
@@ -20,6 +21,7 @@ from windowpane.malformed import POLICIES, MalformedRow, csv_cells, json_cells, 
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
 from windowpane.spark.sources.file_names import START_AGAIN, has_one_file_a_batch, is_pattern, odd_name
 from windowpane.spark.sources.parquet_reader import local_path
+from windowpane.spark.sources.remote_files import RemoteFiles, RemoteReader
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 
 _CONTENTS = "path string, modificationTime timestamp, length bigint, content binary"
@@ -54,13 +56,18 @@ def arrow_files(
         raise InvalidSpecError(f"format={format!r}: Arrow reads {known}; leave others to Spark's readers.")
     columns = declared_schema(spark, schema, "read_in_arrow")
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    given = {name.lower(): str(value) for name, value in options.items()}
+    reading = None if format == "parquet" else Reading(malformed)
+    if is_remote(path):
+        files = RemoteFiles.of(path, given)
+        of_file = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, shown(path), reading)
+        origin = files.origin(spark, streaming=streaming)
+        return ArrowRows(origin, RemoteReader(files.location, of_file.table), columns, reading=reading)
     reader = spark.readStream if streaming else spark.read
     contents = reader.format("binaryFile").schema(_CONTENTS).options(**options).load(path).select("path", "content")
-    given = {name.lower(): str(value) for name, value in options.items()}
     takes_any_name = not streaming or has_one_file_a_batch(given)
     if not takes_any_name and odd_name(local_path(path), given) is not None:
         contents, takes_any_name = contents.repartition("path"), True
-    reading = None if format == "parquet" else Reading(malformed)
     reader = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, path, reading, takes_any_name)
     return ArrowRows(contents, reader, columns, reading=reading)
 
@@ -89,10 +96,10 @@ class FileReader:
                 read.add(path)
                 if not self.takes_any_name and is_pattern(path):
                     raise PatternNameError(path, START_AGAIN)
-                yield self._tried(path, content.as_buffer())
+                yield self.table(path, content.as_buffer())
 
-    def _tried(self, path: str, content: pa.Buffer) -> pa.Table:
-        """Read a file: at once, or where that fails row by row."""
+    def table(self, path: str, content: pa.Buffer) -> pa.Table:
+        """Return the rows of a file: read at once, or where that fails row by row."""
         try:
             return self._read(content)
         except (pa.ArrowException, OSError) as error:

@@ -152,4 +152,9 @@ def _refusal(spark: Any, connector: str, error: BaseException) -> str:
             "connector 'parquet': the folder has no Parquet file yet, from which Spark reads the types that columns have there; "
             "they may be others than those of the table. Write one first; it needs no rows."
         )
-    return f"connector {connector!r}: {reason(error)}"
+    said = reason(error)
+    if "No FileSystem for scheme" in said:
+        said += (
+            ". Spark reads these files and needs a jar: hadoop-aws, and s3a:// in the path; a session without Spark needs none"
+        )
+    return f"connector {connector!r}: {said}"

@@ -15,11 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from windowpane.sql.bind.build_plan import keep
-from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.expr import Expr, build
-from windowpane.sql.expressions.types import BOOLEAN
-from windowpane.sql.nodes import Filter, Node, OnTime, Project, Watermark
+from windowpane.sql.bind.bound_query import BoundQuery
+from windowpane.sql.bind.build_plan import keep, project
+from windowpane.sql.bind.scope import Column, Ids
+from windowpane.sql.expressions.expr import Expr, build, function
+from windowpane.sql.expressions.jsonb import json_text
+from windowpane.sql.expressions.types import BOOLEAN, JSONB, VARCHAR, array_of
+from windowpane.sql.nodes import Filter, Node, OnTime, Project, SessionWindows, TimeWindows, Watermark, every_node
 
 LATE_ROWS = "late_rows"
 """The parameter; a table keeps the value it was made with."""
@@ -79,3 +81,69 @@ def _not_below(node: Node, limits: Mapping[str, str], stamp: Column) -> Expr:
     at = enumerate(limits.values(), start=1)
     not_below = " AND ".join(f"{{{place}}} >= {sql.replace(_OF_THE_TABLE, '{0}')}" for place, sql in at)
     return build(BOOLEAN, f"({{0}} IS NULL OR ({not_below}))", stamp.expr, *(node.column(name).expr for name in limits))
+
+
+MISSED, DROPPED = "windows_missed", "dropped"
+"""Columns of late rows behind their own: the windows that had closed before them, and whether no other took the row."""
+_EACH = "windowpane_n"
+
+
+def late_rows_of(node: Node, ids: Ids) -> list[BoundQuery]:
+    """Return the rows that each place of a plan is too late for, as it judges them: of windows those that missed one.
+
+    A place is where windows are made of rows that a table keeps, or where rows are read that no window judges.
+    """
+    found = []
+    for each in every_node(node):
+        if isinstance(each, OnTime):
+            missing = build(BOOLEAN, "(NOT {0})", each.condition)
+            found.append(_late(keep(each.input, missing), Expr("'[]'", VARCHAR), Expr("TRUE", BOOLEAN), ids))
+        elif isinstance(each, Filter) and any(column.name == STAMP for column in each.input.columns):
+            judged = each.condition.columns & {column.id for column in each.input.columns if column.name == STAMP}
+            if judged and isinstance(each.input, TimeWindows):
+                found.append(_late_for_windows(each.input, each.condition, ids))
+            elif judged:
+                found += [
+                    _late_for_sessions(each, above, ids) for above in every_node(node)
+                    if isinstance(above, SessionWindows) and above.input is each
+                ]  # fmt: skip
+    return found
+
+
+def _late_for_windows(windows: TimeWindows, in_time: Expr, ids: Ids) -> BoundQuery:
+    start, end = (column.id for column in windows.columns[-2:])
+    taken = in_time.over({start: windows.start, end: windows.end})
+    shown = _window(windows.start, windows.end)
+
+    def listed(holds: str) -> Expr:
+        case = build(VARCHAR, f"CASE WHEN {{0}} AND {holds} THEN {{2}} END", windows.condition, taken, shown)
+        return build(
+            array_of(VARCHAR),
+            f"list_sort(list_filter(list_transform(range({windows.count}), {{0}}), lambda one: one IS NOT NULL))",
+            function(case, _EACH),
+        )
+
+    missed = listed("NOT {1}")
+    rows = keep(windows.input, build(BOOLEAN, "len({0}) > 0", missed))
+    return _late(rows, build(VARCHAR, "('[' || array_to_string({0}, ',') || ']')", missed),
+                 build(BOOLEAN, "len({0}) = 0", listed("{1}")), ids)  # fmt: skip
+
+
+def _late_for_sessions(judge: Filter, windows: SessionWindows, ids: Ids) -> BoundQuery:
+    time = windows.column(windows.time).expr
+    missed = build(VARCHAR, "('[' || {0} || ']')", _window(time, build(time.type, "({0} + {1})", time, windows.gap)))
+    return _late(keep(judge.input, build(BOOLEAN, "(NOT {0})", judge.condition)), missed, Expr("TRUE", BOOLEAN), ids)
+
+
+def _window(start: Expr, end: Expr) -> Expr:
+    return build(VARCHAR, """('{{"start":' || {0} || ',"end":' || {1} || '}}')""", json_text(start), json_text(end))
+
+
+def _late(rows: Node, missed: Expr, dropped: Expr, ids: Ids) -> BoundQuery:
+    own = [column for column in rows.columns if column.name != STAMP and column.id not in rows.key]
+    added = [
+        (ids.column(MISSED, JSONB), build(JSONB, "CAST({0} AS JSON)", missed)),
+        (ids.column(DROPPED, BOOLEAN), dropped),
+    ]
+    node = project(replace(rows, watermarks={}), [*((column, column.expr) for column in own), *added])
+    return BoundQuery(node, (*own, *(column for column, _ in added)))

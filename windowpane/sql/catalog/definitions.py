@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from sqlglot import exp
+
 from windowpane.errors import MistakeError, SqlError, SqlNameError, UnsupportedSqlError
-from windowpane.sql.bind.late_rows import LATE_ROWS, WATERMARK
+from windowpane.sql.bind.late_rows import LATE_ROWS, WATERMARK, late_rows_of
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog import made_by, views
 from windowpane.sql.catalog.entries import Catalog, IndexInfo, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
@@ -196,15 +198,46 @@ class Definitions:
             )
             return ""
         plan = self.plan(statement, text, is_new=is_new)
-        strict = self._strictness(statement.name, is_new=is_new)
-        job = self._runner.job(statement.name, plan.node, strict=strict)
-        info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations), plan.reads, strict)
+        self._add_planned(statement.name, plan, statement.text, is_new=is_new)
+        return self.told_of_ties(windows_with_ties(plan.node, plan.by_default)) if is_new else ""
+
+    def _add_planned(self, name: str, plan: views.ViewPlan, text: str, *, is_new: bool) -> None:
+        strict = self._strictness(name, is_new=is_new)
+        job = self._runner.job(name, plan.node, strict=strict)
+        info = ViewInfo(plan.relation, job, plan.ids, text, frozenset(job.relations), plan.reads, strict)
         if is_new:
             views.create(self._storage, plan)
             made_by.remember(self._storage, [info])
             self._runner.create(info)
-        self._catalog.entries[statement.name] = info
-        return self.told_of_ties(windows_with_ties(plan.node, plan.by_default)) if is_new else ""
+        self._catalog.entries[name] = info
+
+    def _late_rows(self, statement: CreateSink, text: Text) -> views.ViewPlan:
+        """Return the plan of the rows that a table or a view is too late for, with the windows that they missed.
+
+        Raises:
+            SqlError: there is no such relation, or late rows are not kept for it, or judged in several places of it.
+        """
+        name, binder = statement.source or "", self.binder(text, streaming=True)
+        entry = self._catalog.entries.get(name)
+        query: exp.Expr = exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
+        if isinstance(entry, ViewInfo):
+            made = read_script(entry.text)[0]
+            if isinstance(made, CreateView):
+                query, binder = made.query, self.binder(Text(entry.text), streaming=True)
+        made_in = self._storage.run("SELECT zone FROM windowpane.zones WHERE name = ?", [name])
+        with zone.within(made_in[0][0] if made_in else zone.UTC):
+            found = late_rows_of(binder.bind(query).node, binder.ids)
+        if not found:
+            instead = (
+                "SET late_rows = 'open_windows' before its tables are made, with a watermark, APPEND ONLY and without a key."
+            )
+            raise text.unsupported(None, f"LATE ROWS OF {name}, which keeps none,", instead)
+        if len(found) > 1:
+            instead = "Name a view with one of them, or a table."
+            raise text.unsupported(None, f"LATE ROWS OF {name}, which judges them in {len(found)} places,", instead)
+        hidden = CreateView(statement.place, statement.text, query_of_sink(statement.name), query, materialized=True)
+        plan = views.view_plan(hidden, found[0], planned(found[0].node, binder.ids), text)
+        return replace(plan, reads=frozenset({name}) | binder.names_read())
 
     def _strictness(self, name: str, *, is_new: bool) -> bool:
         """Return whether an expression that fails is an error of a view: as the parameter was when it was made."""
@@ -253,7 +286,10 @@ class Definitions:
     def _add_sink(self, statement: CreateSink, text: Text, *, is_new: bool) -> str:
         """Add a sink, and return what a user should know of its query."""
         place, source, notice = statement.place, statement.source, ""
-        if statement.query is not None:
+        if statement.takes_late_rows:
+            source = query_of_sink(statement.name)
+            self._add_planned(source, self._late_rows(statement, text), statement.text, is_new=is_new)
+        elif statement.query is not None:
             source = query_of_sink(statement.name)
             closes = statement.on_window_close
             view = CreateView(place, statement.text, source, statement.query, materialized=True, on_window_close=closes)

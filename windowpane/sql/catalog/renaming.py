@@ -15,7 +15,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.parse.cursor import Cursor
 from windowpane.sql.parse.dialect import TokenType, tokenize
-from windowpane.sql.parse.reader import split
+from windowpane.sql.parse.reader import LATE_ROWS_OF, split
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ def followed_name(text: str, new: str) -> Edit:
     cursor = _behind_kind(text)
     cursor.name()
     cursor.skip()
+    cursor.take(*LATE_ROWS_OF)
     return _next_name(cursor, new)
 
 

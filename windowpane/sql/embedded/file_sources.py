@@ -8,12 +8,15 @@ are deleted with their table. It is read once, and again after a transaction tha
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 
+from windowpane.connectors.object_stores import Location, is_remote
 from windowpane.errors import MalformedRowError, SqlNameError, SqlRunError, StoreError, UnreadableFileError, UnsupportedSqlError
 from windowpane.hidden_columns import ORIGIN
 from windowpane.malformed import MalformedRow, csv_cells, csv_delimiter, json_cells, json_documents
@@ -53,7 +56,8 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     known_connector(options, _NEEDED, place)
     refuse_other_options(options, ("path", *((MALFORMED,) if connector in BY_ROWS else ())), place)
     check_policy(options, place)
-    check_local(options["path"], place)
+    if not is_remote(options["path"]):
+        check_local(options["path"], place)
 
 
 def check_is_there(path: str, place: Place) -> None:
@@ -61,7 +65,11 @@ def check_is_there(path: str, place: Place) -> None:
 
     Raises:
         SqlNameError: saying what is not there.
+        UnreachablePathError: the same, of an object store.
     """
+    if is_remote(path):
+        Location(path).paths()
+        return
     known = Path(path)
     while has_magic(str(known)) and not known.exists():  # a name may have such characters
         known = known.parent
@@ -141,16 +149,17 @@ def take_new_files(
     new = [path for path in sorted(_files(info.options["path"])) if path not in taken and path not in passed_over]
     for path in new:
         read = {column: types[column] for column in columns}
-        try:
-            if path in by_rows:
-                _take_by_rows(storage, info, writer, path, read)
-            else:
-                writer.append((_query(storage, connector, path, read), columns), info)
-        except MalformedRowError as error:
-            error.path = path
-            raise
-        except (SqlRunError, StoreError, duckdb.Error) as error:
-            raise UnreadableFileError(path, connector, _said(error)) from error
+        with _on_this_machine(info.options["path"], path) as local:
+            try:
+                if path in by_rows:
+                    _take_by_rows(storage, info, writer, (path, local), read)
+                else:
+                    writer.append((_query(storage, connector, local, read), columns), info)
+            except MalformedRowError as error:
+                error.path = path
+                raise
+            except (SqlRunError, StoreError, duckdb.Error) as error:
+                raise UnreadableFileError(path, connector, _said(error, local, path)) from error
         files.add(info.relation.name, path)
 
 
@@ -172,9 +181,25 @@ def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlT
     return f"SELECT {listed} FROM {source}"
 
 
-def _take_by_rows(storage: Storage, info: TableInfo, writer: TableWriter, path: str, types: Mapping[str, SqlType]) -> None:
-    """Insert the rows of a file of texts, and note what is malformed."""
-    name, connector, content = info.relation.name, info.options["connector"], Path(path).read_bytes()
+@contextmanager
+def _on_this_machine(source: str, path: str) -> Iterator[str]:
+    """Yield the path of a file that DuckDB can read: of one on an object store that of a copy."""
+    if not is_remote(path):
+        yield path
+        return
+    location = Location(source)
+    with TemporaryDirectory(prefix="windowpane-file-") as folder:
+        local = f"{folder}/{path.rpartition('/')[2]}"
+        Path(local).write_bytes(location.read(location.path(path)))
+        yield local
+
+
+def _take_by_rows(
+    storage: Storage, info: TableInfo, writer: TableWriter, paths: tuple[str, str], types: Mapping[str, SqlType]
+) -> None:
+    """Insert the rows of a file of texts, of its path as it is shown and as it is here, and note what is malformed."""
+    path, local = paths
+    name, connector, content = info.relation.name, info.options["connector"], Path(local).read_bytes()
     nested = [column for column, kind in types.items() if connector == "json" and kind.duckdb.startswith(_NESTED)]
     nested += [column for column, kind in types.items() if connector == "json" and kind.duckdb.endswith("]")]
     if connector == "json":
@@ -203,14 +228,17 @@ def _cast(column: str, kind: SqlType, is_json: bool) -> str:
     return f"CAST(CAST({quoted(column)} AS JSON) AS {kind.duckdb})" if is_json else f"CAST({quoted(column)} AS {kind.duckdb})"
 
 
-def _said(error: Exception) -> Exception:
+def _said(error: Exception, local: str, path: str) -> Exception:
     """Return what DuckDB said about a file, without its advice."""
-    said = str(error.__cause__ or error)
+    said = str(error.__cause__ or error).replace(local, path)
     lines = (numeric_message(said) or said).partition("Possible")[0].split("\n")
     return ValueError(" ".join(line.strip() for line in lines if line.strip()).rstrip("."))
 
 
 def _files(pattern: str) -> list[str]:
+    if is_remote(pattern):
+        location = Location(pattern)
+        return [location.address(each) for each in location.paths(may_be_empty=True)]
     path = Path(pattern)
     if path.is_dir():
         return [str(file) for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]

@@ -15,6 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windowpane.connectors.object_stores import Location, is_remote, shown
 from windowpane.errors import SqlNameError, SqlTypeError
 from windowpane.sql.catalog.entries import SinkInfo
 from windowpane.sql.catalog.relations import Relation
@@ -42,12 +43,15 @@ def check_options(name: str, options: Mapping[str, str], relation: Relation, pla
 
     Raises:
         SqlError: an unknown connector, an option that is missing or unknown, or a type that the connector lacks.
+        UnreachablePathError: a bucket that is not there.
     """
     connector = known_connector(options, CONNECTORS, place, sink=name)
     refuse_other_options(options, ("primary_key", *CONNECTORS[connector], *connector_sinks.KNOWN.get(connector, ())), place)
     if connector in connector_sinks.NEEDED:
         connector_sinks.check(name, options, _key(options, relation), place)
-    if "path" in options and connector in ("parquet", "duckdb"):
+    if connector == "parquet" and is_remote(options["path"]):
+        Location(options["path"]).check()
+    elif "path" in options and connector in ("parquet", "duckdb"):
         check_local(options["path"], place)
     if connector in ("parquet", *connector_sinks.TABLES):
         for each in relation.columns:
@@ -115,9 +119,8 @@ class Delivery:
     @property
     def _pair(self) -> Pair:
         given = self._sink.options
-        where = next(given[name] for name in ("url", "path", "topic", "location", "table.name") if name in given).rpartition("@")[
-            2
-        ]
+        named = next(given[name] for name in ("url", "path", "topic", "location", "table.name") if name in given)
+        where = shown(named).rpartition("@")[2]
         return Pair(
             f"sink {self._sink.name!r} of session {self._storage.path!r}",
             f"{self._sink.options['connector']} store {where!r}",
@@ -129,6 +132,8 @@ class Delivery:
         """Return the number of the last batch that the store of the sink has."""
         options = self._sink.options
         if options["connector"] == "parquet":
+            if is_remote(options["path"]):
+                return int(Location(options["path"]).line(f".{own}.last") or NONE)
             last = Path(options["path"]) / f".{own}.last"
             return int(last.read_text()) if last.exists() else NONE
         if (target := self._target()) is not None:
@@ -170,6 +175,13 @@ class Delivery:
         """Write a file, and behind it its number; the one before stays where a crash falls between."""
         self._pair.has_begun(self._taken(own), settled, number)
         folder, name = Path(self._sink.options["path"]), f"{number:012}-{own}"
+        if is_remote(self._sink.options["path"]):
+            content = pa.BufferOutputStream()
+            pq.write_table(changes, content)
+            location = Location(self._sink.options["path"])
+            location.write(f"{name}.parquet", content.getvalue())
+            location.write(f".{own}.last", str(number).encode())
+            return
         folder.mkdir(parents=True, exist_ok=True)
         draft = folder / f".{name}.draft"
         pq.write_table(changes, draft)

@@ -16,16 +16,16 @@ def to_jsonb(value: Expr) -> Expr:
     """
     if value.type == JSONB:
         return value
-    return build(JSONB, "CAST(windowpane_jsonb({0}) AS JSON)", _json_text(settled(value)), name="to_jsonb")
+    return build(JSONB, "CAST(windowpane_jsonb({0}) AS JSON)", json_text(settled(value)), name="to_jsonb")
 
 
-def _json_text(value: Expr, depth: int = 0) -> Expr:
+def json_text(value: Expr, depth: int = 0) -> Expr:
     """Return a JSON text of a value, NULL of NULL."""
     kind = value.type
     if kind.element is not None:
 
         def shown(item: Expr) -> Expr:
-            return build(VARCHAR, "coalesce({0}, 'null')", _json_text(item, depth + 1))
+            return build(VARCHAR, "coalesce({0}, 'null')", json_text(item, depth + 1))
 
         listed = each_of(value, VARCHAR, shown, f"windowpane_item_{depth}")
         return build(VARCHAR, "('[' || array_to_string({0}, ',') || ']')", listed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+from windowpane.connectors.object_stores import shown
 from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.malformed import POLICIES
 from windowpane.sql.parse.positions import Place
@@ -41,7 +42,10 @@ def check_local(path: str, place: Place) -> None:
         UnsupportedSqlError: it has a scheme.
     """
     if "://" in path:
-        message = f"path = {path!r} is not supported: files are read and written on this machine. Give a path without a scheme."
+        message = (
+            f"path = {shown(path)!r} is not supported: files are on this machine, and those of connectors parquet, csv and json "
+            "at s3://, gs:// or abfss://, too. Give a path without a scheme."
+        )
         raise UnsupportedSqlError(message, place.line, place.column)
 
 

@@ -207,6 +207,10 @@ def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
     return CreateView(cursor.start_place, text, name, cursor.parse_rest(), materialized, closes, columns, guarded, small)
 
 
+LATE_ROWS_OF = ("LATE", "ROWS", "OF")
+"""What stands before a relation whose late rows a sink follows."""
+
+
 def _sink(cursor: Cursor, text: str) -> CreateSink:
     guarded = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
@@ -215,9 +219,10 @@ def _sink(cursor: Cursor, text: str) -> CreateSink:
             "CREATE SINK INTO a table", "Read the query itself as a materialized view, several of them by UNION ALL."
         )
     if cursor.take("FROM"):
+        is_late = cursor.take(*LATE_ROWS_OF)
         source = cursor.name()
         options = {**cursor.options(), **cursor.format_options()}
-        return CreateSink(cursor.start_place, text, name, source, None, False, options, guarded)
+        return CreateSink(cursor.start_place, text, name, source, None, False, options, guarded, is_late)
     cursor.expect("AS")
     words = cursor.cut_format()
     options = {**cursor.cut_options(), **words}

@@ -84,7 +84,7 @@ class CreateView(Statement):
 
 @dataclass(frozen=True)
 class CreateSink(Statement):
-    """``CREATE SINK name FROM relation WITH (...)``, or ``AS query``."""
+    """``CREATE SINK name FROM [LATE ROWS OF] relation WITH (...)``, or ``AS query``."""
 
     name: str
     source: str | None
@@ -92,6 +92,7 @@ class CreateSink(Statement):
     on_window_close: bool
     options: Mapping[str, str]
     if_not_exists: bool = False
+    takes_late_rows: bool = False
 
 
 @dataclass(frozen=True)
