@@ -93,10 +93,14 @@ def sql(
         str | None,
         typer.Option("--flush-every", help="After the script, flush at this pace until interrupted.", metavar="DURATION"),
     ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="After the script, follow its sources until interrupted; with a store, go on there."),
+    ] = False,
 ) -> None:
     """Run a script of SQL statements, or type them at a prompt."""
     where = "windowpane" if "://" in store else store  # a URL may hold a password
-    pace = _pace(flush_every, script)
+    pace = _pace(flush_every or ("1 second" if follow else None), script)
     with _refusals(where):
         from windowpane.sql import Session
 
@@ -106,7 +110,13 @@ def sql(
 
                 run_prompt(session, Console(), history or Path.home() / ".windowpane_history")
             else:
-                _run_script(session, *_read(script or "-"), Format.JSON if as_json else shape)
+                name, text = _read(script or "-")
+                if follow:
+                    from windowpane.sql.shell.commands import left_of
+
+                    with _refusals(name):
+                        text = left_of(session, text)
+                _run_script(session, name, text, Format.JSON if as_json else shape)
                 if pace is not None:
                     from windowpane.sql.shell.commands import keep_flushing
 
@@ -117,7 +127,7 @@ def _pace(flush_every: str | None, script: str | None) -> float | None:
     if flush_every is None:
         return None
     if script is None:
-        raise typer.BadParameter("--flush-every needs a script; at the prompt, FLUSH and WAIT flush.")
+        raise typer.BadParameter("--flush-every and --follow need a script; at the prompt, FLUSH and WAIT flush.")
     try:
         seconds = to_micros(flush_every) / 1e6
     except InvalidDurationError as error:

@@ -148,7 +148,7 @@ def json_cells(documents: Iterable[tuple[str, bytes]], columns: Sequence[str], a
     positions: list[str] = []
     misread: list[Misread] = []
     for position, document in documents:
-        found = _object(document)
+        found = json_object(document)
         if isinstance(found, str):
             misread.append(Misread(position, shortened(document.decode("utf-8", "replace")), found))
             continue
@@ -193,10 +193,10 @@ def _elements(content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_json(document: bytes) -> bool:
-    return not isinstance(_object(document), str)
+    return not isinstance(json_object(document), str)
 
 
-def _object(document: bytes) -> dict[str, Any] | str:
+def json_object(document: bytes) -> dict[str, Any] | str:
     """Return the object that a document is, or why it is none."""
     try:
         found = _DECODER.decode(document.decode("utf-8-sig").strip())
@@ -211,7 +211,7 @@ def _object(document: bytes) -> dict[str, Any] | str:
 
 def why_no_object(document: bytes) -> str:
     """Return why a document is no row of JSON; where it is one for this decoder, that another could not read it."""
-    found = _object(document)
+    found = json_object(document)
     return found if isinstance(found, str) else "it cannot be read as a row"
 
 

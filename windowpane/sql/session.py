@@ -260,6 +260,10 @@ class Session(Guided):
         """Return the names that FROM can have."""
         return self._catalog.names()
 
+    def definitions(self) -> dict[str, str]:
+        """Return the statements that made what the store holds, by name, as they are kept."""
+        return dict(self._storage.run("SELECT name, text FROM windowpane.catalog ORDER BY position"))
+
     def columns(self, relation: str) -> list[str]:
         """Return the names of a relation's columns."""
         found = self._catalog.find(relation)

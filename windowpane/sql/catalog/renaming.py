@@ -91,6 +91,7 @@ _NAMED_BY = (
     ("watermarks", "relation"),
     ("counters", "name"),
     ("files", "relation"),
+    ("offsets", "relation"),
     ("catalog", "name"),
     ("errors", "view"),
     ("malformed", "source"),

@@ -28,14 +28,21 @@ from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.failures.malformed_rows import MalformedRows, found_in, text_rows
 from windowpane.sql.numerics.conversions import taken_numeric
 from windowpane.sql.numerics.messages import numeric_message
-from windowpane.sql.parse.connector_options import MALFORMED, check_local, check_policy, known_connector, refuse_other_options
+from windowpane.sql.parse.connector_options import (
+    MALFORMED,
+    check_kafka,
+    check_local,
+    check_policy,
+    known_connector,
+    refuse_other_options,
+)
 from windowpane.sql.parse.positions import Place
 
 READERS = {"parquet": "read_parquet", "json": "read_json", "csv": "read_csv"}
 BY_ROWS = ("json", "csv")
 """Formats whose files are read row by row where DuckDB cannot read one at once."""
 _NEEDED = dict.fromkeys(READERS, ("path",))
-_SPARK_ONLY = ("delta", "kafka", "rate", "socket")
+_SPARK_ONLY = ("delta", "rate", "socket")
 
 
 def check_options(options: Mapping[str, str], place: Place) -> None:
@@ -50,9 +57,12 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     if connector in _SPARK_ONLY:
         message = (
             f"connector {connector!r} without Spark is not supported. Open the session with Session(spark=...), or windowpane "
-            f"sql --spark; {', '.join(READERS)} read files here."
+            f"sql --spark; {', '.join(READERS)} read files here, and kafka reads topics."
         )
         raise UnsupportedSqlError(message, place.line, place.column)
+    if connector == "kafka":
+        check_kafka(options, place, formats=("plain", "upsert", "debezium"))
+        return
     known_connector(options, _NEEDED, place)
     refuse_other_options(options, ("path", *((MALFORMED,) if connector in BY_ROWS else ())), place)
     check_policy(options, place)
@@ -200,15 +210,14 @@ def _take_by_rows(
     """Insert the rows of a file of texts, of its path as it is shown and as it is here, and note what is malformed."""
     path, local = paths
     name, connector, content = info.relation.name, info.options["connector"], Path(local).read_bytes()
-    nested = [column for column, kind in types.items() if connector == "json" and kind.duckdb.startswith(_NESTED)]
-    nested += [column for column, kind in types.items() if connector == "json" and kind.duckdb.endswith("]")]
+    nested = nested_columns(types) if connector == "json" else []
     if connector == "json":
         cells = json_cells(json_documents(content), list(types), nested)
     else:
         cells = csv_cells(content, list(types), csv_delimiter(content, list(types)))
     if cells.absent:
         raise SqlRunError(f"its heading has no column {cells.absent[0]!r}")
-    casts = {column: _cast(column, kind, column in nested) for column, kind in types.items()}
+    casts = {column: cast_of_text(column, kind, column in nested) for column, kind in types.items()}
     rows = text_rows(info, casts, beside={ORIGIN})
     found = found_in([MalformedRow(name, f"{path}, {each.position}", None, each.value, each.reason) for each in cells.misread])
     rows.refuse(found)
@@ -222,7 +231,13 @@ def _take_by_rows(
 _NESTED = ("JSON", "STRUCT", "MAP")
 
 
-def _cast(column: str, kind: SqlType, is_json: bool) -> str:
+def nested_columns(types: Mapping[str, SqlType]) -> list[str]:
+    """Return the columns whose cells are JSON in a row of JSON."""
+    return [name for name, kind in types.items() if kind.duckdb.startswith(_NESTED) or kind.duckdb.endswith("]")]
+
+
+def cast_of_text(column: str, kind: SqlType, is_json: bool) -> str:
+    """Return the SQL that reads the text of a column."""
     if kind.name == "numeric":
         return taken_numeric(quoted(column), "VARCHAR", kind)
     return f"CAST(CAST({quoted(column)} AS JSON) AS {kind.duckdb})" if is_json else f"CAST({quoted(column)} AS {kind.duckdb})"

@@ -45,6 +45,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR, late BIGINT DEFAULT 0)",
     "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT, flushed BIGINT)",
     "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.offsets (relation VARCHAR, topic VARCHAR, partition INTEGER, following BIGINT)",
     "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
     "CREATE TABLE IF NOT EXISTS windowpane.streams (name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, "
     "done BIGINT, clock VARCHAR, plan VARCHAR, progress VARCHAR, due VARCHAR)",

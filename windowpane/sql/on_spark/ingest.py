@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from windowpane.errors import MistakeError, SqlNameError, SqlRunError, UnsupportedSqlError
+from windowpane.errors import MistakeError, SqlRunError
 from windowpane.hidden_columns import MISREAD, ORIGIN
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog.entries import Catalog, TableInfo
@@ -22,17 +22,7 @@ from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.malformed_rows import MalformedRows, TextRows, text_rows
 from windowpane.sql.on_spark.pending_changes import PendingChanges
-from windowpane.sql.parse.connector_options import (
-    ENCODE,
-    FORMAT,
-    INCLUDE,
-    MALFORMED,
-    PROPERTIES,
-    SERVERS,
-    check_policy,
-    known_connector,
-    refuse_other_options,
-)
+from windowpane.sql.parse.connector_options import MALFORMED, check_kafka, check_policy, known_connector
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.streaming.clock import Watermarks
 
@@ -46,11 +36,6 @@ _NEEDED = {
     "kafka": ("kafka.bootstrap.servers",),
 }
 """The connectors of Spark, and the options that each needs; all other options are given to Spark as written."""
-
-_OF_KAFKA = {"kafka": ("topic", SERVERS)}
-STARTUP, MILLIS = "scan.startup.mode", "scan.startup.timestamp.millis"
-_KNOWN_OF_KAFKA = ("topic", PROPERTIES, STARTUP, MILLIS, MALFORMED, FORMAT, ENCODE, INCLUDE)
-"""What Kafka takes in RisingWave's words, which is read without Spark's connector."""
 
 _ENDLESS = ("rate", "socket", "kafka")
 """Connectors whose rows may arrive faster than they are taken."""
@@ -68,26 +53,9 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     if not options:
         return
     if options.get("connector") == "kafka" and not any(name.startswith("kafka.") for name in options):
-        known_connector(options, _OF_KAFKA, place)
-        refuse_other_options(options, _KNOWN_OF_KAFKA, place)
-        _check_kafka(options, place)
+        check_kafka(options, place, formats=("plain",))
     known_connector(options, {**_NEEDED, "kafka": ()}, place)
     check_policy(options, place)
-
-
-def _check_kafka(options: Mapping[str, str], place: Place) -> None:
-    """Refuse what a source of Kafka in RisingWave's words cannot be."""
-    values = {
-        FORMAT: (("plain",), "Rows of a source are inserts; read changes as JSON, and say which row is the last in a view."),
-        ENCODE: (("json", "bytes"), "Read bytes, or write the messages as JSON."),
-        STARTUP: (("earliest", "latest", "timestamp"), "With 'timestamp' say scan.startup.timestamp.millis, too."),
-    }
-    for option, (known, instead) in values.items():
-        if options.get(option, known[0]).lower() not in known:
-            message = f"{option} = {options[option]!r} is not supported. There is {', '.join(map(repr, known))}. {instead}"
-            raise UnsupportedSqlError(message, place.line, place.column)
-    if options.get(STARTUP, "").lower() == "timestamp" and not options.get(MILLIS, "").isdecimal():
-        raise SqlNameError(f"{STARTUP} = 'timestamp' needs {MILLIS}, milliseconds since 1970.", place.line, place.column)
 
 
 def with_connector(tables: Iterable[TableInfo]) -> list[TableInfo]:

@@ -23,6 +23,41 @@ FORMAT, ENCODE, KEY_ENCODE = "format", "encode", "key_encode"
 """The options that ``FORMAT ... ENCODE ... KEY ENCODE ...`` behind ``WITH (...)`` is."""
 
 
+STARTUP, MILLIS = "scan.startup.mode", "scan.startup.timestamp.millis"
+"""The options of Kafka that say where a new source begins."""
+_OF_KAFKA = {"kafka": ("topic", SERVERS)}
+_KNOWN_OF_KAFKA = ("topic", PROPERTIES, STARTUP, MILLIS, MALFORMED, FORMAT, ENCODE, INCLUDE)
+
+
+def check_kafka(options: Mapping[str, str], place: Place, formats: tuple[str, ...]) -> None:
+    """Refuse what a source of Kafka in RisingWave's words cannot be.
+
+    Args:
+        options: those of the source.
+        place: where they are written.
+        formats: the words behind FORMAT that the session takes.
+
+    Raises:
+        SqlError: an option or a value that there is not, or one that is missing.
+    """
+    known_connector(options, _OF_KAFKA, place)
+    refuse_other_options(options, _KNOWN_OF_KAFKA, place)
+    check_policy(options, place)
+    values = {
+        FORMAT: (formats, "On Spark rows of a source are inserts: UPSERT and DEBEZIUM are read by a session without Spark."),
+        ENCODE: (("json", "bytes"), "Read bytes, or write the messages as JSON."),
+        STARTUP: (("earliest", "latest", "timestamp"), "With 'timestamp' say scan.startup.timestamp.millis, too."),
+    }
+    for option, (known, instead) in values.items():
+        if options.get(option, known[0]).lower() not in known:
+            message = f"{option} = {options[option]!r} is not supported. There is {', '.join(map(repr, known))}. {instead}"
+            raise UnsupportedSqlError(message, place.line, place.column)
+    if options.get(ENCODE, "json").lower() == "bytes" and options.get(FORMAT, "plain").lower() != "plain":
+        raise UnsupportedSqlError("ENCODE BYTES of changes is not supported. Write FORMAT PLAIN.", place.line, place.column)
+    if options.get(STARTUP, "").lower() == "timestamp" and not options.get(MILLIS, "").isdecimal():
+        raise SqlNameError(f"{STARTUP} = 'timestamp' needs {MILLIS}, milliseconds since 1970.", place.line, place.column)
+
+
 def check_policy(options: Mapping[str, str], place: Place) -> None:
     """Refuse a way to treat malformed rows that is none.
 

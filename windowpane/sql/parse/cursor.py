@@ -47,6 +47,11 @@ class Cursor:
         """Return the text of the whole statement."""
         return self._text[self._tokens[0].start : self._tokens[-1].end + 1]
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where the whole statement begins and ends in the script."""
+        return self._tokens[0].start, self._tokens[-1].end + 1
+
     def text_before(self) -> str:
         """Return the text of the statement up to the next token."""
         last = self._tokens[self._at - 1] if self._at else None

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
 
-from windowpane.errors import WindowpaneError
+from windowpane.errors import SqlNameError, WindowpaneError
+from windowpane.sql.parse.dialect import tokenize
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.reader import read_statement, split
-from windowpane.sql.parse.statements import CreateTable, CreateView, Explain, Query
+from windowpane.sql.parse.statements import (
+    CreateIndex,
+    CreateSink,
+    CreateTable,
+    CreateView,
+    Delete,
+    Drop,
+    Explain,
+    Insert,
+    Query,
+    Rename,
+    Update,
+)
 from windowpane.sql.session import Session
 
 
@@ -27,6 +41,39 @@ def explain_script(session: Session, text: str) -> Iterator[str]:
             yield ""
         if isinstance(statement, CreateTable | CreateView):
             session.execute(statement, Text(text))
+
+
+_CREATING = (CreateTable, CreateView, CreateSink, CreateIndex)
+_CHANGING = (Insert, Update, Delete, Drop, Rename)
+
+
+def left_of(session: Session, text: str) -> str:
+    """Return what of a script is left to do in a store that has run it before: what it made is passed over.
+
+    So is what changes rows or relations before the last definition that is there: it was done. What is passed over becomes
+    blanks, so places of errors stay.
+
+    Raises:
+        SqlNameError: a definition is there under its name with other words.
+    """
+    there = session.definitions()
+    statements = [(cursor.span, read_statement(cursor)) for cursor in split(text)]
+    made = [number for number, (_, each) in enumerate(statements) if isinstance(each, _CREATING) and each.name in there]
+    left = text
+    for number, ((start, end), each) in enumerate(statements):
+        if number in made and isinstance(each, _CREATING):
+            is_filled = isinstance(each, CreateTable) and each.query is not None
+            if not is_filled and _words(there[each.name]) != _words(each.text):
+                message = f"{each.name!r} is in the store already, and was made by other words. Write it as it was, DROP it "
+                raise SqlNameError(f"{message}and what reads it, or take another store.", each.place.line, each.place.column)
+        elif not (made and number < made[-1] and isinstance(each, _CHANGING)):
+            continue
+        left = left[:start] + re.sub(r"[^\n]", " ", left[start:end]) + left[end:]
+    return left
+
+
+def _words(text: str) -> list[str]:
+    return [token.text for token in tokenize(text)]
 
 
 def keep_flushing(session: Session, seconds: float, failed: Callable[[WindowpaneError], None]) -> None:

@@ -24,6 +24,7 @@ from windowpane.errors import (
 )
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, shown_name
 from windowpane.sql.embedded import file_sources
+from windowpane.sql.embedded.kafka_sources import TopicSources, check_topic, is_topic
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.failures.bad_values import BadValues
@@ -64,6 +65,7 @@ class EmbeddedRunner(ViewRunner):
         self._deliveries, self._bad_values = deliveries, bad_values
         self._changes = StoredChanges(storage, catalog)
         self._stale, self._files = StaleViews(storage), file_sources.TakenFiles(storage)
+        self._topics = TopicSources(storage)
         self._unreadable: dict[str, WindowpaneError] = {}
         self._by_rows: set[str] = set()
         self._malformed = MalformedRows(storage)
@@ -113,6 +115,7 @@ class EmbeddedRunner(ViewRunner):
                 raise UnsupportedStoreError(self._storage.path, reason.format(", ".join(map(shown_name, names))))
 
     def close(self) -> None:
+        self._topics.close()
         self._deliveries.close()
 
     # --- around a statement ----------------------------------------------------------------------------
@@ -237,11 +240,17 @@ class EmbeddedRunner(ViewRunner):
 
     def check_source(self, options: Mapping[str, str], place: Place, *, is_new: bool) -> None:
         file_sources.check_options(options, place)
-        if is_new and options:
+        if is_new and "path" in options:
             file_sources.check_is_there(options["path"], place)
+
+    def create_table(self, info: TableInfo) -> None:
+        if is_topic(info):
+            check_topic(info)
+            self._topics.begin(info)
 
     def drop_table(self, table: TableInfo) -> None:
         self._files.drop(table.relation.name)
+        self._topics.drop(table.relation.name)
         self._malformed.drop(table.relation.name)
 
     def job(self, name: str, node: Node, *, strict: bool) -> Job:
@@ -271,7 +280,10 @@ class EmbeddedRunner(ViewRunner):
 
     def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
         for table in self._catalog.tables():
-            file_sources.take_new_files(self._storage, table, writer(table), self._files, self._unreadable, self._by_rows)
+            if is_topic(table):
+                self._topics.take(table, writer(table))
+            else:
+                file_sources.take_new_files(self._storage, table, writer(table), self._files, self._unreadable, self._by_rows)
         self._files.save()
         changes, stale = self._changes.of_tables(self._deliveries.followed()), self._stale.reasons()
         self._changes.forget()
