@@ -66,7 +66,8 @@ def read_in_arrow(
 
     Args:
         spark: the session.
-        path: a folder, on any file system that Spark reads.
+        path: a folder, on any file system that Spark reads; or at ``s3://``, ``gs://`` or ``abfss://``, where tasks read by
+            pyarrow without a jar, a folder, a file, or a pattern with ``*``.
         schema: the columns, a DDL string or StructType. A column that a file does not have is NULL there.
         format: ``csv``, ``json`` (an object a line) or ``parquet``.
         header: for CSV, whether the first line names the columns; else they are those of the schema, in its order.
@@ -77,13 +78,15 @@ def read_in_arrow(
             (``wp.progress``), and are rows of the output ``malformed`` of ``start``, beside which ``fail`` is ``null``. A row
             whose event time does not fit is left out.
         streaming: whether to wait for new files.
-        options: of Spark's file source, such as ``maxFilesPerTrigger``, ``pathGlobFilter`` or ``latestFirst``.
+        options: of Spark's file source, such as ``maxFilesPerTrigger``, ``pathGlobFilter`` or ``latestFirst``; of an object store
+            the first two.
 
     Returns:
         Rows to begin ``stream`` or ``over`` with; ``.df`` has them as a DataFrame, ``.map_in_arrow`` maps them further.
 
     Raises:
         InvalidSpecError: the schema is not understood, or Arrow does not read the format.
+        UnreachablePathError: an object store has nothing there, or does not answer.
         MalformedRowError: when the query runs and a row of CSV or JSON cannot be read, with ``malformed="fail"``; Spark's reader
             would have made NULLs of it.
         UnreadableFileError: when the query runs and a file of Parquet does not fit the schema.

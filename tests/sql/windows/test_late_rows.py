@@ -271,6 +271,7 @@ def write_file(folder: Path, number: int, chunk: Sequence[Row]) -> None:
 @pytest.mark.parametrize("rule", ["open_windows"])
 def test_views_on_spark_have_the_same_rows(spark, folder: Path, rule: str) -> None:
     chunks = [[row for chunk in chunks_of(7)[first : first + 4] for row in chunk] for first in range(0, 12, 4)]
+    chunks.append([(1, 60), (2, 1_850), (1, 1_900)])
     source = TABLE.replace("CREATE TABLE t", "CREATE SOURCE s").removesuffix(" APPEND ONLY")
     write_file(folder, 999, [])
     with Session(spark) as session:
@@ -289,4 +290,4 @@ def test_views_on_spark_have_the_same_rows(spark, folder: Path, rule: str) -> No
             wanted = expected(kind, rule, chunks)
             assert counted(session, f"SELECT * FROM {kind}_t") == wanted
             assert counted(session, f"SELECT * FROM {kind}_s") == wanted
-            assert sent_late(folder.parent / f"late_{kind}") == missed(kind, chunks)
+            assert sent_late(folder.parent / f"late_{kind}") == missed(kind, chunks) != []

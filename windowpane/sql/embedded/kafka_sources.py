@@ -173,6 +173,8 @@ class TopicSources:
         """
         name, (topic, consumer) = info.relation.name, self._topic(info)
         start = self._offsets(name)
+        if f"{PROPERTIES}group.id" in info.options:
+            self._tell(topic, consumer, start)
         with topic.connection.named():
             first, last = topic.bounds(consumer)
         for each in spans(start, last):
@@ -185,6 +187,14 @@ class TopicSources:
             _Chunk(self._storage, info, writer).append(found)
         if end != start:
             self._keep(name, end)
+
+    def _tell(self, topic: Topic, consumer: Any, offsets: Offsets) -> None:
+        """Commit what the store has to the consumer group, for those who watch its lag; nothing is read from there."""
+        from confluent_kafka import TopicPartition
+
+        told = [TopicPartition(name, int(number), at) for name, numbers in offsets.items() for number, at in numbers.items()]
+        with topic.connection.named():
+            consumer.commit(offsets=told, asynchronous=True)
 
 
 @dataclass(frozen=True)
