@@ -127,7 +127,7 @@ def _pace(flush_every: str | None, script: str | None) -> float | None:
     if flush_every is None:
         return None
     if script is None:
-        raise typer.BadParameter("--flush-every and --follow need a script; at the prompt, FLUSH and WAIT flush.")
+        raise typer.BadParameter("--flush-every needs a script, as --follow; at the prompt, FLUSH and WAIT flush.")
     try:
         seconds = to_micros(flush_every) / 1e6
     except InvalidDurationError as error:

@@ -133,8 +133,8 @@ def test_windows_over_files_of_an_object_store_into_another_folder_once(
     def run() -> Any:
         read = wp.read_in_arrow(spark, bucket("in"), COLUMNS, "json", maxFilesPerTrigger=1)
         stream = wp.stream(read, event_time="t", watermark="2 seconds").key_by("k")
-        result = stream.window(wp.TumblingEventTimeWindows.of("10 seconds")).side_output_late_data(LATE)
-        result = result.aggregate(n=wp.count(), s=wp.sum("v"))
+        windows = stream.window(wp.TumblingEventTimeWindows.of("10 seconds")).side_output_late_data(LATE)
+        result = windows.aggregate(n=wp.count(), s=wp.sum("v"))
         query = result.start(
             main=Files(bucket("out")),
             late=Files(bucket("late"), format="json"),

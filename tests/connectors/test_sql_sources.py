@@ -134,7 +134,7 @@ def test_where_a_source_begins_and_what_cannot_be(broker: Broker, monkeypatch: p
 
 def test_messages_that_are_gone_stop_the_source_by_their_numbers(broker: Broker) -> None:
     from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient
 
     topic = broker.topic(1)
     broker.send(topic, *map(str, range(5)))

@@ -149,7 +149,7 @@ class Location:
         with self._named():
             if self.files.get_file_info(path).type != fs.FileType.File:
                 return None
-        return self.read(path).to_pybytes().decode()
+        return bytes(self.read(path).to_pybytes()).decode()
 
     def write(self, name: str, content: bytes | pa.Buffer) -> None:
         """Write a file in the folder, or over it."""

@@ -272,7 +272,9 @@ class _Chunk:
         given = [(str(number), each.value) for number, each in enumerate(documents) if each.value is not None]
         cells = json_cells(given, list(types), nested)
         numbers = [int(each) for each in cells.positions]
-        misread = [(documents[int(each.position)].origin, each.value, each.reason) for each in cells.misread]
+        misread: list[tuple[str, str | None, str]] = [
+            (documents[int(each.position)].origin, each.value, each.reason) for each in cells.misread
+        ]
         misread += [(each.origin, None, _NO_VALUE) for each in documents if each.value is None]
         found = [*malformed, *(MalformedRow(info.relation.name, at, None, value, reason) for at, value, reason in misread)]
         casts = {name: cast_of_text(name, kind, name in nested) for name, kind in types.items()}
