@@ -18,6 +18,8 @@ from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node
 from windowpane.sql.streaming.deltas import WEIGHT, Delta
 from windowpane.sql.streaming.job import Job
+from windowpane.sql.upkeep.embedded_runner import EmbeddedRunner
+from windowpane.sql.upkeep.view_runner import Swap
 
 Row = tuple[str, str]
 """The key of a row, and the whole row, as text."""
@@ -34,10 +36,13 @@ class Watch:
     def __init__(self) -> None:
         self.nodes: defaultdict[tuple[str, str, int], Counter[Row]] = defaultdict(Counter)
         self.checked = 0
+        self._rewritten: set[str] = set()
 
     def take(self, job: Job, node: Node, delta: Delta | None, *, initial: bool) -> None:
         """Add a batch to what a node gave, and check the whole."""
         storage = job._storage
+        if job._name in self._rewritten:
+            return
         rows = self.nodes[storage.path if storage.path != ":memory:" else str(id(storage)), job._name, job._numbers[id(node)]]
         if initial:
             rows.clear()
@@ -59,6 +64,17 @@ class Watch:
             if name == old:
                 self.nodes[store, new, number] = self.nodes.pop((store, name, number))
 
+    def swapped(self, names: Mapping[str, str]) -> None:
+        """Go on with views that took the place of others; not with those whose rows were rewritten."""
+        for new, before in names.items():
+            if new == before:
+                self._rewritten.add(new)
+                continue
+            for place in [each for each in self.nodes if each[1] == new]:
+                del self.nodes[place]
+            self._rewritten.discard(new)
+            self.renamed(before, new)
+
     def moved(self, old: str, new: str) -> None:
         """Go on with a store at another path."""
         for store, name, number in list(self.nodes):
@@ -77,7 +93,7 @@ class Watch:
 @contextmanager
 def watching_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     """Watch all jobs while this is open."""
-    watch, run, outermost = Watch(), Job._run, Storage._outermost
+    watch, run, outermost, finish = Watch(), Job._run, Storage._outermost, EmbeddedRunner.swapped
 
     def watched(job: Job, node: Node, changes: Mapping[str, Delta], initial: bool) -> Delta | None:
         delta = run(job, node, changes, initial)
@@ -93,7 +109,12 @@ def watching_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
             watch.nodes = defaultdict(Counter, held)
             raise
 
+    def swapped(runner: EmbeddedRunner, swap: Swap) -> None:
+        watch.swapped(swap.names)
+        finish(runner, swap)
+
     with monkeypatch.context() as patched:
+        patched.setattr(EmbeddedRunner, "swapped", swapped)
         patched.setattr(Job, "_run", watched)
         patched.setattr(Storage, "_outermost", undone)
         yield watch

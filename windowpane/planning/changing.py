@@ -78,12 +78,12 @@ class Report:
     Args:
         parts: the parts that differ.
         cut: where old windows end and new ones begin, ``None`` where nothing is cut.
-        open_windows: windows, or keys, that are in state.
+        open_windows: windows, or keys, that are in state; ``None`` for a view, whose rows are stored.
     """
 
     parts: tuple[Change, ...] = ()
     cut: int | None = None
-    open_windows: int = 0
+    open_windows: int | None = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -99,7 +99,7 @@ class Report:
             found.append(f"    {each.outcome.verdict.name.lower()}: {each.outcome.effect}")
         if self.cut is not None and self.verdict is not Verdict.REFUSED:
             found.append(f"  cut: {format_instant(self.cut)}")
-        if self.parts:
+        if self.parts and self.open_windows is not None:
             found.append(f"  open: {self.open_windows} windows or keys")
         return found
 

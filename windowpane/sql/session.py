@@ -27,8 +27,9 @@ from windowpane.sql.bind.late_rows import LATE_ROWS, OPEN_WINDOWS, WATERMARK
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.definitions import STRICT_MODE, Definitions
-from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, query_of_sink, shown_name
+from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, beside, query_of_sink, shown_name
 from windowpane.sql.catalog.relations import PlainView
+from windowpane.sql.catalog.replacing import Replacing
 from windowpane.sql.embedded import tables
 from windowpane.sql.embedded.postgres_views import ViewTables
 from windowpane.sql.embedded.state_file import Server, opened
@@ -154,8 +155,10 @@ class Session(Guided):
             self._storage.close()
             raise
         self._definitions = Definitions(self._storage, self._catalog, self._clock, self._runner, deliveries, self._parameters)
+        self._replacing = Replacing(self._definitions, self._storage, self._catalog, self._runner, deliveries)
         try:
             with _reported(statement):
+                self._replacing.open()
                 self._definitions.open()
                 self._runner.open()
         except BaseException:
@@ -275,6 +278,8 @@ class Session(Guided):
             return self._execute(statement, text)
 
     def _execute(self, statement: Statement, text: Text) -> Result:
+        if isinstance(statement, CreateView) and self._replaces(statement):
+            return self._replace(statement, text)
         runners: Mapping[type[Statement], Callable[[Any, Text], Result]] = {
             CreateTable: self._definitions.create_table,
             CreateView: self._definitions.create_view,
@@ -296,6 +301,29 @@ class Session(Guided):
         if self._changes_views(statement):
             self._deliver(statement)
         return result
+
+    def _replaces(self, statement: CreateView) -> bool:
+        return statement.must_exist or (statement.replaces and statement.name in self._catalog.entries)
+
+    def _replace(self, statement: CreateView, text: Text) -> Result:
+        """Build a view beside another one, which serves until it has caught up, and swap them."""
+        planned = self._within(statement, text, lambda: self._replacing.begin(statement, text))
+        failure: WindowpaneError | None = None
+        try:
+            try:
+                self._runner.deliver()
+            except WindowpaneError as error:
+                if any(self._runner.is_unfilled(beside(name)) for name in planned.built):
+                    raise
+                failure = error  # of another view
+            self._within(statement, text, lambda: self._replacing.swap(planned))
+        except BaseException:
+            self._runner.attempt(lambda: self._replacing.abandon(planned))
+            raise
+        self._deliver(statement)
+        if failure is not None:
+            raise failure
+        return Result("ALTER_MATERIALIZED_VIEW" if statement.must_exist else "CREATE_MATERIALIZED_VIEW")
 
     def _within(self, statement: Statement, text: Text, action: Callable[[], T]) -> T:
         """Do what a statement says, at the clock and in the time zone of the session, as one transaction."""
@@ -445,8 +473,10 @@ class Session(Guided):
     def _explain(self, statement: Explain, text: Text) -> Result:
         inner = statement.statement
         if isinstance(inner, CreateView) and inner.materialized:
-            plan = self._definitions.plan(inner, text)
+            planned = self._replacing.plan(inner, text) if self._replaces(inner) else None
+            plan = self._definitions.plan(inner, text) if planned is None else planned.plan
             lines, by_default = self._runner.explain(plan.node), plan.by_default
+            lines = [*(planned.lines if planned is not None else []), *lines]
         elif isinstance(inner, Query | CreateView):
             binder = self._definitions.binder(text)
             lines, by_default = explain_plan(binder.bind(inner.query).node), binder.by_default

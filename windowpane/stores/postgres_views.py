@@ -56,14 +56,16 @@ class PostgresViews(PostgresStore):
         )
         return dict(rows)
 
-    def try_to_create(self, view: Batch) -> None:
-        """Check that the table of a view, given as a batch without rows, can be made; nothing is changed."""
+    def try_to_create(self, view: Batch, *, replaces: bool = False) -> None:
+        """Check that the table of a view, given as a batch without rows, can be made, perhaps for another; nothing is changed."""
         for name in (view.table, *view.columns.names):
             if len(name.encode()) > _LONGEST_NAME:
                 raise StoreError(
                     self.address, f"{name!r} is longer than the {_LONGEST_NAME} bytes of a name. Give it a shorter one."
                 )
         with self.transaction(is_trial=True):
+            if replaces:
+                self.run(f"DROP TABLE IF EXISTS {quoted(view.table)}")
             self.prepare(view)
             known = self.run("SELECT 1 FROM windowpane_views WHERE view = %s", [view.table]).fetchall()
             if not known and self.run(f"SELECT 1 FROM {quoted(view.table)} LIMIT 1").fetchall():
@@ -73,9 +75,16 @@ class PostgresViews(PostgresStore):
                     "view another name; nothing was written.",
                 )
 
-    def apply_all(self, batches: Iterable[Batch]) -> None:
-        """Apply batches of several views in one transaction; those that were applied before change nothing."""
+    def apply_all(self, batches: Iterable[Batch], replaced: Iterable[tuple[str, str]] = ()) -> None:
+        """Apply batches of several views in one transaction; those that were applied before change nothing.
+
+        Args:
+            batches: the batches.
+            replaced: views, each with its source, whose tables are dropped before: batches make others in their place.
+        """
         with self.transaction():
+            for view, source in replaced:
+                self.drop(view, source)
             for batch in batches:
                 if self.apply(batch) and batch.is_whole:
                     self._register(batch.table, batch.source)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from sqlglot import exp
 
-from windowpane.errors import MistakeError, SqlError, SqlNameError, UnsupportedSqlError
+from windowpane.errors import MistakeError, SqlError, SqlNameError, UnsupportedSqlError, present
 from windowpane.sql.bind.late_rows import LATE_ROWS, WATERMARK, late_rows_of
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog import made_by, views
@@ -90,17 +91,21 @@ class Definitions:
 
     def restore(self) -> None:
         """Define again what the store holds."""
-        rows = self._storage.run(
-            "SELECT name, text, coalesce(zone, ?) FROM windowpane.catalog LEFT JOIN windowpane.zones USING (name) "
-            "ORDER BY position",
-            [zone.UTC],
-        )
-        for name, text, made_in in rows:
-            made_with = self._storage.run("SELECT setting, value FROM windowpane.settings WHERE name = ?", [name])
-            self._made_with = {**_USUAL, **dict(made_with)}
-            with zone.within(made_in):
+        for name, text in self._storage.run("SELECT name, text FROM windowpane.catalog ORDER BY position"):
+            with self.made_as(name):
                 self._define_again(text)
-        self._made_with = {}
+
+    @contextmanager
+    def made_as(self, name: str) -> Iterator[None]:
+        """Read a definition with the time zone and the parameters that it was made with."""
+        made_with = self._storage.run("SELECT setting, value FROM windowpane.settings WHERE name = ?", [name])
+        made_in = self._storage.run("SELECT zone FROM windowpane.zones WHERE name = ?", [name])
+        self._made_with = {**_USUAL, **dict(made_with)}
+        try:
+            with zone.within(made_in[0][0] if made_in else zone.UTC):
+                yield
+        finally:
+            self._made_with = {}
 
     def _define_again(self, text: str) -> None:
         statement = read_script(text)[0]
@@ -122,7 +127,8 @@ class Definitions:
         self.restore()
         made_by.check(self._storage, self._catalog.tables(), self._catalog.views())
 
-    def _remember(self, name: str, text: str) -> None:
+    def remember(self, name: str, text: str) -> None:
+        """Keep a definition, with what it was made with."""
         last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
         self._storage.run("INSERT INTO windowpane.catalog VALUES (?, ?, ?)", [last + 1, name, text])
         if zone.current() != zone.UTC:
@@ -142,7 +148,7 @@ class Definitions:
         """Run CREATE TABLE or CREATE SOURCE."""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             self._add_table(statement, text, is_new=True)
-            self._remember(statement.name, self._lasting_text(statement))
+            self.remember(statement.name, self._lasting_text(statement))
         return Result("CREATE_SOURCE" if statement.is_source else "CREATE_TABLE")
 
     def _lasting_text(self, statement: CreateTable) -> str:
@@ -177,7 +183,7 @@ class Definitions:
             if statement.materialized:
                 self.flush()
             notice = self._add_view(statement, text, is_new=True)
-            self._remember(statement.name, statement.text)
+            self.remember(statement.name, statement.text)
         return Result("CREATE_MATERIALIZED_VIEW" if statement.materialized else "CREATE_VIEW", notice=notice)
 
     def _add_view(self, statement: CreateView, text: Text, *, is_new: bool) -> str:
@@ -198,11 +204,12 @@ class Definitions:
             )
             return ""
         plan = self.plan(statement, text, is_new=is_new)
-        self._add_planned(statement.name, plan, statement.text, is_new=is_new)
+        strict = self.strictness(statement.name, is_new=is_new)
+        self.add(statement.name, plan, statement.text, strict=strict, is_new=is_new)
         return self.told_of_ties(windows_with_ties(plan.node, plan.by_default)) if is_new else ""
 
-    def _add_planned(self, name: str, plan: views.ViewPlan, text: str, *, is_new: bool) -> None:
-        strict = self._strictness(name, is_new=is_new)
+    def add(self, name: str, plan: views.ViewPlan, text: str, *, strict: bool, is_new: bool) -> None:
+        """Add a materialized view; a new one begins with the rows of what it reads."""
         job = self._runner.job(name, plan.node, strict=strict)
         info = ViewInfo(plan.relation, job, plan.ids, text, frozenset(job.relations), plan.reads, strict)
         if is_new:
@@ -239,7 +246,7 @@ class Definitions:
         plan = views.view_plan(hidden, found[0], planned(found[0].node, binder.ids), text)
         return replace(plan, reads=frozenset({name}) | binder.names_read())
 
-    def _strictness(self, name: str, *, is_new: bool) -> bool:
+    def strictness(self, name: str, *, is_new: bool) -> bool:
         """Return whether an expression that fails is an error of a view: as the parameter was when it was made."""
         if is_new and self._parameters[STRICT_MODE] in ("true", "on", "1"):
             self._storage.run("INSERT INTO windowpane.strict VALUES (?)", [name])
@@ -261,7 +268,7 @@ class Definitions:
         """Run CREATE INDEX: its name is taken, nothing else changes."""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             self._add_index(statement, text)
-            self._remember(statement.name, statement.text)
+            self.remember(statement.name, statement.text)
         return Result("CREATE_INDEX", notice=_INDEX_NOTICE)
 
     def _add_index(self, statement: CreateIndex, text: Text) -> None:
@@ -280,7 +287,7 @@ class Definitions:
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             self.flush()
             notice = self._add_sink(statement, text, is_new=True)
-            self._remember(statement.name, statement.text)
+            self.remember(statement.name, statement.text)
         return Result("CREATE_SINK", notice=notice)
 
     def _add_sink(self, statement: CreateSink, text: Text, *, is_new: bool) -> str:
@@ -288,12 +295,11 @@ class Definitions:
         place, source, notice = statement.place, statement.source, ""
         if statement.takes_late_rows:
             source = query_of_sink(statement.name)
-            self._add_planned(source, self._late_rows(statement, text), statement.text, is_new=is_new)
+            strict = self.strictness(source, is_new=is_new)
+            self.add(source, self._late_rows(statement, text), statement.text, strict=strict, is_new=is_new)
         elif statement.query is not None:
             source = query_of_sink(statement.name)
-            closes = statement.on_window_close
-            view = CreateView(place, statement.text, source, statement.query, materialized=True, on_window_close=closes)
-            notice = self._add_view(view, text, is_new=is_new)
+            notice = self._add_view(view_of(statement), text, is_new=is_new)
         if source is None:
             raise MistakeError("a sink has a relation or a query")
         relation = self._catalog.find(source)
@@ -307,15 +313,30 @@ class Definitions:
         self._catalog.entries[statement.name] = info
         return notice
 
-    def _check_kind(self, kind: str, name: str, place: Place) -> None:
+    def check_kind(self, kind: str, name: str, place: Place) -> None:
+        """Refuse a name that is of no such entry.
+
+        Raises:
+            SqlNameError: saying what it is.
+        """
         known = self._catalog.kind(name)
         if known != kind:
             found = "nothing of that name" if known is None else f"it is a {known}"
             raise SqlNameError(f"there is no {kind} {name!r}: {found}.", place.line, place.column)
 
+    def redefine(self, name: str, text: str, readers: Iterable[str]) -> None:
+        """Give an entry another definition, behind all others, and those that read it behind it; all are read again."""
+        self._forget(name)
+        self.remember(name, text)
+        for reader in readers:
+            last = self._storage.value("SELECT max(position) FROM windowpane.catalog")
+            self._storage.run("UPDATE windowpane.catalog SET position = ? WHERE name = ?", [last + 1, reader])
+        self._catalog.entries = {}
+        self.restore()
+
     def rename(self, statement: Rename, text: Text) -> Result:
         """Run ALTER ... RENAME TO: texts and stored names are edited, and all definitions read again, as at a start."""
-        self._check_kind(statement.kind, statement.name, statement.place)
+        self.check_kind(statement.kind, statement.name, statement.place)
         self._is_free(statement.new_name, statement.place, guarded=False)
         self._runner.check_rename(statement.name, statement.place)
         old, new = statement.name, statement.new_name
@@ -369,8 +390,8 @@ class Definitions:
         if kind is None and statement.if_exists:
             return tag
         place = statement.place
-        self._check_kind(statement.kind, statement.name, place)
-        for dependent in self._dependents(statement.name):
+        self.check_kind(statement.kind, statement.name, place)
+        for dependent in self.dependents(statement.name):
             if not statement.cascade:
                 message = f"{dependent!r} reads {statement.name!r}. Drop it first, or write CASCADE."
                 raise UnsupportedSqlError(message, place.line, place.column)
@@ -386,7 +407,8 @@ class Definitions:
         owned = isinstance(entry, SinkInfo) and entry.source == query_of_sink(name)
         return query_of_sink(name) if owned else None
 
-    def _dependents(self, name: str) -> list[str]:
+    def dependents(self, name: str) -> list[str]:
+        """Return what reads a relation; a sink for the view behind it."""
         found = []
         for other, entry in self._catalog.entries.items():
             reads = frozenset[str]()
@@ -414,11 +436,22 @@ class Definitions:
             self._deliveries.drop(name)
         elif isinstance(entry, ViewInfo):
             self._runner.drop(entry)
+            self._deliveries.drop_view(entry)
             made_by.forget(self._storage, name)
             self._storage.run(f"DROP TABLE {entry.relation.storage}")
             self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
-        self._storage.run("DELETE FROM windowpane.catalog WHERE name = ?", [name])
-        self._storage.run("DELETE FROM windowpane.zones WHERE name = ?", [name])
-        self._storage.run("DELETE FROM windowpane.settings WHERE name = ?", [name])
+        self._forget(name)
         if behind is not None:
             self.remove(behind)
+
+    def _forget(self, name: str) -> None:
+        for table in ("catalog", "zones", "settings"):
+            self._storage.run(f"DELETE FROM windowpane.{table} WHERE name = ?", [name])
+
+
+def view_of(statement: CreateView | CreateSink) -> CreateView:
+    """Return the view that a statement makes, which may be that of a sink with a query."""
+    if isinstance(statement, CreateView):
+        return statement
+    name, query, closes = query_of_sink(statement.name), present(statement.query, "the sink has one"), statement.on_window_close
+    return CreateView(statement.place, statement.text, name, query, materialized=True, on_window_close=closes)

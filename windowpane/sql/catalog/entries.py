@@ -32,8 +32,22 @@ def sink_of_query(view: str) -> str | None:
     return view.removeprefix(_OF_SINK) if view.startswith(_OF_SINK) else None
 
 
+_BESIDE = "replacement of "
+
+
+def beside(view: str) -> str:
+    """Return the name of the view that is built beside another one, to take its place."""
+    return _BESIDE + view
+
+
+def replaced_by(view: str) -> str | None:
+    """Return the view whose place another one will take, ``None`` for all others."""
+    return view.removeprefix(_BESIDE) if view.startswith(_BESIDE) else None
+
+
 def shown_name(view: str) -> str:
-    """Return what to call a view in messages: one behind a sink by the sink."""
+    """Return what to call a view in messages: one behind a sink by the sink, a new one by the view whose place it takes."""
+    view = replaced_by(view) or view
     sink = sink_of_query(view)
     return view if sink is None else f"sink {sink}"
 
@@ -154,8 +168,12 @@ class Catalog:
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
+        self.instead: dict[str, Relation] = {}
+        """What names mean to queries while views are planned that take the place of others."""
 
     def find(self, name: str) -> Relation | PlainView | None:
+        if name in self.instead:
+            return self.instead[name]
         entry = self.entries.get(name)
         if isinstance(entry, TableInfo | ViewInfo):
             return entry.relation
@@ -170,7 +188,7 @@ class Catalog:
 
     def names(self) -> list[str]:
         found = [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo | IndexInfo)]
-        return [name for name in found if sink_of_query(name) is None]
+        return [name for name in found if sink_of_query(name) is None and replaced_by(name) is None]
 
     def tables(self) -> list[TableInfo]:
         return [entry for entry in self.entries.values() if isinstance(entry, TableInfo)]

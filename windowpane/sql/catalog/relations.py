@@ -60,6 +60,11 @@ class Relation:
         return {column.name: column.type for column in self.columns}
 
 
+def shape(relation: Relation) -> tuple[object, ...]:
+    """Return what those that follow a relation depend on: its columns with their types, and its key."""
+    return relation.types, relation.key
+
+
 @dataclass(frozen=True)
 class PlainView:
     """A view that is no more than its query, which names ``reads``; places in it are counted in the text ``script``.

@@ -1,4 +1,6 @@
-"""ALTER ... RENAME TO: another name for an entry of the catalog, in its own text, in those that read it, and in the store.
+"""Other names for what is there: ALTER ... RENAME TO, and views that take the place of others.
+
+ALTER ... RENAME TO: another name for an entry of the catalog, in its own text, in those that read it, and in the store.
 
 Definitions are kept as texts, so a rename is an edit of texts: ``FROM t`` becomes ``FROM u AS t``, as RisingWave rewrites them,
 and every name in the query means what it meant. What a view, table or sink keeps is named after it, and is renamed.
@@ -95,10 +97,15 @@ _NAMED_BY = (
     ("catalog", "name"),
     ("errors", "view"),
     ("malformed", "source"),
+    ("malformed", "reader"),
     ("strict", "view"),
     ("zones", "name"),
     ("settings", "name"),
     ("sinks", "name"),
+    ("plans", "view"),
+    ("streams", "name"),
+    ("mail", "name"),
+    ("mail", "relation"),
 )
 """Tables of schema ``windowpane``, and the column that names an entry of the catalog."""
 
@@ -119,6 +126,17 @@ def move_stored(storage: Storage, old: str, new: str) -> None:
         moved = _moved(name, old, new)
         if moved is not None:
             storage.run(f"ALTER TABLE windowpane_state.{quoted(name)} RENAME TO {quoted(moved)}")
+
+
+def drop_stored(storage: Storage, view: str) -> None:
+    """Remove all that the store keeps of a view."""
+    for table, column in _NAMED_BY:
+        storage.run(f"DELETE FROM windowpane.{table} WHERE {column} = ?", [view])
+    storage.run("DELETE FROM windowpane.blobs WHERE starts_with(owner, ?)", [f"{view}/"])
+    storage.run(f"DROP TABLE IF EXISTS main.{quoted(view)}")
+    for name in _tables(storage, "windowpane_state"):
+        if name.startswith(f"{view}/"):
+            storage.run(f"DROP TABLE windowpane_state.{quoted(name)}")
 
 
 def _tables(storage: Storage, schema: str) -> list[str]:

@@ -21,7 +21,7 @@ from itertools import chain
 import pyarrow as pa
 
 from windowpane.errors import StoreError
-from windowpane.sql.catalog.entries import ViewInfo, sink_of_query
+from windowpane.sql.catalog.entries import ViewInfo, replaced_by, sink_of_query
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.outbox import Outbox, next_batch
 from windowpane.sql.embedded.state_file import Server
@@ -85,17 +85,22 @@ class ViewTables:
             if number != table.last and number not in table.due:
                 self._fill(table.relation, table.source, above=number)
 
-    def add(self, view: ViewInfo, *, by_tasks: bool = False) -> None:
+    def add(self, view: ViewInfo, *, by_tasks: bool = False, replaces: bool = False) -> None:
         """Make a table for a view, with the rows it has; with none where tasks will write them.
+
+        Args:
+            view: the view.
+            by_tasks: whether tasks will write its batches.
+            replaces: whether it takes the place of one that was dropped.
 
         Raises:
             WindowpaneError: PostgreSQL cannot be reached, or refuses it.
         """
         relation = view.relation
-        if sink_of_query(relation.name) is not None:
+        if sink_of_query(relation.name) is not None or replaced_by(relation.name) is not None:
             return
         with self._server.at_work() as server:
-            server.try_to_create(_batch(relation, self._no_rows(relation), 0, ""))
+            server.try_to_create(_batch(relation, self._no_rows(relation), 0, ""), replaces=replaces)
         source = f"{self._server.state} {relation.name} {next_batch(self._storage)}"
         self._storage.run(
             "INSERT INTO windowpane.served VALUES (?, ?, 0, ?, false, ?)", [relation.name, source, _NEVER, by_tasks]
@@ -137,7 +142,7 @@ class ViewTables:
                 server.try_to_drop(view)
 
     def drop(self, view: ViewInfo) -> None:
-        """Forget a view; its table is dropped with the next delivery."""
+        """Forget a view; its table is dropped with the next delivery, or by the first batch of a view in its place."""
         for table in self._tables([view]):
             table.outbox.drop()
         self._storage.run("UPDATE windowpane.served SET dropped = true WHERE view = ?", [view.relation.name])
@@ -238,20 +243,27 @@ class ViewTables:
             raise StoreError(error.store, f"{error.reason}\n{waits}") from error
 
     def _deliver(self, views: Iterable[ViewInfo]) -> None:
-        for name, source in self._storage.run("SELECT view, source FROM windowpane.served WHERE dropped"):
-            with self._server.at_work() as server:
-                server.drop(name, source)
-            self._storage.run("DELETE FROM windowpane.served WHERE source = ?", [source])
         tables = self._tables(views)
         due = [(table, table.due) for table in tables]
+        anew = {table.relation.name for table, numbers in due if table.whole in numbers}
+        dropped = self._storage.run("SELECT view, source FROM windowpane.served WHERE dropped")
+        for name, source in dropped:
+            if name not in anew:
+                with self._server.at_work() as server:
+                    server.drop(name, source)
+                self._storage.run("DELETE FROM windowpane.served WHERE source = ?", [source])
         for number in sorted(set(chain.from_iterable(numbers for _, numbers in due))):
-            self._hand_over([table for table, numbers in due if number in numbers], number)
+            ready = [table for table, numbers in due if number in numbers]
+            new = {table.relation.name for table in ready if number == table.whole}
+            self._hand_over(ready, number, [(name, source) for name, source in dropped if name in new])
 
-    def _hand_over(self, tables: Sequence[_Table], number: int) -> None:
+    def _hand_over(self, tables: Sequence[_Table], number: int, replaced: Sequence[tuple[str, str]]) -> None:
         batches = [table.batch(number) for table in tables]
         with self._server.at_work() as server:
-            server.apply_all(batches)
+            server.apply_all(batches, replaced)
         with self._storage.transaction():
+            for _, source in replaced:
+                self._storage.run("DELETE FROM windowpane.served WHERE source = ?", [source])
             for table in tables:
                 table.outbox.delivered(number)
                 self._storage.run("UPDATE windowpane.served SET last = ? WHERE source = ?", [number, table.source])

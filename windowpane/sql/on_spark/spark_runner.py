@@ -43,7 +43,7 @@ from windowpane.sql.streaming.deltas import Delta, inserted
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
-from windowpane.sql.upkeep.view_runner import ViewRunner
+from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
 
 T = TypeVar("T")
 
@@ -360,7 +360,6 @@ class SparkRunner(ViewRunner):
         self._stale.drop(name, view.reads)
         self._bad_values.drop(name)
         MalformedRows(self._storage).drop(name)
-        self._deliveries.drop_view(view)
         self._changes.drop(name)
         self._queries.drop(name)
         for source in view.reads:
@@ -383,6 +382,26 @@ class SparkRunner(ViewRunner):
 
     def renamed(self, old: str, new: str) -> None:
         self._forget()
+
+    def goes_on(self, old: ViewInfo, node: Node) -> bool:
+        stream = self._pending.stream(old.relation.name)
+        return old.relation.name not in self._batches.by_tasks() and (
+            not stream.spread or stream.plan == self._streams.plan(node)
+        )
+
+    def swapped(self, swap: Swap) -> None:
+        """Continue with views that took the place of others; those that read them are sent what has changed."""
+        for name, before in swap.names.items():
+            self._queries.drop(before)
+            for source in self._streams.own_sources(self._streams.view(name)):
+                self._clock.rename(clock_name(source, before), clock_name(source, name))
+        self._forget()
+        self._changes.swapped(swap)
+        for place, (name, delta) in enumerate(swap.changes.items()):
+            readers = [reader for reader in self._streams.readers(name) if reader not in swap.names]
+            self._batches.post(name, delta, readers, f"{self._pending.number}-swap-{place}")
+        self._deliveries.fill(swap.changes)
+        self._is_due = True
 
     # --- questions -------------------------------------------------------------------------------------
 

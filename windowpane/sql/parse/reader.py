@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from sqlglot import exp
@@ -155,11 +156,19 @@ def _query(cursor: Cursor) -> Query:
 def _create(cursor: Cursor) -> Statement:
     text = cursor.text_of_all()
     cursor.expect("CREATE")
-    if cursor.take("OR"):
-        raise cursor.unsupported("CREATE OR REPLACE", "DROP the old one first.")
+    replaces = cursor.take("OR", "REPLACE")
+    if replaces and cursor.peek() != "MATERIALIZED":
+        raise cursor.unsupported(
+            f"CREATE OR REPLACE {cursor.peek()}", "CREATE OR REPLACE MATERIALIZED VIEW is; DROP others first."
+        )
+    if replaces:
+        text = f"CREATE {cursor.text_after()}"
     if cursor.take("MATERIALIZED"):
         cursor.expect("VIEW")
-        return _view(cursor, text, materialized=True)
+        view = _view(cursor, text, materialized=True)
+        if replaces and view.if_not_exists:
+            raise cursor.syntax_error("a view is replaced, or made if there is none of its name: leave out IF NOT EXISTS.")
+        return replace(view, replaces=replaces)
     if cursor.take("VIEW"):
         return _view(cursor, text, materialized=False)
     if cursor.take("SINK"):
@@ -233,7 +242,10 @@ def _sink(cursor: Cursor, text: str) -> CreateSink:
 _KINDS = ("MATERIALIZED VIEW", "VIEW", "TABLE", "SOURCE", "SINK", "INDEX")
 
 
-_ONLY_RENAME = "RENAME TO is. To change columns, create another table and INSERT INTO it SELECT from this one."
+_ONLY_RENAME = (
+    "RENAME TO is, and ALTER MATERIALIZED VIEW name AS. To change columns of a table, create another one and INSERT INTO it "
+    "SELECT from this one."
+)
 
 
 def _drop(cursor: Cursor) -> Drop:
@@ -249,13 +261,20 @@ def _drop(cursor: Cursor) -> Drop:
     raise cursor.unsupported(f"DROP {cursor.peek()}", "DROP TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
 
 
-def _alter(cursor: Cursor) -> Rename:
+def _alter(cursor: Cursor) -> Rename | CreateView:
     text = cursor.text_of_all()
     cursor.expect("ALTER")
     kind = next((kind for kind in _KINDS if cursor.take(*kind.split())), None)
     if kind is None:
         raise cursor.unsupported(f"ALTER {cursor.peek()}", f"ALTER {', '.join(_KINDS)} name RENAME TO is.")
+    before = len(cursor.text_before())
     name = cursor.name()
+    written = cursor.text_before()[before:].strip()
+    if kind == "MATERIALIZED VIEW" and cursor.take("AS"):
+        made_as = f"CREATE MATERIALIZED VIEW {written} AS {cursor.text_after()}"
+        closes = cursor.cut_emit_clause()
+        query = cursor.parse_rest()
+        return CreateView(cursor.start_place, made_as, name, query, True, closes, replaces=True, must_exist=True)
     if not cursor.take("RENAME", "TO"):
         raise cursor.unsupported(f"ALTER {kind} {cursor.peek()} {cursor.peek(1)}", _ONLY_RENAME)
     return Rename(cursor.start_place, text, kind.lower(), name, cursor.name())

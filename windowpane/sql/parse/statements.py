@@ -71,7 +71,7 @@ class CreateIndex(Statement):
 
 @dataclass(frozen=True)
 class CreateView(Statement):
-    """``CREATE VIEW`` or ``CREATE MATERIALIZED VIEW``."""
+    """``CREATE [OR REPLACE] [MATERIALIZED] VIEW``; or ``ALTER MATERIALIZED VIEW ... AS``, with the ``text`` of such a CREATE."""
 
     name: str
     query: exp.Expr
@@ -80,6 +80,8 @@ class CreateView(Statement):
     column_names: tuple[str, ...] = ()
     if_not_exists: bool = False
     small: bool = False
+    replaces: bool = False
+    must_exist: bool = False
 
 
 @dataclass(frozen=True)

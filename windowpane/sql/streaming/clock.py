@@ -94,6 +94,11 @@ class Watermarks:
         kinds = (pa.string(), pa.string(), pa.int64())
         return pa.table({f"c{number}": pa.array(list(each), kinds[number]) for number, each in enumerate(columns)})
 
+    def rename(self, relation: str, name: str) -> None:
+        """Continue with a base relation under another name."""
+        self._storage.run("UPDATE windowpane.watermarks SET relation = ? WHERE relation = ?", [name, relation])
+        self.reload()
+
     def drop(self, relation: str) -> None:
         """Forget a base relation."""
         self._storage.run("DELETE FROM windowpane.watermarks WHERE relation = ?", [relation])

@@ -6,7 +6,7 @@ operators, and which views are in TRY, are dropped when a transaction is rolled 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -37,7 +37,7 @@ from windowpane.sql.streaming.deltas import Delta, inserted
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
-from windowpane.sql.upkeep.view_runner import ViewRunner
+from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
 
 T = TypeVar("T")
 
@@ -272,7 +272,6 @@ class EmbeddedRunner(ViewRunner):
         self._stale.drop(name, view.reads)
         self._bad_values.drop(name)
         self._tried.pop(name, None)
-        self._deliveries.drop_view(view)
         self._changes.drop(name)
 
     def is_unfilled(self, name: str) -> bool:
@@ -347,6 +346,24 @@ class EmbeddedRunner(ViewRunner):
     def renamed(self, old: str, new: str) -> None:
         self._forget()
         self._changes.renamed(old, new)
+
+    def check_swap(self, readers: Collection[str], place: Place) -> None:
+        behind = sorted(set(readers) & set(self._stale.reasons()))
+        if behind:
+            message = f"replacing a view while {', '.join(map(repr, behind))}, which reads it, is behind is not supported. "
+            raise UnsupportedSqlError(f"{message}Mend what it fails on and FLUSH, or DROP it.", place.line, place.column)
+
+    def goes_on(self, old: ViewInfo, node: Node) -> bool:
+        return True
+
+    def swapped(self, swap: Swap) -> None:
+        self._forget()
+        self._changes.swapped(swap)
+        changes = dict(swap.changes)
+        for view in self._catalog.views():
+            if view.relation.name not in swap.names and view.reads & changes.keys():
+                self._follow(view, changes, is_stale=view.relation.name in self._stale.reasons())
+        self._deliveries.fill(changes)
 
     # --- questions -------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded import tables
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, apply_to, inserted, kept, settled, with_words
+from windowpane.sql.upkeep.view_runner import Swap
 
 
 class StoredChanges:
@@ -114,6 +115,18 @@ class StoredChanges:
         self._had_rows.clear()
         if old in self._last:
             self._last[new] = self._last.pop(old)
+
+    def swapped(self, swap: Swap) -> None:
+        """Continue with views in the place of others: their changelogs are what differs, or all rows where columns do."""
+        self._had_rows.clear()
+        for name, before in swap.names.items():
+            self.forget(name, before)
+            delta = swap.changes.get(name)
+            if name in swap.reshaped:
+                self._last[name] = None
+            elif delta is not None:
+                self._storage.retain(delta.relation)
+                self._last[name] = delta
 
     def changelog(self, view: ViewInfo, most: int) -> pa.Table:
         """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``.

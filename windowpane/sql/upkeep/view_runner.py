@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -13,16 +14,32 @@ from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.nodes import Node
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import Statement
+from windowpane.sql.streaming.deltas import Delta
 from windowpane.sql.streaming.job import Job
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Views that took the place of others.
+
+    Args:
+        names: by the name of each the one it had before; its own, if its state goes on.
+        changes: by view, the rows that differ, in the columns that both have, for views and sinks that read it.
+        reshaped: those with other columns or another key.
+    """
+
+    names: Mapping[str, str]
+    changes: Mapping[str, Delta]
+    reshaped: Collection[str]
 
 
 class ViewRunner(Protocol):
     """Runs the views of a session, and fills its tables that have a connector.
 
     A statement takes the same steps under every runner: ``prepare``; then ``attempt``, which does it in one transaction; then, if
-    it may have changed views, ``deliver``. The methods from ``check_source`` to ``renamed`` are part of the transaction.
+    it may have changed views, ``deliver``. The methods from ``check_source`` to ``swapped`` are part of the transaction.
     """
 
     def open(self) -> None:
@@ -119,6 +136,20 @@ class ViewRunner(Protocol):
 
     def renamed(self, old: str, new: str) -> None:
         """Continue with an entry of the catalog under its new name."""
+
+    def goes_on(self, old: ViewInfo, node: Node) -> bool:
+        """Whether a view can go on under another plan, whose operators are the same and whose rows have other columns."""
+
+    def check_swap(self, readers: Collection[str], place: Place) -> None:
+        """Refuse to let a view take the place of one that others read, where they cannot take what changes.
+
+        Raises:
+            SqlError: saying why.
+        """
+        return
+
+    def swapped(self, swap: Swap) -> None:
+        """Continue with views that took the place of others, and hand on what has changed."""
 
     # --- questions -------------------------------------------------------------------------------------
 
