@@ -29,14 +29,14 @@ def joins(query: str) -> list[str]:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("SELECT 1 FROM a, b WHERE a.g = b.g", ["inner on g#2 = g#6"]),
-        ("SELECT 1 FROM a, b, c WHERE a.g = b.g AND b.w = c.x", ["inner on w#7 = x#11", "inner on g#2 = g#6"]),
-        ("SELECT 1 FROM a, b, c WHERE c.g = b.g AND a.g = c.g", ["inner on g#10 = g#6", "inner on g#2 = g#10"]),
-        ("SELECT 1 FROM a JOIN b ON a.v > b.w WHERE a.g = b.g", ['inner on g#2 = g#6 and ("v#3" > "w#7")']),
-        ("SELECT 1 FROM a LEFT JOIN b ON a.g = b.g, c WHERE c.x = b.w", ["inner on w#7 = x#11", "left on g#2 = g#6"]),
-        ("SELECT 1 FROM a, b WHERE (a.g = b.g AND v = 1) OR (a.g = b.g AND w = 2)", ["inner on g#2 = g#6"]),
-        ("SELECT 1 FROM a JOIN b ON a.g IS NOT DISTINCT FROM b.g", ["inner on g#2 = g#6"]),
-        ("SELECT 1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.g = a.g AND b.w > 3)", ["semi on g#2 = g#6"]),
+        ("SELECT 1 FROM a, b WHERE a.g = b.g", ["inner on g#1 = g#2"]),
+        ("SELECT 1 FROM a, b, c WHERE a.g = b.g AND b.w = c.x", ["inner on w#2 = x#3", "inner on g#1 = g#2"]),
+        ("SELECT 1 FROM a, b, c WHERE c.g = b.g AND a.g = c.g", ["inner on g#3 = g#2", "inner on g#1 = g#3"]),
+        ("SELECT 1 FROM a JOIN b ON a.v > b.w WHERE a.g = b.g", ['inner on g#1 = g#2 and ("v#1" > "w#2")']),
+        ("SELECT 1 FROM a LEFT JOIN b ON a.g = b.g, c WHERE c.x = b.w", ["inner on w#2 = x#3", "left on g#1 = g#2"]),
+        ("SELECT 1 FROM a, b WHERE (a.g = b.g AND v = 1) OR (a.g = b.g AND w = 2)", ["inner on g#1 = g#2"]),
+        ("SELECT 1 FROM a JOIN b ON a.g IS NOT DISTINCT FROM b.g", ["inner on g#1 = g#2"]),
+        ("SELECT 1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.g = a.g AND b.w > 3)", ["semi on g#1 = g#2"]),
     ],
 )
 def test_joins_have_the_equalities_around_them_as_keys(query: str, expected: list[str]) -> None:

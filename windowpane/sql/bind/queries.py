@@ -250,7 +250,7 @@ class QueryBinder:
             known = ", ".join(self.schema.names()) or "none"
             raise self.text.name_error(tree, f"there is no table or view {name!r}; there are {known}.")
         self.reads.append(tree)
-        return self._view(found) if isinstance(found, PlainView) else self._scan(found)
+        return self._view(found) if isinstance(found, PlainView) else self._scan(found, name)
 
     def _view(self, view: PlainView) -> tuple[Node, Scope]:
         inner = QueryBinder(
@@ -269,12 +269,12 @@ class QueryBinder:
         outputs = tuple(column.renamed(name) for column, name in zip(bound.outputs, names, strict=True))
         return self._as_table(replace(bound, outputs=outputs), view.name)
 
-    def _scan(self, found: Relation) -> tuple[Node, Scope]:
-        columns = {stored.name: self.ids.column(stored.name, stored.type) for stored in found.columns}
-        watermarks = {columns[name].id: watermark for name, watermark in found.watermarks.items()}
+    def _scan(self, found: Relation, name: str) -> tuple[Node, Scope]:
+        columns = self.ids.columns(found.types)
+        watermarks = {columns[each].id: watermark for each, watermark in found.watermarks.items()}
         node: Node = Scan(
             tuple(columns.values()),
-            tuple(columns[name].id for name in found.key),
+            tuple(columns[each].id for each in found.key),
             found.append_only,
             watermarks,
             relation=found.name,
@@ -285,8 +285,8 @@ class QueryBinder:
         )
         if STAMP in columns:
             node = on_time(node, next(iter(watermarks)), columns[STAMP])
-        self.arrival_times.update(columns[name].id for name in found.arrival)
-        visible = tuple(Visible(found.name, columns[stored.name]) for stored in found.visible)
+        self.arrival_times.update(columns[each].id for each in found.arrival)
+        visible = tuple(Visible(name, columns[stored.name]) for stored in found.visible)
         return node, Scope(visible)
 
     def _table_function(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:

@@ -69,11 +69,19 @@ class Scope:
 
 
 class Ids:
-    """Gives every column of a plan an id of its own."""
+    """Gives every column of a plan an id of its own: ``name#2`` of the second relation that is read, ``name@3`` where computed.
+
+    State is kept by these ids: a relation may have more columns than before, and the ids of all others stay.
+    """
 
     def __init__(self) -> None:
-        self._last = 0
+        self._computed = self._relations = 0
 
     def column(self, name: str, kind: SqlType) -> Column:
-        self._last += 1
-        return Column(f"{name}#{self._last}", name, kind)
+        self._computed += 1
+        return Column(f"{name}@{self._computed}", name, kind)
+
+    def columns(self, types: Mapping[str, SqlType]) -> dict[str, Column]:
+        """Return the columns of a relation by name."""
+        self._relations += 1
+        return {name: Column(f"{name}#{self._relations}", name, kind) for name, kind in types.items()}

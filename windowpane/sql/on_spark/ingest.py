@@ -72,6 +72,13 @@ def is_replayable(table: TableInfo) -> bool:
     return table.options["connector"] not in _NOT_REPLAYABLE
 
 
+def begins_anew(table: TableInfo) -> bool:
+    """Whether another query of the source of a table begins with the rows of now, and lacks those that the first one had."""
+    options = {name: value.lower() for name, value in table.options.items()}
+    starts = options.get("startingOffsets", options.get(STARTUP, ""))
+    return options["connector"] in ("rate", *_NOT_REPLAYABLE) or starts == "latest"
+
+
 def given_columns(info: TableInfo) -> tuple[str, ...]:
     """Return the columns that the connector fills."""
     return tuple(column.name for column in info.relation.visible if column.name not in info.generated)

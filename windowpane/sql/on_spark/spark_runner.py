@@ -20,7 +20,7 @@ from windowpane.sizes import Size
 from windowpane.spark.queries.starting import warn_of_leaking_sockets
 from windowpane.spark.session.worker_python import fork_driver_workers
 from windowpane.sql.catalog import questions
-from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
+from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, replaced_by
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
@@ -30,7 +30,7 @@ from windowpane.sql.failures.stale import StaleViews, in_one_line
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.change_sets import ChangeSet, sweep
 from windowpane.sql.on_spark.connect_limits import ConnectLimits
-from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_replayable, with_connector
+from windowpane.sql.on_spark.ingest import Ingest, begins_anew, check_options, is_endless, is_replayable, with_connector
 from windowpane.sql.on_spark.pending_changes import PendingChanges, ViewPlan
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.stages import cut, spread_lines
@@ -322,6 +322,12 @@ class SparkRunner(ViewRunner):
         """
         self._fill(view)
         own = self._streams.own_sources(view)
+        begun = sorted(name for name in own if begins_anew(self._streams.tables[name]))
+        if begun and replaced_by(view.relation.name) is not None:
+            message = (
+                f"the new view would have no row that {', '.join(map(repr, begun))} has sent before: their connectors begin "
+            )
+            raise UnsupportedSqlError(f"{message}with the rows of now. DROP the old view, and CREATE the new one.", 1, 1)
         self._deliveries.add_view(view, by_tasks=bool(own) and view.reads == own)
 
     def _fill(self, view: ViewInfo) -> None:

@@ -81,7 +81,8 @@ class ViewBatches:
         self.has_posted = True
         paths = [self.queries.received(reader) / f"{file}.parquet" for reader in readers]
         if paths and write_shared(self._storage.pieces(delta.relation, PART_ROWS, PART_BYTES), paths):
-            ids = {column.name: column.name for column in self._catalog.relation(source).columns}
+            names = self._storage.arrow(f"SELECT * EXCLUDE ({quoted(WEIGHT)}) FROM {delta} LIMIT 0").column_names
+            ids = dict(zip(names, names, strict=True))
             for reader, path in zip(readers, paths, strict=True):
                 self._pending.post(reader, ChangeFile(source, path.name, ids))
 

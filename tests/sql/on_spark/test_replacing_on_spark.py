@@ -1,0 +1,116 @@
+"""CREATE OR REPLACE MATERIALIZED VIEW and ALTER ... AS on Spark: rows are those of the new view made fresh, without Spark."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.sql.catalog import test_replacing as embedded
+from tests.sql.in_process import run_in_process
+from tests.sql.on_spark.test_streamed_views import SOURCE, random_rows, write
+from windowpane.errors import UnsupportedSqlError
+from windowpane.sql import Session
+from windowpane.sql.catalog.definitions import Definitions
+from windowpane.sql.catalog.replacing import Replacing
+
+_TABLES = "CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 2), (2, 3), (3, 4)"
+_MORE = "INSERT INTO t VALUES (1, 9), (4, 1); FLUSH"
+_OLD = {
+    "hours": """SELECT k, window_start, count(*) AS n, sum(v) AS s FROM tumble(trades, at, INTERVAL '1 minute')
+        GROUP BY k, window_start EMIT ON WINDOW CLOSE""",
+    "sums": "SELECT t.k, sum(n) AS n FROM t JOIN hours ON t.k = hours.k GROUP BY t.k",
+    "top": "SELECT max(n) AS most FROM sums",
+    "all_sums": "SELECT * FROM sums",
+}
+_NEW = {
+    "hours": """SELECT k, window_start, sum(v) AS s, count(*) AS n FROM tumble(trades, at, INTERVAL '1 minute')
+        GROUP BY k, window_start EMIT ON WINDOW CLOSE""",
+    "sums": "SELECT t.k, sum(n) AS n, min(t.v) AS least FROM t JOIN hours ON t.k = hours.k WHERE s > 1 GROUP BY t.k",
+}
+
+
+def _made(session: Session, folder: Path, views: dict[str, str], limits: str) -> None:
+    options = f"connector = 'parquet', path = '{folder}'{limits}"
+    session.run(f"{SOURCE.format(options=options)}; {_TABLES}")
+    for name, query in views.items():
+        session.run(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+
+
+def _rows(session: Session) -> dict[str, list[list[str | None]]]:
+    found = {name: session.query(f"SELECT * FROM {name}") for name in _OLD}
+    return {name: sorted(each.text_rows(), key=repr) for name, each in found.items()}
+
+
+@pytest.mark.spark
+def test_views_on_spark_are_replaced_while_others_read_them(spark, tmp_path: Path) -> None:
+    choices, folder, store = random.Random(5), tmp_path / "in", str(tmp_path / "views.duckdb")
+    write(folder, 1, random_rows(choices, 0))
+    with Session(spark, store) as session:
+        _made(session, folder, _OLD, ", maxFilesPerTrigger = '1'")
+        before = {name: session._runner._pending.stream(name).folder for name in _OLD}
+        for name, query in _NEW.items():
+            session.run(f"ALTER MATERIALIZED VIEW {name} AS {query}")
+        with Session(":memory:") as fresh:
+            _made(fresh, folder, {**_OLD, **_NEW}, "")
+            assert _rows(session) == _rows(fresh)
+        after = {name: session._runner._pending.stream(name).folder for name in _OLD}
+        assert {name for name in _OLD if after[name] == before[name]} == {"top"}
+    write(folder, 2, random_rows(choices, 4))
+    with Session(spark, store) as session, Session(":memory:") as fresh:
+        session.run(_MORE)
+        _made(fresh, folder, {**_OLD, **_NEW}, "")
+        fresh.run(_MORE)
+        assert _rows(session) == _rows(fresh)
+        assert session.query("SHOW WATERMARKS").rows()[-1][0] == "trades in hours"
+
+
+@pytest.mark.parametrize("what", ["renamed", "a column more", "a condition", "windows", "on close", "over"])
+def test_views_in_stages_have_the_rows_of_those_made_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    run_in_process(monkeypatch)
+    query, store = embedded._QUERIES[what], str(tmp_path / "views.duckdb")
+    readers, names = (embedded._READERS, embedded._NAMES) if what != "renamed" else ("", ())
+    expected = embedded._fresh(query, readers, names)
+    with Session(object(), store) as session:
+        session.run(f"{embedded._TABLES} CREATE MATERIALIZED VIEW v AS {embedded._OLD}; {readers}")
+        session.run(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}")
+        assert embedded._rows(session, "v", *names) == expected[0]
+    with Session(object(), store) as session:
+        session.run(embedded._MORE)
+        assert embedded._rows(session, "v", *names) == expected[1]
+
+
+@pytest.mark.parametrize("step", ["swap", "redefine"])
+def test_a_crash_before_the_swap_leaves_the_old_views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    run_in_process(monkeypatch)
+    store, owner = str(tmp_path / "views.duckdb"), {"redefine": Definitions, "swap": Replacing}[step]
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with Session(object(), store) as session:
+        session.run(f"{embedded._TABLES} CREATE MATERIALIZED VIEW v AS {embedded._OLD}; {embedded._READERS}")
+        expected = embedded._rows(session, "v", *embedded._NAMES)
+        monkeypatch.setattr(Replacing, "abandon", crash)
+        monkeypatch.setattr(owner, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            session.run(f"ALTER MATERIALIZED VIEW v AS {embedded._QUERIES['a column more']}")
+    monkeypatch.undo()
+    run_in_process(monkeypatch)
+    with Session(object(), store) as session:
+        assert embedded._rows(session, "v", *embedded._NAMES) == expected
+        assert {name for name in session._runner._pending.names() if "replacement" in name} == set()
+        session.run(f"ALTER MATERIALIZED VIEW v AS {embedded._QUERIES['a column more']}; {embedded._MORE}")
+        assert embedded._rows(session, "v") == embedded._fresh(embedded._QUERIES["a column more"], "", ())[1]
+    assert len([each for each in Path(f"{store}.streams").iterdir() if each.is_dir()]) == 4
+
+
+def test_a_view_of_a_source_that_begins_with_the_rows_of_now_is_not_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_in_process(monkeypatch)
+    with Session(object()) as session:
+        session.run("CREATE SOURCE r (timestamp timestamp, value bigint) WITH (connector = 'rate', path = '/tmp/none')")
+        session.run("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM r")
+        with pytest.raises(UnsupportedSqlError, match="no row that 'r' has sent before"):
+            session.run("ALTER MATERIALIZED VIEW v AS SELECT sum(value) AS n FROM r")
+        assert session.query("SELECT n FROM v").rows() == [(0,)]
