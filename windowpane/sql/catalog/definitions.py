@@ -26,7 +26,7 @@ from windowpane.sql.optimize import planned
 from windowpane.sql.parse.naming import check_relation
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.parse.reader import read_script
-from windowpane.sql.parse.statements import CreateIndex, CreateSink, CreateTable, CreateView, Drop, Insert, Rename
+from windowpane.sql.parse.statements import CreateIndex, CreateSink, CreateTable, CreateView, Drop, Insert, Rename, Statement
 from windowpane.sql.results import Result
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.upkeep.deliveries import Deliveries
@@ -449,9 +449,11 @@ class Definitions:
             self._storage.run(f"DELETE FROM windowpane.{table} WHERE name = ?", [name])
 
 
-def view_of(statement: CreateView | CreateSink) -> CreateView:
+def view_of(statement: Statement) -> CreateView:
     """Return the view that a statement makes, which may be that of a sink with a query."""
     if isinstance(statement, CreateView):
         return statement
+    if not isinstance(statement, CreateSink):
+        raise MistakeError("the statement makes a view")
     name, query, closes = query_of_sink(statement.name), present(statement.query, "the sink has one"), statement.on_window_close
     return CreateView(statement.place, statement.text, name, query, materialized=True, on_window_close=closes)

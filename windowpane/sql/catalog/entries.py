@@ -186,6 +186,13 @@ class Catalog:
             raise MistakeError("the name is that of a table or view")
         return entry.relation
 
+    def view(self, name: str) -> ViewInfo:
+        """Return a materialized view that exists."""
+        entry = self.entries[name]
+        if not isinstance(entry, ViewInfo):
+            raise MistakeError("the name is that of a materialized view")
+        return entry
+
     def names(self) -> list[str]:
         found = [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo | IndexInfo)]
         return [name for name in found if sink_of_query(name) is None and replaced_by(name) is None]

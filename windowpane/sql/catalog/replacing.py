@@ -29,7 +29,7 @@ from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, every_node
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.reader import read_script
-from windowpane.sql.parse.statements import CreateSink, CreateView
+from windowpane.sql.parse.statements import CreateView
 from windowpane.sql.streaming.deltas import Delta, difference, kept
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
@@ -97,7 +97,7 @@ class Replacing:
         """
         name, place = statement.name, statement.place
         self._definitions.check_kind("materialized view", name, place)
-        old, readers = self._view(name), self._readers(name)
+        old, readers = self._catalog.view(name), self._readers(name)
         plan = self._definitions.plan(statement, text)
         own = sorted(plan.reads & {name, *readers})
         if own:
@@ -112,11 +112,6 @@ class Replacing:
             built = self._built(statement, plan, readers, is_built=True)
         report = Report(found, None, None)
         return Replacement(statement, plan, report, readers, built, columns if columns is not None and not built else {})
-
-    def _view(self, name: str) -> ViewInfo:
-        view = self._catalog.entries[name]
-        assert isinstance(view, ViewInfo)
-        return view
 
     def _readers(self, name: str) -> tuple[str, ...]:
         """Return what reads a relation, and what reads that, in the order of the catalog."""
@@ -143,7 +138,7 @@ class Replacing:
         """
         name, place = statement.name, statement.place
         built, unfit = [name] if is_built else [], dict[str, str]()
-        before = {name: self._view(name).relation}
+        before = {name: self._catalog.view(name).relation}
         self._catalog.instead = {name: plan.relation}
         try:
             for reader in readers:
@@ -190,10 +185,8 @@ class Replacing:
             return self._definitions.plan(*self._definition(name), is_new=False)
 
     def _definition(self, name: str) -> tuple[CreateView, Text]:
-        text = self._view(name).text
-        statement = read_script(text)[0]
-        assert isinstance(statement, CreateView | CreateSink)
-        return view_of(statement), Text(text)
+        text = self._catalog.view(name).text
+        return view_of(read_script(text)[0]), Text(text)
 
     # --- in transactions -------------------------------------------------------------------------------
 
@@ -215,7 +208,7 @@ class Replacing:
             plan, strict = self._definitions.plan(new, text), self._definitions.strictness(new.name, is_new=True)
         else:
             made, text = self._definition(name)
-            new, strict = replace(made, name=beside(name)), self._view(name).strict
+            new, strict = replace(made, name=beside(name)), self._catalog.view(name).strict
             with self._definitions.made_as(_defined_by(name)):
                 plan = self._definitions.plan(new, text, is_new=False)
             if strict:
@@ -228,10 +221,10 @@ class Replacing:
         name, deltas, reshaped, tables = planned.statement.name, dict[str, Delta](), list[str](), list[str]()
         if not planned.built:
             self._rewrite(planned)
-            reshaped += [name] * (shape(self._view(name).relation) != shape(planned.plan.relation))
+            reshaped += [name] * (shape(self._catalog.view(name).relation) != shape(planned.plan.relation))
         for each in planned.built:
             self._runner.bring(each)
-            old, new = self._view(each), self._view(beside(each))
+            old, new = self._catalog.view(each), self._catalog.view(beside(each))
             reshaped += [each] * (shape(old.relation) != shape(new.relation))
             if self._deliveries.needs_another_table(old, new.relation):
                 self._deliveries.drop_view(old)
@@ -244,7 +237,7 @@ class Replacing:
         names = {each: beside(each) for each in planned.built} or {name: name}
         self._runner.swapped(Swap(names, deltas, reshaped))
         for each in tables:
-            self._deliveries.add_view(self._view(each), replaces=True)
+            self._deliveries.add_view(self._catalog.view(each), replaces=True)
 
     def abandon(self, planned: Replacement) -> None:
         """Remove what was built."""
@@ -263,7 +256,7 @@ class Replacing:
 
     def _take_place(self, name: str) -> Delta | None:
         """Let the view that was built beside another one take its place; return what changes for those that go on."""
-        old, new = self._view(name), self._view(beside(name))
+        old, new = self._catalog.view(name), self._catalog.view(beside(name))
         delta = None
         if old.relation.key == new.relation.key:
             common = {each: kind for each, kind in new.relation.types.items() if old.relation.types.get(each) == kind}

@@ -140,7 +140,7 @@ class SparkRunner(ViewRunner):
                     "the database and the state that belong together, or begin with a new state: DROP TABLE windowpane_state in "
                     "PostgreSQL, and create the views again.",
                 )
-            view = self._streams.view(name)
+            view = self._catalog.view(name)
             with self._storage.transaction():
                 self._pending.begin_anew(name, gets_change_sets=self._streams.takes_change_sets(name))
                 for source in self._streams.own_sources(view):
@@ -228,7 +228,7 @@ class SparkRunner(ViewRunner):
     def bring(self, name: str) -> None:
         if name not in self._batches.by_tasks():
             return
-        view, view_tables = self._streams.view(name), self._deliveries.view_tables
+        view, view_tables = self._catalog.view(name), self._deliveries.view_tables
         if view_tables is None:
             raise MistakeError("tasks write views of stores that have such tables")
         with self._storage.transaction():
@@ -294,7 +294,7 @@ class SparkRunner(ViewRunner):
             readers = [reader for reader in self._streams.readers(name) if reader not in behind]
             self._batches.post(name, delta, readers, f"{number}-{place}")
         for name in sorted(behind):
-            self._post_held(self._streams.view(name), changes, number)
+            self._post_held(self._catalog.view(name), changes, number)
         self._deliveries.fill(changes)
         self._changes.end_of_tables()
         self._is_due = True
@@ -399,7 +399,7 @@ class SparkRunner(ViewRunner):
         """Continue with views that took the place of others; those that read them are sent what has changed."""
         for name, before in swap.names.items():
             self._queries.drop(before)
-            for source in self._streams.own_sources(self._streams.view(name)):
+            for source in self._streams.own_sources(self._catalog.view(name)):
                 self._clock.rename(clock_name(source, before), clock_name(source, name))
         self._forget()
         self._changes.swapped(swap)
@@ -466,7 +466,7 @@ class SparkRunner(ViewRunner):
 
     def _await(self, name: str) -> None:
         never_rests = any(
-            is_endless(self._streams.tables[source]) for source in self._streams.own_sources(self._streams.view(name))
+            is_endless(self._streams.tables[source]) for source in self._streams.own_sources(self._catalog.view(name))
         )
         self._queries.finish(name, is_endless=never_rests)
         if self._pending.stream(name).spread:

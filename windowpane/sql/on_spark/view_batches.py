@@ -148,7 +148,7 @@ class ViewBatches:
 
     def answer(self, name: str, batch: pa.Table, number: int) -> None:
         """Run a view on a change set, here, and write its changes; a batch that was written before changes nothing."""
-        view = self._streams.view(name)
+        view = self._catalog.view(name)
         try:
             with self._storage.transaction():
                 stream = self._pending.stream(name)
@@ -173,7 +173,7 @@ class ViewBatches:
     def take(self, name: str) -> None:
         """Bring the batches in the change log of a view to the store, in their order, and trim the log."""
         with self._taking.setdefault(name, threading.Lock()):
-            view, log = self._streams.view(name), self.queries.change_log(name)
+            view, log = self._catalog.view(name), self.queries.change_log(name)
             for number in log.numbers():
                 if number > self._pending.stream(name).batch:
                     staging = self._stage(view, log.rows(self._spark, number), number) if name in self.by_tasks() else None

@@ -32,12 +32,6 @@ class ViewStreams:
         """All tables and sources, by name."""
         return {table.relation.name: table for table in self._catalog.tables()}
 
-    def view(self, name: str) -> ViewInfo:
-        view = self._catalog.entries[name]
-        if not isinstance(view, ViewInfo):
-            raise MistakeError("the name is that of a view")
-        return view
-
     # --- a new view ------------------------------------------------------------------------------------
 
     def program(self, node: Node, runs: Node | None = None) -> StreamedPlan | str:
