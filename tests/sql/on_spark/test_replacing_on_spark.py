@@ -14,6 +14,7 @@ from windowpane.errors import UnsupportedSqlError
 from windowpane.sql import Session
 from windowpane.sql.catalog.definitions import Definitions
 from windowpane.sql.catalog.replacing import Replacing
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 
 _TABLES = "CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 2), (2, 3), (3, 4)"
 _MORE = "INSERT INTO t VALUES (1, 9), (4, 1); FLUSH"
@@ -49,13 +50,14 @@ def test_views_on_spark_are_replaced_while_others_read_them(spark, tmp_path: Pat
     write(folder, 1, random_rows(choices, 0))
     with Session(spark, store) as session:
         _made(session, folder, _OLD, ", maxFilesPerTrigger = '1'")
-        before = {name: session._runner._pending.stream(name).folder for name in _OLD}
+        pending = PendingChanges(session._storage)
+        before = {name: pending.stream(name).folder for name in _OLD}
         for name, query in _NEW.items():
             session.run(f"ALTER MATERIALIZED VIEW {name} AS {query}")
         with Session(":memory:") as fresh:
             _made(fresh, folder, {**_OLD, **_NEW}, "")
             assert _rows(session) == _rows(fresh)
-        after = {name: session._runner._pending.stream(name).folder for name in _OLD}
+        after = {name: pending.stream(name).folder for name in _OLD}
         assert {name for name in _OLD if after[name] == before[name]} == {"top"}
     write(folder, 2, random_rows(choices, 4))
     with Session(spark, store) as session, Session(":memory:") as fresh:
@@ -100,7 +102,7 @@ def test_a_crash_before_the_swap_leaves_the_old_views(tmp_path: Path, monkeypatc
     run_in_process(monkeypatch)
     with Session(object(), store) as session:
         assert embedded._rows(session, "v", *embedded._NAMES) == expected
-        assert {name for name in session._runner._pending.names() if "replacement" in name} == set()
+        assert {name for name in PendingChanges(session._storage).names() if "replacement" in name} == set()
         session.run(f"ALTER MATERIALIZED VIEW v AS {embedded._QUERIES['a column more']}; {embedded._MORE}")
         assert embedded._rows(session, "v") == embedded._fresh(embedded._QUERIES["a column more"], "", ())[1]
 
