@@ -189,6 +189,16 @@ def test_a_sink_gets_what_differs(tmp_path: Path) -> None:
         assert out.sql("SELECT total FROM b").fetchall() == [(37,)]
 
 
+def test_a_view_whose_late_rows_a_sink_has_is_not_replaced() -> None:
+    with Session(":memory:") as session:
+        session.run(f"SET late_rows = 'open_windows'; {_TABLES} CREATE MATERIALIZED VIEW v AS {_QUERIES['windows']}")
+        session.run("CREATE SINK late FROM LATE ROWS OF v WITH (connector = 'blackhole')")
+        with pytest.raises(UnsupportedSqlError, match="'sink late'.*late rows of a view.*DROP them first"):
+            session.run(f"ALTER MATERIALIZED VIEW v AS {_QUERIES['on close']}")
+        session.run(f"DROP SINK late; ALTER MATERIALIZED VIEW v AS {_QUERIES['on close']}")
+        assert session.query("SELECT count(*) FROM v").rows() == [(0,)]
+
+
 def test_a_view_goes_behind_what_it_reads_now_and_its_text_is_a_create(tmp_path: Path, every_key_is_unique: Watch) -> None:
     store = str(tmp_path / "views.duckdb")
     with Session(store) as session:

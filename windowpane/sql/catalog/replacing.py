@@ -29,7 +29,7 @@ from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, every_node
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.reader import read_script
-from windowpane.sql.parse.statements import CreateView
+from windowpane.sql.parse.statements import CreateSink, CreateView
 from windowpane.sql.streaming.deltas import Delta, difference, kept
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
@@ -185,8 +185,11 @@ class Replacing:
             return self._definitions.plan(*self._definition(name), is_new=False)
 
     def _definition(self, name: str) -> tuple[CreateView, Text]:
-        text = self._catalog.view(name).text
-        return view_of(read_script(text)[0]), Text(text)
+        text = Text(self._catalog.view(name).text)
+        statement = read_script(text.text)[0]
+        if isinstance(statement, CreateSink) and statement.query is None:
+            raise text.unsupported(None, "a sink of the late rows of a view that is replaced", "DROP it.")
+        return view_of(statement), text
 
     # --- in transactions -------------------------------------------------------------------------------
 
@@ -213,7 +216,7 @@ class Replacing:
                 plan = self._definitions.plan(new, text, is_new=False)
             if strict:
                 self._storage.run("INSERT INTO windowpane.strict VALUES (?)", [new.name])
-        self._definitions.add(new, plan, strict=strict, is_new=True)
+        self._definitions.add(new.name, plan, new.text, strict=strict, is_new=True)
         self._catalog.instead[name] = plan.relation
 
     def swap(self, planned: Replacement) -> None:

@@ -22,7 +22,7 @@ from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.malformed_rows import MalformedRows, TextRows, text_rows
 from windowpane.sql.on_spark.pending_changes import PendingChanges
-from windowpane.sql.parse.connector_options import MALFORMED, check_kafka, check_policy, known_connector
+from windowpane.sql.parse.connector_options import MALFORMED, STARTUP, check_kafka, check_policy, known_connector
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.streaming.clock import Watermarks
 
