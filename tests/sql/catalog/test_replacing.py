@@ -193,7 +193,7 @@ def test_a_view_whose_late_rows_a_sink_has_is_not_replaced() -> None:
     with Session(":memory:") as session:
         session.run(f"SET late_rows = 'open_windows'; {_TABLES} CREATE MATERIALIZED VIEW v AS {_QUERIES['windows']}")
         session.run("CREATE SINK late FROM LATE ROWS OF v WITH (connector = 'blackhole')")
-        with pytest.raises(UnsupportedSqlError, match="'sink late'.*late rows of a view.*DROP them first"):
+        with pytest.raises(UnsupportedSqlError, match=r"'sink late'.*late rows of a view.*DROP them first"):
             session.run(f"ALTER MATERIALIZED VIEW v AS {_QUERIES['on close']}")
         session.run(f"DROP SINK late; ALTER MATERIALIZED VIEW v AS {_QUERIES['on close']}")
         assert session.query("SELECT count(*) FROM v").rows() == [(0,)]
