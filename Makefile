@@ -61,8 +61,7 @@ test-all: lint  ## Run every test, those that make test leaves out for time, too
 docs: setup  ## Build the documentation into site/: a broken link or a name without reference fails
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
 
-release: setup  ## Build wheel and sdist, check them, and run the demo from the wheel in an empty environment of each Python
-	@$(PY) -m pip install --quiet "build>=1.2" "twine>=6.0"
+release: setup  ## Build wheel and sdist; prove them on each Python and Spark: demo, tutorial, golden checkpoints; bill of materials
 	@$(WITH_JAVA) scripts/release.sh $(PY)
 
 demo: setup  ## Replay the flights of 2013 through hourly windows on Spark

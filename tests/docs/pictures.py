@@ -101,8 +101,13 @@ def pattern() -> Timeline:
 
 
 PICTURES: dict[str, Callable[[], Timeline]] = {"panes": panes, "sessions": sessions, "pattern": pattern}
+MOVING: dict[str, Callable[[], Timeline]] = {"panes_arriving": panes}
+SECONDS = 12
+"""How long a picture that moves takes."""
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, make in PICTURES.items():
         make().save(FOLDER / f"{name}.svg")
+    for name, make in MOVING.items():
+        make().save(FOLDER / f"{name}.svg", SECONDS)

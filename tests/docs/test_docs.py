@@ -148,14 +148,16 @@ def test_every_public_name_is_in_the_documents() -> None:
     assert [name for name in windowpane.__all__ if name not in words and name != "__version__"] == []
 
 
-def test_the_first_page_is_two_sentences_a_program_and_three_links() -> None:
+def test_the_first_page_is_two_sentences_a_program_a_picture_and_three_links() -> None:
     page = ROOT / "docs" / "index.md"
     opening = page.read_text().partition("# windowpane\n\n")[2].partition("\n\n")[0]
     assert opening.count(". ") + opening.endswith(".") == 2
     (block,) = python_blocks(page)
     assert len([line for line in block.splitlines() if line]) < 20
     assert promised_output(page)
-    assert [link.path.stem for link in relative_links(page)] == ["tutorial", "coming-from-spark", "why"]
+    links = [link.path for link in relative_links(page)]
+    assert [path.stem for path in links if path.suffix == ".md"] == ["tutorial", "coming-from-spark", "why"]
+    assert [path.suffix for path in links].count(".svg") == 1
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:

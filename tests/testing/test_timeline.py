@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.docs.pictures import FOLDER, PICTURES
+from tests.docs.pictures import FOLDER, MOVING, PICTURES, SECONDS
 from windowpane.testing import WindowTestHarness
 from windowpane.windowing.assigners import GlobalWindows, TumblingEventTimeWindows
 from windowpane.windowing.triggers import CountTrigger
@@ -25,6 +25,17 @@ def bars(svg: str) -> list[str]:
     return [text.text or "" for text in drawn(svg).iter(f"{SVG}text") if re.fullmatch(r".*\[.*\]", text.text or "")]
 
 
+@pytest.mark.parametrize("name", MOVING)
+def test_a_picture_that_moves_is_the_same_under_a_sheet_that_goes_down(name, tmp_path):
+    MOVING[name]().save(tmp_path / "picture.svg", SECONDS)
+    written = (tmp_path / "picture.svg").read_text()
+    assert (FOLDER / f"{name}.svg").read_text() == written
+    before, _, after = written.partition("<style>")
+    still = before + after.partition('<g clip-path="url(#so-far)">\n')[2].replace("</g>\n", "")
+    assert still == MOVING[name]().svg
+    assert "prefers-reduced-motion: no-preference" in written
+
+
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_pictures_of_the_documents_are_what_runs_give(name: str) -> None:
     assert (FOLDER / f"{name}.svg").read_text() == PICTURES[name]().svg
@@ -32,7 +43,7 @@ def test_the_pictures_of_the_documents_are_what_runs_give(name: str) -> None:
 
 def test_every_picture_has_a_run() -> None:
     """But the scoreboard, which is made of figures that were measured."""
-    assert {path.stem for path in FOLDER.glob("*.svg")} == {*PICTURES, "scoreboard"}
+    assert {path.stem for path in FOLDER.glob("*.svg")} == {*PICTURES, *MOVING, "scoreboard"}
 
 
 def test_firings_are_bars_over_their_windows_early_on_time_and_late(tmp_path: Path) -> None:

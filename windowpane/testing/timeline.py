@@ -30,6 +30,14 @@ _STEPS = [
     *(unit * _DAY for unit in (1, 2, 7, 14, 30, 90, 365)),
 ]
 _LONGEST = 34
+_ARRIVING = """\
+<style>@media (prefers-reduced-motion: no-preference) {{
+#so-far rect {{ animation: arrive {seconds}s linear infinite; transform-origin: 0 {top}px; }}
+@keyframes arrive {{ from {{ transform: scaleY(0); }} 75%, to {{ transform: scaleY(1); }} }}
+}}</style>
+<clipPath id="so-far"><rect y="{top}" width="{width}" height="{height}"/></clipPath>
+<g clip-path="url(#so-far)">"""
+"""What arrives is drawn downwards, so a sheet that goes down uncovers it; it rests for a quarter of the time."""
 
 
 @dataclass(frozen=True)
@@ -61,26 +69,38 @@ class Timeline:
     @property
     def svg(self) -> str:
         """The picture as text."""
+        return self._drawn(None)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path, seconds: float | None = None) -> None:
+        """Write the picture to a file.
+
+        Args:
+            path: the file.
+            seconds: how long the rows take to arrive, over and over, where the reader has nothing against movement; ``None`` for
+                a picture that stands.
+        """
+        Path(path).write_text(self._drawn(seconds))
+
+    # What is drawn.
+
+    def _drawn(self, seconds: float | None) -> str:
         height = _TOP + _ROW * (sum(1 + max(_levels(step), default=0) for step in self._rows()) + 1) + 34
+        moves = seconds is not None
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
             'font-family="system-ui, sans-serif" font-size="12">',
             f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
             *self._legend(),
             *self._axis(height - 34),
+            *([_ARRIVING.format(seconds=seconds, top=_TOP, width=_WIDTH, height=height - _TOP)] if moves else []),
             *self._events(),
+            *(["</g>"] if moves else []),
             "</svg>",
         ]
         return "\n".join(parts) + "\n"
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, path: str | Path) -> None:
-        """Write the picture to a file."""
-        Path(path).write_text(self.svg)
-
-    # What is drawn.
 
     def _rows(self) -> list[_Step]:
         """Return the steps that show something: a clock that brought nothing about does not."""
