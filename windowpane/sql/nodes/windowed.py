@@ -20,30 +20,41 @@ from windowpane.windowing.times import format_micros
 class SessionWindows(Unary):
     """Each row with the bounds of its session: rows of a partition that follow one another in the gap at most, as in Flink.
 
-    ``assigner`` is the same for the window engines, ``None`` where they have no such gap.
+    ``closes`` is the column that says which rows close their session, with all rows of their instant: rows of a table have no
+    other order. ``assigner`` is the same for the window engines; ``None`` where they have none, or order rows of an instant.
     """
 
     partition: tuple[str, ...] = field(kw_only=True)
     time: str = field(kw_only=True)
     gap: Expr = field(kw_only=True)
+    closes: str | None = field(default=None, kw_only=True)
     text: str = field(kw_only=True)
     assigner: WindowAssigner | None = field(default=None, kw_only=True)
     label: ClassVar[str] = "SessionWindows"
     kind: ClassVar[str] = "SESSION"
 
     def sql(self, *relations: str, extra: str = "") -> str:
-        start, end = self.columns[-2:]
+        first, last_bound = self.columns[-2:]
         names = listed(tuple(column.id for column in self.columns[:-2]))
         by = f"PARTITION BY {listed(self.partition)} " if self.partition else ""
         session = f"PARTITION BY {listed((*self.partition, 'windowpane session'))}"
         time, gap = quoted(self.time), self.gap.sql
-        begins = f"CASE WHEN lag({time}) OVER ({by}ORDER BY {time}) + {gap} >= {time} THEN 0 ELSE 1 END"
-        flagged = f'SELECT *, {begins} AS "windowpane begins" FROM {relations[0]} WHERE {time} IS NOT NULL'
+        over, rows, end = f"OVER ({by}ORDER BY {time})", relations[0], f"max({time}) OVER ({session}) + {gap}"
+        begins = f"CASE WHEN lag({time}) {over} + {gap} >= {time} THEN 0 ELSE 1 END"
+        if self.closes is not None:
+            instant = f"PARTITION BY {listed((*self.partition, self.time))}"
+            closing = f'bool_or(coalesce({quoted(self.closes)}, false)) OVER ({instant}) AS "windowpane closes"'
+            rows, last = f"(SELECT *, {closing} FROM {rows})", f"lag({time}) {over}"
+            goes_on = f'({last} + {gap} > {time} AND NOT lag("windowpane closes") {over})'
+            begins = f"CASE WHEN {last} = {time} OR {goes_on} THEN 0 ELSE 1 END"
+            closed = f"max({time}) OVER ({session}) + to_microseconds(1)"
+            end = f'CASE WHEN bool_or("windowpane closes") OVER ({session}) THEN {closed} ELSE {end} END'
+        flagged = f'SELECT *, {begins} AS "windowpane begins" FROM {rows} WHERE {time} IS NOT NULL'
         numbered = (
             f'SELECT *, sum("windowpane begins") OVER ({by}ORDER BY {time} RANGE UNBOUNDED PRECEDING) AS "windowpane session" '
             f"FROM ({flagged})"
         )
-        bounds = f"min({time}) OVER ({session}) AS {quoted(start.id)}, max({time}) OVER ({session}) + {gap} AS {quoted(end.id)}"
+        bounds = f"min({time}) OVER ({session}) AS {quoted(first.id)}, {end} AS {quoted(last_bound.id)}"
         return f"SELECT {names}, {bounds} FROM ({numbered})"
 
     @property
@@ -52,7 +63,8 @@ class SessionWindows(Unary):
 
     @property
     def state_parts(self) -> dict[str, Any]:
-        return {"partition": list(self.partition), "time": self.time}
+        parts: dict[str, Any] = {"partition": list(self.partition), "time": self.time}
+        return parts if self.closes is None else {**parts, "closes": self.closes}
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def _reads(node: Unary) -> tuple[set[str], bool]:
     if isinstance(node, TopN):
         return {*node.partition, *(item.column for item in node.order)}, True
     if isinstance(node, SessionWindows):
-        return {*node.partition, node.time}, True
+        return {*node.partition, node.time, *([] if node.closes is None else [node.closes])}, True
     if isinstance(node, CloseSort):
         return set(node.by), True
     if isinstance(node, TemporalFilter):

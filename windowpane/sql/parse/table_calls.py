@@ -1,7 +1,8 @@
 """Flink's spelling of window table functions, turned into calls that every SQL parser reads.
 
 ``TABLE(TUMBLE(TABLE bids, DESCRIPTOR(at), ...))`` becomes ``TUMBLE(bids, DESCRIPTOR(at), ...)``, and
-``SESSION(TABLE bids PARTITION BY (a, b), ...)`` becomes ``SESSION(bids, PARTITION_BY(a, b), ...)``.
+``SESSION(TABLE bids PARTITION BY (a, b), ..., CLOSE WHEN c = 1)`` becomes ``SESSION(bids, PARTITION_BY(a, b), ...,
+CLOSE_WHEN(c = 1))``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ def rewrite_table_calls(tokens: list[Token]) -> list[Token]:
     """Return the tokens with Flink's spelling rewritten; each keeps its place in the text."""
     rewritten: list[Token] = []
     dropped: set[int] = set()
+    closes = -1  # where the parentheses of a SESSION end that has a CLOSE WHEN
     for index, token in enumerate(tokens):
         if index in dropped:
             continue
@@ -26,6 +28,13 @@ def rewrite_table_calls(tokens: list[Token]) -> list[Token]:
             partition, end = _partition(tokens, index)
             rewritten += partition
             dropped |= set(range(index, end))
+        elif _is(tokens, index, "CLOSE", "WHEN") and _is_argument(tokens, index):
+            comma = [] if _text(tokens, index - 1) == "," else [_like(token, TokenType.COMMA, ",")]
+            rewritten += [*comma, _like(token, TokenType.VAR, "CLOSE_WHEN"), _like(token, TokenType.L_PAREN, "(")]
+            dropped.add(index + 1)
+            closes = _closing_of(tokens, index)
+        elif index == closes:
+            rewritten += [_like(token, TokenType.R_PAREN, ")"), token]
         elif _text(tokens, index) == "SESSION" and _text(tokens, index + 1) == "(":
             rewritten.append(_like(token, TokenType.VAR, token.text))
         else:
@@ -58,13 +67,23 @@ def _end_of_columns(tokens: list[Token], at: int) -> int:
 
 
 def _is_argument(tokens: list[Token], index: int) -> bool:
-    """Whether the parentheses of SESSION have a PARTITION BY: behind ``SESSION(TABLE name`` or ``SESSION(DATA => name``."""
+    """Whether a place is directly inside the parentheses of SESSION."""
     depth = 0
     for position in range(index - 1, 0, -1):
         depth += {"(": -1, ")": 1}.get(_text(tokens, position), 0)
         if depth < 0:
             return _text(tokens, position - 1) == "SESSION"
     return False
+
+
+def _closing_of(tokens: list[Token], index: int) -> int:
+    """Return where the parentheses end that a place is directly inside of."""
+    depth = 0
+    for position in range(index, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(_text(tokens, position), 0)
+        if depth < 0:
+            return position
+    return len(tokens)
 
 
 def _closing(tokens: list[Token], opening: int) -> int:

@@ -65,6 +65,8 @@ class TableCall:
     """Whether the time is a DESCRIPTOR: Flink's spelling, which adds ``window_time``."""
     calendar: Mapping[str, exp.Expr] = field(default_factory=dict)
     """What was said of the calendar: its time zone, the first day of its weeks, its origin."""
+    closes: exp.Expr | None = None
+    """The condition of CLOSE WHEN."""
 
 
 def read_call(tree: exp.Expr, text: Text) -> TableCall:
@@ -79,6 +81,7 @@ def read_call(tree: exp.Expr, text: Text) -> TableCall:
     found: dict[str, exp.Expr] = {}
     calendar: dict[str, exp.Expr] = {}
     partition: tuple[exp.Expr, ...] = ()
+    closes: exp.Expr | None = None
     position = 0
     for argument in tree.expressions:
         if isinstance(argument, exp.Kwarg):
@@ -93,6 +96,8 @@ def read_call(tree: exp.Expr, text: Text) -> TableCall:
             found[key] = argument.expression
         elif isinstance(argument, exp.Anonymous) and str(argument.this).upper() == "PARTITION_BY":
             partition = tuple(argument.expressions)
+        elif isinstance(argument, exp.Anonymous) and str(argument.this).upper() == "CLOSE_WHEN" and argument.expressions:
+            closes = argument.expressions[0]
         elif position >= len(order):
             raise text.syntax_error(argument, f"{name} takes {', '.join(order)}, and no more.")
         else:
@@ -103,7 +108,7 @@ def read_call(tree: exp.Expr, text: Text) -> TableCall:
         raise text.syntax_error(tree, f"{name} takes {', '.join(order[:-1])}; {', '.join(missing)} is missing.")
     lengths = {each: found[each] for each in order[2:] if each in found}
     time = _descriptor(found["time"])
-    return TableCall(name, tree, found["relation"], time, partition, lengths, time is not found["time"], calendar)
+    return TableCall(name, tree, found["relation"], time, partition, lengths, time is not found["time"], calendar, closes)
 
 
 def _descriptor(tree: exp.Expr) -> exp.Expr:
@@ -137,7 +142,8 @@ class TableFunctions:
         bounds = (self._ids.column("window_start", kind), self._ids.column("window_end", kind))
         if call.name == "session":
             keys = [binder.bind(item) for item in call.partition] if partition is None else partition
-            node = self._session(call, node, keys, time, lengths["gap"], bounds)
+            closes = None if call.closes is None else self._closing(call.closes, binder)
+            node = self._session(call, node, keys, time, lengths["gap"], bounds, closes)
         else:
             node = self._windows(call, node, time, kind, lengths, bounds)
         table = scope.tables()[0] if scope.tables() else call.name
@@ -269,15 +275,30 @@ class TableFunctions:
             raise self._text.type_error(tree, f"{name} is a text, or a date for the origin, and not {found!r}.")
         return str(found).lower() if name == "first_day" else str(found)
 
+    def _closing(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
+        condition = binder.bind(tree)
+        if condition.type != BOOLEAN:
+            raise self._text.type_error(tree, f"CLOSE WHEN takes a condition, true or false, and this is {condition.type}.")
+        return condition
+
     def _session(
-        self, call: TableCall, node: Node, keys: Sequence[Expr], time: Expr, gap: Interval, bounds: tuple[Column, Column]
+        self,
+        call: TableCall,
+        node: Node,
+        keys: Sequence[Expr],
+        time: Expr,
+        gap: Interval,
+        bounds: tuple[Column, Column],
+        closes: Expr | None,
     ) -> Node:
         if gap.is_zero or gap.is_negative:
             raise self._text.type_error(call.lengths["gap"], f"the gap of a session is greater than zero, not {gap}.")
         computed = Computed(self._ids)
         partition = tuple(computed.column(key_value(settled(key))).id for key in keys)
         moment = computed.column(convert(time, bounds[0].type), "time")
-        lower = f"{{w}} - {Expr.of_interval(gap).sql}"
+        # A session that a row has closed is decided: no row behind the watermark joins it, or splits it.
+        lower = f"{{w}} - {Expr.of_interval(gap).sql}" if closes is None else "{w}"
+        closing = None if closes is None else computed.column(settled(closes), "closes").id
         late = with_late_rows(node, time.column, lower) if time.is_column and moment.id == time.column else None
         node = computed.apply(node if late is None else late[0])
         if late is not None:
@@ -296,6 +317,7 @@ class TableFunctions:
             partition=partition,
             time=moment.id,
             gap=Expr.of_interval(gap),
-            text=f"SESSION by {time.name}, gap {gap}",
-            assigner=None if micros is None else EventTimeSessionWindows.with_gap(micros),
+            closes=closing,
+            text=f"SESSION by {time.name}, gap {gap}" + ("" if call.closes is None else ", CLOSE WHEN"),
+            assigner=None if micros is None or closing is not None else EventTimeSessionWindows.with_gap(micros),
         )
