@@ -20,7 +20,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SPARK_NAMES = re.compile(r"\b(spark|flights|departures)\b")
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PRINTED = re.compile(r"^```python\n.*?^```$\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PRINTED = re.compile(r"^```python\n(?:(?!```).*\n)*```\n\n```text\n((?:(?!```).*\n)*)```$", re.MULTILINE)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _EXPECTED = re.compile(r"# -> (.*)$")
