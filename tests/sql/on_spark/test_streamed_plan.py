@@ -31,6 +31,7 @@ MINUTE = 60_000_000
 
 
 SESSION = "session({} PARTITION BY k, DESCRIPTOR(at), INTERVAL '{}')"
+CLOSING = "session(TABLE s PARTITION BY k, DESCRIPTOR(at), INTERVAL '1 s', CLOSE WHEN v = 0)"
 
 
 LAST = "SELECT k, at, {} OVER (PARTITION BY {} ORDER BY at) AS l FROM s EMIT ON WINDOW CLOSE"
@@ -171,6 +172,7 @@ def test_groups_of_cumulating_windows_close_by_their_end(session: Session) -> No
         (groups("count(*) AS n", "tumble(early, at, INTERVAL '1 minute')", "window_start"), "has a primary key"),
         (groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')"), "share their start"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 month"), "k, window_end"), "SESSION by at, gap 1 mon"),
+        (groups("count(*) AS n", CLOSING, "k, window_end"), "CLOSE WHEN stay with SQL"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 s") + " WHERE v > 2", "k, window_end"), "left out behind SESSION"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 s"), "k, v, window_end"), "has other columns than SESSION has"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 s"), "window_end"), "has other columns than SESSION has"),
