@@ -33,7 +33,8 @@ def insert(session: Session, *rows: tuple[str, int, int]) -> None:
 
 def shown(session: Session, query: str) -> list[tuple[str, str, str, int, int]]:
     """Return key, first and last bound without the day, and the aggregates."""
-    return sorted((k, f[11:], u[11:], int(n), int(s)) for k, f, u, n, s in session.query(query).text_rows())
+    rows = [[str(cell) for cell in row] for row in session.query(query).text_rows()]
+    return sorted((k, first[11:], last[11:], int(n), int(total)) for k, first, last, n, total in rows)
 
 
 BY_HAND = [
