@@ -34,6 +34,7 @@ PROGRAMS = {
     "patterns": 10_000,
     "filling": 20_000,
     "closed": 20_000,
+    "chains": 20_000,
     "changes": 5_000,
     "rescaling": 5_000,
     "faults": 20_000,

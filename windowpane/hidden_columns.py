@@ -26,6 +26,7 @@ POSITION: Final = hidden("position")
 ORIGIN: Final = hidden("origin")  # Where a row was read, as text, for those who ask when it is malformed
 MISREAD: Final = hidden("misread")  # The text of a document that is no row of its format; NULL in rows
 PASSED: Final = hidden("passed")  # A blob that the next operator of a chain hands on unread
+SYSTEM: Final = (TIME, FIRING_WATERMARK, PASSED)  # What rows of an operator before carry
 
 # Of rows and partial aggregates in a bucket.
 

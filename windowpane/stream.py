@@ -587,11 +587,6 @@ class WindowableResults(Runnable):
 
     def _downstream(self) -> Stream:
         earlier = self._built
-        if earlier.plan.retracts:
-            raise InvalidSpecError(
-                "these results are a changelog, which takes rows back, and windows take rows: for windows over windows say "
-                ".accumulation('discarding') or 'accumulating', for windows over a window join allow no lateness."
-            )
         return Stream(earlier.followed_by(f"{earlier.name}_next"))
 
 
@@ -632,7 +627,7 @@ class Result(WindowableResults, Selectable):
             >>> windowed.aggregate(total=wp.sum("amount")).top(3, by="total")
             >>> windowed.aggregate(total=wp.sum("amount")).top(1, by="total", per="region")
         """
-        from windowpane.spark.building.top import build_top
+        from windowpane.spark.building.results.top import build_top
 
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise InvalidSpecError(f"top({count!r}): it takes the number of rows, at least 1.")
@@ -680,7 +675,7 @@ class Result(WindowableResults, Selectable):
             >>> windowed.aggregate(n=wp.count(), delay=wp.avg("delay")).fill_gaps("zero", until="24 windows")
             >>> windowed.aggregate(level=wp.last("level")).fill_gaps("previous", until="1 hour")
         """
-        from windowpane.spark.building.filling import build_filling
+        from windowpane.spark.building.results.filling import build_filling
 
         plan = FillingPlan(values if isinstance(values, str) else dict(values), limit_of(until), others, engine=engine)
         return Filled(build_filling(self._downstream().source, self._built, plan))

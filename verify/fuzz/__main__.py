@@ -9,7 +9,20 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import SystemRandom
 
-from verify.fuzz import changes, closed_sessions, faults, filling, functions, joins, over, patterns, rescaling, rolling, windowed
+from verify.fuzz import (
+    chains,
+    changes,
+    closed_sessions,
+    faults,
+    filling,
+    functions,
+    joins,
+    over,
+    patterns,
+    rescaling,
+    rolling,
+    windowed,
+)
 from verify.fuzz.outcome import Outcome
 
 KINDS: dict[str, Callable[[int], Outcome]] = {
@@ -21,6 +34,7 @@ KINDS: dict[str, Callable[[int], Outcome]] = {
     "rolling": rolling.run,
     "filling": filling.run,
     "closed": closed_sessions.run,
+    "chains": chains.run,
     "changes": changes.run,
     "faults": faults.run,
     "rescaling": rescaling.run,
@@ -34,8 +48,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Run random programs on the reference and on the engine the planner chooses, functions of the "
         "user's own on the row engine and on the operator, joins on an engine, the reference and DuckDB, row patterns on an "
         "engine and the matcher, rolling features and filled gaps on an engine, the reference and DuckDB, sessions that rows "
-        "close on an engine, the reference and by definition, or OVER windows on an "
-        "engine and on DuckDB. Exit code 1 if any differed.",
+        "close on an engine, the reference and by definition, operators behind operators in a chain and one by one, or OVER "
+        "windows on an engine and on DuckDB. Exit code 1 if any differed.",
     )
     parser.add_argument("kind", choices=list(KINDS), help="what the programs are made of")
     parser.add_argument("--programs", type=int, default=100, metavar="N", help="how many programs")

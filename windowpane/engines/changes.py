@@ -375,6 +375,7 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "labels": OTHERS,
     "deduplication": DEDUPLICATION,
     "filling": FILLING,
+    "settling": {"columns": _fewer_columns},
     "patterns": PATTERNS,
     "view": {"columns": _columns_of_views},
 }
@@ -434,5 +435,6 @@ CALL_RULES: Mapping[str, CallRules] = {
     "labels": _REFUSED_CALLS,
     "deduplication": _REFUSED_CALLS,
     "filling": _REFUSED_CALLS,
+    "settling": _REFUSED_CALLS,
     "patterns": _REFUSED_CALLS,
 }

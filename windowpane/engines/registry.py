@@ -47,6 +47,9 @@ from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.closed import ClosedSessionsEngine
 from windowpane.engines.sessions.closed_reference import ClosedSessionsReferenceEngine
 from windowpane.engines.sessions.engine import SessionsEngine
+from windowpane.engines.settling.engine import SettlingEngine
+from windowpane.engines.settling.program import SettlingProgram
+from windowpane.engines.settling.reference import SettlingReferenceEngine
 from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.slices.folding import combiner as combiner_of_slices
@@ -94,7 +97,7 @@ def _calls(program: OverProgram) -> str:
     return "; ".join(parts) or "every call for all rows at once"
 
 
-def _of_the_reference(program: Program) -> str:
+def _of_the_reference(program: Program | OverProgram) -> str:
     if program.key_delay is not None:
         return "each key has a watermark of its own, which only the reference operator keeps"
     return "the reference operator runs every program"
@@ -183,7 +186,7 @@ OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
     ),
     EngineSpec(
         OverReferenceEngine,
-        reason="the reference operators run every program",
+        reason=_of_the_reference,
         state="sorted pages: keyed state, and a sort buffer",
         holds={"s": "rows by key", "b": "rows that wait"},
     ),
@@ -273,6 +276,22 @@ FILLING_ENGINES: Final[tuple[EngineSpec[FillingProgram], ...]] = (
 )
 """The engines that fill the gaps of windows."""
 
+SETTLING_ENGINES: Final[tuple[EngineSpec[SettlingProgram], ...]] = (
+    EngineSpec(
+        SettlingEngine,
+        reason="changes of equal rows are counted all at once",
+        state="a sort buffer: changes that wait for the watermark",
+        holds={"b": "changes that wait"},
+    ),
+    EngineSpec(
+        SettlingReferenceEngine,
+        reason="the reference counts one change after the other",
+        state="a sort buffer: changes that wait for the watermark",
+        holds={"b": "changes that wait"},
+    ),
+)
+"""The engines that settle changelogs."""
+
 JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
     EngineSpec(
         JoinIntervalEngine,
@@ -335,6 +354,7 @@ AnyProgram = (
     | PointInTimeProgram
     | DeduplicationProgram
     | FillingProgram
+    | SettlingProgram
     | JoinProgram
     | PatternProgram
 )
@@ -348,6 +368,7 @@ _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
     PointInTimeProgram: POINT_IN_TIME_ENGINES,
     DeduplicationProgram: DEDUPLICATION_ENGINES,
     FillingProgram: FILLING_ENGINES,
+    SettlingProgram: SETTLING_ENGINES,
     JoinProgram: JOIN_ENGINES,
     PatternProgram: PATTERN_ENGINES,
 }
@@ -355,7 +376,7 @@ _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
 
 def engines_for(program: P) -> tuple[EngineSpec[P], ...]:
     engines = _BY_KIND[type(program)]
-    return engines[-1:] if isinstance(program, Program) and program.key_delay is not None else engines
+    return engines[-1:] if isinstance(program, Program | OverProgram) and program.key_delay is not None else engines
 
 
 def engine_named(name: str) -> EngineSpec[Any]:

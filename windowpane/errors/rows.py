@@ -113,6 +113,17 @@ class InconsistentChangeError(WindowpaneError, ValueError):
         )
 
 
+class AbsentInsertError(WindowpaneError, ValueError):
+    """A changelog takes a row back that it has not inserted, where it is settled: read as the rows that stay."""
+
+    def __init__(self, row: object, times: int) -> None:
+        super().__init__(
+            f"the changelog takes {_shown(row)!r} back {times} more time{'s' if times > 1 else ''} than it inserted it, and the "
+            "watermark has passed the row. The changelog was not read from its beginning, or rows of it are changed under "
+            "another event time: read it whole, or drop _change_type if every row is an insert."
+        )
+
+
 class AbsentRowError(WindowpaneError, ValueError):
     """A change takes back a row that the table of a store does not have."""
 

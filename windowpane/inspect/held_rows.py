@@ -21,6 +21,7 @@ from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.registry import AnyProgram
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
+from windowpane.engines.settling.program import SettlingProgram
 from windowpane.hidden_columns import END, TIME, hidden
 from windowpane.inspect.buckets import Bucket
 from windowpane.state.blob_store import BlobStore
@@ -122,7 +123,7 @@ def _key_columns(program: AnyProgram, name: str) -> Sequence[str]:
         return [hidden(f"key_{number}") for number in range(len(program.keys))]
     if isinstance(program, PointInTimeProgram):
         return list(program.keys.names)
-    return program.keys if isinstance(program, DeduplicationProgram | FillingProgram | PatternProgram) else ()
+    return program.keys if isinstance(program, DeduplicationProgram | FillingProgram | SettlingProgram | PatternProgram) else ()
 
 
 def _times(program: AnyProgram, table: pa.Table) -> pa.Array | None:

@@ -40,6 +40,16 @@ class DeduplicationPlan:
         return self.keep is Keep.LAST
 
     @property
+    def held_back(self) -> int | None:
+        """Microseconds by which results may stay behind the watermark; ``None`` by the clock, where nothing bounds it.
+
+        A last row that a later one replaces is less than ``within`` before it.
+        """
+        if not self.is_event_time:
+            return None
+        return self.settings.allowed_lateness + (self.within if self.retracts else 0)
+
+    @property
     def uses_processing_time(self) -> bool:
         return not self.is_event_time
 

@@ -52,6 +52,10 @@ class OverPlan:
     event_time: str | None = None
     has_watermark: bool = False
     append_only: bool = True
+    key_delay: int | None = None
+    """Where each partition has a watermark of its own, by how much it stays behind the partition's latest event time."""
+    is_bounded: bool = False
+    """Whether a changelog comes from an operator that says with its watermark which rows no change concerns any more."""
     settings: Settings = DEFAULTS
     """The lateness: in mode close, how long a row is waited for after the watermark has passed it."""
     retain: int | None = None
@@ -68,6 +72,8 @@ class OverPlan:
         if self.mode is Emit.CLOSE:
             self._check_close()
         object.__setattr__(self, "stages", self._split())
+        if self.key_delay is not None:
+            self._check_key_clocks()
 
     @property
     def retracts(self) -> bool:
@@ -81,12 +87,23 @@ class OverPlan:
         looks back in event time only.
         """
         if self.mode is Emit.UPDATE:
-            bounded = self.forgets and all(self._looks_back(stage.spec) for stage in self.stages)
+            bounded = (self.forgets or self.is_bounded) and all(self._looks_back(stage.spec) for stage in self.stages)
             return (self.retain or 0) if bounded else None
         last = self.stages[-1]
         holds = watermark_delay(last.spec)
         waits = self.settings.allowed_lateness if len(self.stages) == 1 else 0
         return None if holds is None else last.behind + holds + waits
+
+    def _check_key_clocks(self) -> None:
+        reason = ""
+        if self.mode is Emit.UPDATE:
+            reason = "emit_on_update forgets rows by one watermark for all. Use emit_on_window_close"
+        elif len(self.stages) > 1:
+            reason = "a watermark of each key is that of one partitioning, and the calls have several. Give them all one window"
+        elif not self.stages[0].spec.partition_by:
+            reason = "without partition_by there is no key to have a watermark of its own. Name it with partition_by"
+        if reason:
+            raise InvalidSpecError(f"per_key: {reason}, or leave per_key out.")
 
     def _looks_back(self, spec: OverSpec) -> bool:
         """Whether a row of a window changes no result of a row with an earlier event time."""

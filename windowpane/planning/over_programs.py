@@ -53,6 +53,7 @@ def _program(plan: OverPlan, stage: Stage, columns: pa.Schema, outputs: pa.Schem
         append_only=plan.append_only and (is_first or plan.mode is Emit.CLOSE),
         retain=plan.retain,
         on_inconsistent=plan.on_inconsistent,
+        key_delay=plan.key_delay,
         has_late_output=is_first and plan.settings.late_tag is not None,
         upstream=source or Upstream.WINDOW,
     )

@@ -46,6 +46,7 @@ from windowpane.engines.rolling.pieces import of_held_table, single_pieces
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.row.contents import values_of
 from windowpane.engines.rows import python_keys
+from windowpane.engines.settling.program import SettlingProgram
 from windowpane.errors import MistakeError, UnmovableStateError, WindowpaneError, present
 from windowpane.hidden_columns import FILLED, SEGMENT, hidden
 from windowpane.kernels.keys.dense_codes import dense_codes
@@ -284,7 +285,7 @@ class _Moving:
             return [program.columns.field(name).type for name in program.spec.partition_by]
         if isinstance(program, JoinProgram):
             return [program.left.columns.field(name).type for name in program.left.keys]
-        if isinstance(program, DeduplicationProgram | FillingProgram | PatternProgram):
+        if isinstance(program, DeduplicationProgram | FillingProgram | SettlingProgram | PatternProgram):
             return [program.columns.field(name).type for name in program.keys]
         return list(program.keys.types)
 

@@ -51,6 +51,8 @@ class OverProgram:
     retain: int | None = None
     on_inconsistent: Inconsistent = Inconsistent.ERROR  # what happens to changes that cannot be
     has_late_output: bool = False  # whether late rows are emitted as output ``LATE``
+    # where each partition has a watermark of its own, the microseconds by which it stays behind the latest of its rows
+    key_delay: int | None = None
     upstream: Upstream = Upstream.SOURCE  # where rows come from
     # the input columns and outputs that are emitted, ``None`` for all: no other is read behind the operator
     read: frozenset[str] | None = None

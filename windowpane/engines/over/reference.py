@@ -28,10 +28,11 @@ from windowpane.operators.over.on_close import OverOnClose, SortBuffer
 from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.outputs import CHANGE_TYPE, INSERT, Row
-from windowpane.windowing.times import MIN
+from windowpane.windowing.times import MIN, add_clamped
 
 Entry = tuple[str, Row]
 """A change type and a row; the row also carries its TIME, and FIRING_WATERMARK where it is from a window."""
@@ -44,7 +45,9 @@ class OverReferenceEngine:
         self._program = program
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        batch = _CloseBatch if self._program.mode is Emit.CLOSE else _UpdateBatch
+        batch: type[_Batch] = _CloseBatch if self._program.mode is Emit.CLOSE else _UpdateBatch
+        if self._program.key_delay is not None:
+            batch = _CloseByPartition
         return batch(self._program, store).run(rows, clock)
 
 
@@ -81,9 +84,14 @@ class _Batch(OverBatch):
         if rows:
             self.emit(_table(rows, self.program.result_schema))
 
+    def _under(self, row: Row) -> int:
+        """Return the watermark that a row is late under."""
+        found: int = row.get(FIRING_WATERMARK, self.late_under)
+        return found
+
     def _punctual(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         for word, row in entries:
-            fired_under = row.get(FIRING_WATERMARK, self.late_under)
+            fired_under = self._under(row)
             horizon = self.program.horizon(fired_under)
             if horizon is not None and self._is_late(row[TIME], horizon):
                 self.late.append(row | {FIRING_WATERMARK: fired_under})
@@ -138,6 +146,52 @@ class _CloseBatch(_Batch):
 
     def waiting(self) -> int:
         return len(self.pages[1]) + len(self._operator.waiting())
+
+
+_CLOCK = "clock"
+
+
+class _CloseByPartition(_CloseBatch):
+    """Mode close where each partition has a watermark of its own: the latest of its rows so far, less a delay.
+
+    Rows are late under the one that the batches before have made; then it moves, and the rows that it passes are released. State:
+    the watermark of each partition, for good; entries of the sort buffer begin with their partition.
+    """
+
+    def __init__(self, program: OverProgram, store: BlobStore) -> None:
+        super().__init__(program, store)
+        self._buffer.place = lambda row: encode_key(self._partition(row))
+        self._latest: dict[tuple[Any, ...], int] = {}
+
+    def work(self, tables: list[pa.Table]) -> None:
+        super().work(tables)
+        for partition, latest in self._latest.items():
+            delay = present(self.program.key_delay, "each partition has a watermark")
+            watermark = max(self._clock(partition), add_clamped(latest, -delay - 1))
+            self.state.put(None, _CLOCK, watermark)
+            closed = present(self.program.horizon(watermark), "mode close has a horizon")
+            released = [row for _, row in self._buffer.release(closed, encode_key(partition))]
+            self.emit_entries((INSERT, row) for row in self._operator.process(released, closed, partition))
+
+    def take(self, entries: Iterable[Entry]) -> None:
+        for word, row in entries:
+            super().take([(word, row)])
+            partition = self._partition(row)
+            self._latest[partition] = max(self._latest.get(partition, MIN), row[TIME])
+
+    def _under(self, row: Row) -> int:
+        return self._clock(self._partition(row))
+
+    def _clock(self, partition: tuple[Any, ...]) -> int:
+        self.state.set_current_key(partition)
+        found: int | None = self.state.get(None, _CLOCK)
+        return MIN if found is None else found
+
+    def _partition(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self.program.spec.partition_by)
+
+    def on_watermark(self, before: int) -> None:
+        """There is none of all partitions."""
 
 
 def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:

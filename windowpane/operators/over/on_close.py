@@ -1,8 +1,8 @@
 """The OVER operator that emits on window close: each row is emitted once, in order, when all its frames are complete.
 
 Rows wait in the sort buffer until the watermark has passed them, and leave it in order of time. Its entries: time (8 bytes, in
-numeric order) | identity -> the pickled row. Source: RisingWave's EowcSort; its watermark w releases rows below w, this one rows
-at or below.
+numeric order) | identity -> the pickled row; before them the partition, where each has a watermark of its own. Source:
+RisingWave's EowcSort; its watermark w releases rows below w, this one rows at or below.
 
 State layout, in the keyed state of a bucket, under each partition:
 
@@ -58,10 +58,11 @@ class OverOnClose:
         self._numberings = [(name, call.function) for name, call in named if call.is_numbering]
         self._state = state
 
-    def process(self, rows: Iterable[Row], closed: int = MIN) -> list[Row]:
+    def process(self, rows: Iterable[Row], closed: int = MIN, only: tuple[Any, ...] | None = None) -> list[Row]:
         """Take rows in order and return those that are complete now, in order within each partition.
 
-        ``closed`` is the watermark in microseconds: it has passed the rows, and no row at or below it is still to come.
+        ``closed`` is the watermark in microseconds: it has passed the rows, and no row at or below it is still to come. Where
+        each partition has its own, it is that of ``only`` one, which the rows are of.
         """
         arrived: dict[bytes, list[Row]] = {}
         for row in rows:
@@ -72,7 +73,8 @@ class OverOnClose:
         for new in arrived.values():
             emitted += self._advance(self._partition(new[0]), new, closed)
         for partition in self.waiting() if closed > MIN else ():
-            emitted += self._advance(partition, [], closed)
+            if only is None or partition == only:
+                emitted += self._advance(partition, [], closed)
         return emitted
 
     def waiting(self) -> list[Any]:
@@ -132,10 +134,12 @@ class SortBuffer:
     identity: Callable[[Row], tuple[Any, ...]]
     order: Callable[[Row], Any]
     report: Report
+    place: Callable[[Row], bytes] = lambda _: b""
+    """What comes before the time in an address: the partition, where each has a watermark of its own."""
 
     def change(self, word: str, time: int, row: Row) -> None:
         """Take an entry of a changelog: rows that wait can still be updated and deleted."""
-        address = encode_int64(time) + encode_key(self.identity(row))
+        address = self.place(row) + encode_int64(time) + encode_key(self.identity(row))
         is_here = self.entries.get(address) is not None
         if (word in APPEARING) == is_here:
             self.report(InconsistentChangeError(word, row, "it waits already" if is_here else "it does not wait, or no longer"))
@@ -144,9 +148,9 @@ class SortBuffer:
         else:
             self.entries.delete(address)
 
-    def release(self, watermark: int) -> list[tuple[int, Row]]:
-        due = list(self.entries.scan(encode_int64(MIN), encode_int64(watermark) + b"\xff"))
-        released = [(_time(address), pickles.loads(row)) for address, row in due]
+    def release(self, watermark: int, place: bytes = b"") -> list[tuple[int, Row]]:
+        due = list(self.entries.scan(place + encode_int64(MIN), place + encode_int64(watermark) + b"\xff"))
+        released = [(_time(address[len(place) :]), pickles.loads(row)) for address, row in due]
         for address, _ in due:
             self.entries.delete(address)
         return sorted(released, key=lambda timed: (timed[0], self.order(timed[1])))

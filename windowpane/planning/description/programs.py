@@ -21,6 +21,7 @@ from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import Program
 from windowpane.engines.registry import AnyProgram
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
+from windowpane.engines.settling.program import SettlingProgram
 from windowpane.planning.description.values import Json, read, read_columns, read_type, written, written_columns, written_type
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
@@ -170,6 +171,7 @@ def of_over(program: OverProgram) -> Description:
         input="append-only" if program.append_only else "a changelog",
         allowed_lateness=program.allowed_lateness,
         retention=program.retain,
+        **({} if program.key_delay is None else {"watermark_of_each_key": program.key_delay}),
         calls=[
             {"name": output.name, **written(call), "type": written_type(output.type)}
             for call, output in zip(spec.calls, program.outputs, strict=True)
@@ -190,6 +192,7 @@ def _over(parts: Description) -> OverProgram:
         allowed_lateness=parts["allowed lateness"],
         append_only=parts["input"] == "append-only",
         retain=parts["retention"],
+        key_delay=parts.get("watermark of each key"),
         engine=parts["engine"],
         description=parts,
     )
@@ -410,6 +413,19 @@ def _filling(parts: Description) -> FillingProgram:
     )
 
 
+# Settled changelogs.
+
+
+def of_settling(program: SettlingProgram) -> Description:
+    """Return the description of a settling of a changelog."""
+    return _described("settling", program, keys=list(program.keys), columns=written_columns(program.columns))
+
+
+def _settling(parts: Description) -> SettlingProgram:
+    keys, columns = tuple(parts["keys"]), read_columns(parts["columns"])
+    return SettlingProgram(keys, columns, engine=parts["engine"], description=parts)
+
+
 # Row patterns.
 
 
@@ -466,5 +482,6 @@ _READERS: dict[str, Callable[[Description], AnyProgram]] = {
     "labels": _rolling,
     "deduplication": _deduplication,
     "filling": _filling,
+    "settling": _settling,
     "patterns": _patterns,
 }

@@ -6,39 +6,41 @@ import dataclasses
 from functools import partial
 from typing import Any
 
-from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
-from windowpane.engines.program import MAIN
+from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError
-from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.hidden_columns import PARTITION, POSITION, SYSTEM
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.deduplication_programs import compile_deduplication, explain
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.building.settling import settled
 from windowpane.spark.building.windows import order_columns
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema, spark_schema
 from windowpane.windowing.expressions import Name
-from windowpane.windowing.outputs import CHANGE_TYPE
 
 
 def build_deduplication(
     source: Source, plan: DeduplicationPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]
 ) -> BuiltProgram:
+    source = settled(source, "deduplicate", is_event_time=plan.is_event_time)
     dataframe = source.rows
-    _check(source, plan, dataframe.columns)
+    _check(source, plan)
     projection = Projection(dataframe)
     key_columns, key_fields = projection.add_keys(keys)
     order = order_columns(projection, order_by)
-    passed = tuple(name for name in dataframe.columns if name != source.heartbeat)
-    for name in dataframe.columns:
+    passed = tuple(source.columns)
+    projection.add_system()
+    for name in (*passed, *([source.heartbeat] if source.heartbeat else [])):
         projection.add(name, "input", "")
     projected = projection.select()
-    given = arrow_schema(projected.drop(*([source.heartbeat] if source.heartbeat else [])).schema, "input")
+    given = arrow_schema(projected.drop(*SYSTEM, *([source.heartbeat] if source.heartbeat else [])).schema, "input")
     plan = dataclasses.replace(plan, keys=tuple(key_fields.names), event_time=source.event_time, order_by=order)
     program = compile_deduplication(plan, given, key_columns, passed, source.kind)
-    kept = {*given.names, TIME, PARTITION, POSITION}
+    kept = {*given.names, *SYSTEM, PARTITION, POSITION}
     reads = SourceRows.of(source, projected, projection, key_columns, kept)
     return BuiltProgram(
         (source,),
@@ -49,20 +51,10 @@ def build_deduplication(
     )
 
 
-def _check(source: Source, plan: DeduplicationPlan, columns: list[str]) -> None:
-    if source.upstream is not None:
-        raise InvalidSpecError(
-            "deduplicate takes rows of a DataFrame. For the results of a window, continue with them: "
-            "wp.stream(result.df, event_time='window_end').key_by(...).deduplicate(...)."
-        )
-    if CHANGE_TYPE in columns:
-        raise InvalidSpecError(
-            f"deduplicate: the input is a changelog (it has {CHANGE_TYPE!r}), and takes rows back. Deduplicate before what made "
-            "it, or drop that column if all rows are inserts."
-        )
+def _check(source: Source, plan: DeduplicationPlan) -> None:
     if not plan.is_event_time:
         return
-    if source.event_time is None:
+    if source.event_time is None and source.upstream is None:
         raise InvalidSpecError(
             "deduplicate needs event time, and none is named: wp.stream(df, event_time='at', watermark='10 minutes'), or use "
             "the clock with deduplicate(..., by='clock')."
@@ -82,7 +74,6 @@ def _check(source: Source, plan: DeduplicationPlan, columns: list[str]) -> None:
 def _outputs(source: Source, plan: DeduplicationPlan, program: DeduplicationProgram) -> dict[str, Output]:
     rows, arrow = source.rows.schema, program.main_schema
     selected = tuple((name, Name(name)) for name in arrow.names)
-    passes = plan.is_event_time and plan.keep is Keep.FIRST
-    marks = time_marks(source, selected, plan.settings.allowed_lateness if passes else None)
+    marks = time_marks(source, selected, plan.held_back)
     main = Output("main", MAIN, arrow, spark_schema(arrow, rows), selected, marks)
-    return {"main": main, **Output.late(plan.settings.late_tag, program.late_schema, rows)}
+    return {"main": main, **Output.late(plan.settings.late_tag, program.late_schema, rows, source.numbered_from + LATE)}

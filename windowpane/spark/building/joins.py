@@ -31,6 +31,7 @@ from windowpane.spark.building.join_names import JoinNames
 from windowpane.spark.building.operator_input import BothSides, SourceRows, add_clock
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.building.settling import settled
 from windowpane.spark.internals.query_plans import metrics_names
 from windowpane.spark.session.column_names import column_named, folding
 from windowpane.spark.session.settings import watermark_policy
@@ -47,6 +48,9 @@ _WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgram:
+    left = _of_rows("left", left, request.match)
+    if not isinstance(request.match, AsOfMatch | ArrivalMatch):  # these take versions that a changelog ends
+        right = _of_rows("right", right, request.match)
     sources: dict[Side, Source] = {"left": left, "right": right}
     request = _spelled(request, sources)
     _check_sources(sources, request)
@@ -84,6 +88,14 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
 
 
 # The sources.
+
+
+def _of_rows(side: Side, source: Source, match: Match) -> Source:
+    """Return a side of rows that stay."""
+    if CHANGE_TYPE in source.dataframe.columns and not uses_event_time(match):
+        raise ChangelogInputError(side, CHANGE_TYPE)
+    return settled(source, f"the {side} side of the join")
+
 
 _UNITED = hidden("united")  # The event time of rows of several right sides
 
@@ -150,10 +162,6 @@ def _spelled(request: JoinRequest, sources: Mapping[Side, Source]) -> JoinReques
 
 def _check_sources(sources: Mapping[Side, Source], request: JoinRequest) -> None:
     for side, source in sources.items():
-        if CHANGE_TYPE in source.dataframe.columns and not (
-            side == "right" and isinstance(request.match, AsOfMatch | ArrivalMatch)
-        ):
-            raise ChangelogInputError(side, CHANGE_TYPE)
         source.require([pair[SIDES.index(side)] for pair in request.on], f"on: {side} side")
         if source.own_watermark is not None:
             raise InvalidSpecError(
@@ -317,7 +325,7 @@ def _outputs(
 
 def _marks(sources: Mapping[Side, Source], program: JoinProgram, names: JoinNames) -> dict[str, dict[str, Any]]:
     """Return the metadata of the columns that have the event time of results: nothing where no watermark is passed on."""
-    if program.retracts or program.held_back is None or not sources["left"].is_streaming:
+    if program.held_back is None or not sources["left"].is_streaming:
         return {}
     delay, is_windowed = max(source.delay for source in sources.values()), isinstance(program.match, WindowMatch)
     found: dict[str, tuple[str, int | None]] = {WINDOW_END: (END_OF_WINDOW, program.held_back)} if is_windowed else {}
@@ -325,7 +333,8 @@ def _marks(sources: Mapping[Side, Source], program: JoinProgram, names: JoinName
         behind = program.held_back if side == "left" else None
         if isinstance(program.match, IntervalMatch):
             behind = dataclasses.replace(program, time_of=side).held_back
-        found[passed_name(side, str(source.event_time))] = ROW_TIME, behind
+        kind = END_OF_WINDOW if source.is_window_end else ROW_TIME
+        found[passed_name(side, str(source.event_time))] = kind, behind
     marks = {}
     for name, expression in names.selected:
         kind, behind = found.get(expression.name, ("", None)) if isinstance(expression, Name) else ("", None)

@@ -17,6 +17,7 @@ from windowpane.errors import MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, PREFIX, TIME
 from windowpane.spark.building.expressions import column_of, columns_in
 from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.blobs import Decoder
 from windowpane.spark.stages.types import spark_schema
 from windowpane.spark.stages.wire import Wire
@@ -38,7 +39,8 @@ def time_marks(
     if behind is None or not source.has_watermark:
         return {}
     own = source.own_watermark
-    metadata = {PASSED_ON: ROW_TIME, DELAY: source.delay + behind} if own is None else {OWN_WATERMARK: repr(own)}
+    kind = END_OF_WINDOW if source.is_window_end else ROW_TIME
+    metadata = {PASSED_ON: kind, DELAY: source.delay + behind} if own is None else {OWN_WATERMARK: repr(own)}
     time = source.event_time if event_time is None else event_time
     return {name: metadata for name, made in selected if isinstance(made, Name) and made.name == time}
 

@@ -10,15 +10,16 @@ import pyarrow as pa
 
 from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError
-from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, SYSTEM, TIME
 from windowpane.planning.over import OverPlan, OverRequest
 from windowpane.planning.over_programs import compile_stages, explain
 from windowpane.spark.building.operator_input import OperatorInput, PassedRows, SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.over_names import Names
 from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.building.settling import settled
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import refuse_key_collations
 from windowpane.spark.stages.types import spark_schema
@@ -29,7 +30,10 @@ _SYSTEM = (TIME, FIRING_WATERMARK)
 
 
 def build_over(source: Source, request: OverRequest) -> BuiltProgram:
+    if request.mode is Emit.CLOSE:
+        source = settled(source, "emit_on_window_close")
     names = Names(source, request)
+    own = source.own_watermark
     plan = OverPlan(
         calls=names.calls,
         key=request.key,
@@ -37,6 +41,8 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
         event_time=source.event_time,
         has_watermark=source.has_watermark,
         append_only=not names.is_changelog,
+        key_delay=own.delay if own is not None and own.of_each_key else None,
+        is_bounded=source.is_passed_on or source.upstream is not None,
         retain=request.retain,
         on_inconsistent=request.on_inconsistent,
         settings=request.settings,
@@ -67,10 +73,10 @@ def _check_watermark(source: Source, plan: OverPlan) -> None:
         raise InvalidSpecError(
             "retain= counts back from the watermark, and there is none: wp.over(df, ..., watermark='10 minutes')."
         )
-    if source.own_watermark is not None and source.own_watermark.of_each_key:
+    if plan.key_delay is not None and source.heartbeat is not None:
         raise InvalidSpecError(
-            f"watermark={source.own_watermark!r}: OVER windows have one watermark for all partitions. Leave per_key out, or use "
-            ".per_source('column') for sources of which one is behind."
+            f"watermark={source.watermark!r}: heartbeats speak for the whole stream, and the watermark of a key is moved by its "
+            "own rows alone. Leave heartbeat= out."
         )
 
 
@@ -85,7 +91,7 @@ def _operators(source: Source, names: Names, plan: OverPlan, programs: Sequence[
             source,
             program.spec.partition_by,
             columns=(*names.projection.columns, *ordered),
-            kept={*program.columns.names, CHANGE_TYPE, *_SYSTEM},
+            kept={*program.columns.names, CHANGE_TYPE, *SYSTEM},
             is_first=not operators,
         )
         if operators:
@@ -108,4 +114,4 @@ def _outputs(source: Source, names: Names, plan: OverPlan, programs: Sequence[Ov
     marks = time_marks(source, selected, plan.held_back)
     main = Output("main", MAIN, arrow, spark_schema(arrow, names.schema), selected, marks)
     late = pa.schema([programs[0].columns.field(column) for column in names.input]) if plan.settings.late_tag else None
-    return {"main": main, **Output.late(plan.settings.late_tag, late, names.schema)}
+    return {"main": main, **Output.late(plan.settings.late_tag, late, names.schema, source.numbered_from + LATE)}

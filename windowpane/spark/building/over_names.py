@@ -35,9 +35,7 @@ class Names:
         self.projection = Projection(self._dataframe)  # what Spark computes before the first operator
         self._computed: dict[Hashable, str] = {}
         self._calls: dict[Hashable, WindowedCall] = {}
-        hidden = {CHANGE_TYPE, source.heartbeat}
-        # The columns of the input that users see.
-        self.input = [name for name in self._dataframe.columns if name not in hidden]
+        self.input = [name for name in source.columns if name != CHANGE_TYPE]  # The columns of the input that users see.
         self.is_changelog = CHANGE_TYPE in self._dataframe.columns
         for name in self._request.key:
             self.projection.add(name, "key", "")
@@ -50,6 +48,7 @@ class Names:
             self._add_all()
         self._check_output()
         self.columns = tuple(self.projection.columns)  # those that travel through the operators
+        self.projection.add_system()
         own = source.own_watermark
         for system in (source.heartbeat, CHANGE_TYPE if self.is_changelog else None, None if own is None else own.source):
             if system is not None:

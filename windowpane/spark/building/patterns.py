@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from windowpane.engines.patterns.program import PATTERN_COUNTERS, TIMEOUTS, PatternProgram
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError, UnknownColumnError
-from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, TIME
+from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, SYSTEM
 from windowpane.planning.patterns.binding import Unbound, bound_spec, measure_types
 from windowpane.planning.patterns.plan import PatternPlan, PatternRequest
 from windowpane.planning.patterns.programs import check_bounds, compile_pattern_program, explain
@@ -24,6 +24,7 @@ from windowpane.spark.building.expressions import column_of, is_column
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.building.settling import settled
 from windowpane.spark.building.windows import order_columns
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection
@@ -31,7 +32,6 @@ from windowpane.spark.stages.types import arrow_schema, spark_schema
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.calls import WindowCall
 from windowpane.windowing.expressions import Applied, Constant, Expression, Final, Name, Operation, names_in
-from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.patterns.spec import Measure, PatternSpec
 from windowpane.windowing.patterns.text import parse_pattern
 from windowpane.windowing.patterns.tree import looked_for, variables
@@ -40,6 +40,7 @@ from windowpane.windowing.patterns.values import Classifier, MatchNumber, MatchT
 
 def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest) -> BuiltProgram:
     """Return a row pattern on the DataFrame of a source."""
+    source = settled(source, "match")
     event_time = _checked(source)
     names = _Names(source, keys, request, event_time)
     spec = names.spec
@@ -49,7 +50,7 @@ def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest
     keyed_by = tuple(names.key_fields.names)
     plan = PatternPlan(spec, conditions, keyed_by, event_time, names.order, request.timeouts, request.retain, request.settings)
     program = compile_pattern_program(plan, names.arrow, names.keys, names.measure_types, names.passed, source.kind)
-    kept = {*names.arrow.names, TIME, PARTITION, POSITION}
+    kept = {*names.arrow.names, *SYSTEM, PARTITION, POSITION}
     reads = SourceRows.of(source, names.projected, names.projection, names.keys, kept)
     return BuiltProgram(
         (source,),
@@ -63,15 +64,10 @@ def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest
 
 
 def _checked(source: Source) -> str:
-    if source.upstream is not None:
+    if source.upstream is not None and source.event_time is None:
         raise InvalidSpecError(
             "match takes rows of a DataFrame. For the results of a window, continue with them: "
             "wp.stream(result.df, event_time='window_end').key_by(...).match(...)."
-        )
-    if CHANGE_TYPE in source.rows.columns:
-        raise InvalidSpecError(
-            f"match: the input is a changelog (it has {CHANGE_TYPE!r}), and takes rows back. A pattern is over rows that stay: "
-            "match before what made it, or drop that column if all rows are inserts."
         )
     if source.event_time is None:
         raise InvalidSpecError(
@@ -101,7 +97,7 @@ class _Names:
         self.keys, self.key_fields = self.projection.add_keys(keys)
         self.projection.add(event_time, "event_time", "")
         self.order = order_columns(self.projection, request.order_by)
-        self.input = tuple(name for name in self._rows.columns if name != source.heartbeat)
+        self.input = tuple(source.columns)
         self._check()
         self.columns = self._chosen()
         late = request.settings.late_tag is not None
@@ -166,6 +162,7 @@ class _Names:
 
     def _finish(self, source: Source) -> None:
         columns = tuple(self.projection.columns)
+        self.projection.add_system()
         own = source.own_watermark
         for system in (source.heartbeat, None if own is None else own.source):
             if system is not None:
@@ -306,10 +303,11 @@ def _outputs(source: Source, plan: PatternPlan, program: PatternProgram, names: 
     delay = None if behind is None else behind + plan.settings.allowed_lateness
     selected = (*names.shown, *names.measured)
     main = Output("main", MAIN, arrow, spark_schema(arrow, rows), selected, time_marks(source, selected, delay, event_time))
-    found = {"main": main, **Output.late(plan.settings.late_tag, program.late_schema, rows)}
+    found = {"main": main, **Output.late(plan.settings.late_tag, program.late_schema, rows, source.numbered_from + LATE)}
     if plan.timeouts is not None:
         arrow, selected = program.timeout_schema, (*names.key_columns, *names.measured)
-        found[plan.timeouts.name] = Output(plan.timeouts.name, TIMEOUTS, arrow, spark_schema(arrow, rows), selected)
+        number = source.numbered_from + TIMEOUTS
+        found[plan.timeouts.name] = Output(plan.timeouts.name, number, arrow, spark_schema(arrow, rows), selected)
     return found
 
 

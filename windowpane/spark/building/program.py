@@ -20,6 +20,7 @@ from windowpane.engines.protocol import COUNTERS, Engine
 from windowpane.engines.registry import AnyProgram
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownOutputError
 from windowpane.guidance import instead_of_argument
+from windowpane.hidden_columns import TIME
 from windowpane.malformed import MALFORMED_COUNT, ROWS
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
@@ -28,6 +29,7 @@ from windowpane.planning.joins import JoinPlan
 from windowpane.planning.over import OverPlan
 from windowpane.planning.patterns.plan import PatternPlan
 from windowpane.planning.rolling import RollingPlan
+from windowpane.planning.settling.plan import SettlingPlan
 from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output, ToBlobs
@@ -42,7 +44,7 @@ from windowpane.spark.session.column_names import refuse_alike
 from windowpane.spark.session.settings import Buckets, choose_settings
 from windowpane.spark.session.worker_python import check_worker_python, fork_driver_workers
 from windowpane.spark.sources.arrow_rows import Reading
-from windowpane.spark.sources.source import Source
+from windowpane.spark.sources.source import Source, put_program_on
 from windowpane.spark.stages import bounded, encode
 from windowpane.spark.stages.messages import MALFORMED
 from windowpane.spark.stages.next_watermark import NextWatermark
@@ -81,7 +83,7 @@ class BuiltProgram:
 
     sources: tuple[Source, ...]  # where rows come from: one source, or the left and the right one of a join
     # the user's program as a value
-    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan | FillingPlan | JoinPlan | PatternPlan
+    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan | FillingPlan | SettlingPlan | JoinPlan | PatternPlan
     operators: tuple[Operator, ...]  # what the rows pass through, in this order
     outputs: Mapping[str, Output]  # the outputs by name, ``main`` first
     explained: Callable[[str], str]  # returns the plan as text, given in how many buckets it runs
@@ -288,7 +290,9 @@ class BuiltProgram:
         place, number = _place_of(output)
         wired = self.beside[place - 1]._wired if place else self._wired
         rows = as_result(dataclasses.replace(output, number=number).of(*wired), self)
-        return with_own_counters(rows, self.name) if self.is_streaming else rows
+        found = with_own_counters(rows, self.name) if self.is_streaming else rows
+        carries = self.is_streaming and TIME in output.arrow.names and not place
+        return put_program_on(found, self) if carries and name == "main" else found
 
     def names_beside(self, outputs: Iterable[Output]) -> list[str]:
         numbers = {output.number for output in outputs}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,28 +11,29 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.rolling.program import (
+    AS_OF,
     IS_LABEL,
     ROLLING_COUNTERS,
     PointInTimeProgram,
     RollingProgram,
 )
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, MissingWatermarkError, WatermarkPolicyError
-from windowpane.hidden_columns import TIME, hidden
+from windowpane.hidden_columns import SYSTEM, TIME, hidden
 from windowpane.planning.rolling import RollingPlan, RollingRequest, aggregate_of
 from windowpane.planning.rolling_programs import explain, planned
 from windowpane.spark.building.expressions import column_of
 from windowpane.spark.building.operator_input import SourceRows, add_clock
-from windowpane.spark.building.outputs import Output
+from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.building.settling import settled
 from windowpane.spark.session.settings import watermark_policy
-from windowpane.spark.sources.source import Source
+from windowpane.spark.sources.source import PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates.results import Results, checked, texts
 from windowpane.windowing.expressions import Constant, Name
-from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec
 
 _EVENT_TIME = hidden("event_time")
@@ -48,6 +49,7 @@ def build_rolling(
     until: dt.datetime | None = None,
     corrects: bool = False,
 ) -> BuiltProgram:
+    source = settled(source, "rolling features")
     event_time = _checked(source, request)
     if source.is_streaming and not source.has_watermark:
         raise MissingWatermarkError("rolling features have", f"wp.rolling(df, event_time={event_time!r}, watermark='10 minutes')")
@@ -56,7 +58,7 @@ def build_rolling(
     key_columns, key_fields = projection.add_keys(request.keys)
     calls = calls_of(projection, request)
     read = columns_read(calls)
-    late = [name for name in source.rows.columns if name not in {TIME, source.heartbeat}] if request.settings.late_tag else []
+    late = source.columns if request.settings.late_tag else []
     for name in late:
         projection.add(name, "input", "")
     add_clock(projection, source)
@@ -75,15 +77,17 @@ def build_rolling(
         upstream=source.kind,
     )
     program = planned(plan, program)
-    kept = {*key_columns, *read, *late, TIME}
-    main = Output(
-        "main", MAIN, program.main_schema, spark_schema(program.main_schema, key_fields), _selected(request, program.main_schema)
-    )
+    kept = {*key_columns, *read, *late, *SYSTEM}
+    arrow = program.main_schema
+    main = Output("main", MAIN, arrow, spark_schema(arrow, key_fields), _selected(request, arrow), _marks(source, spec))
     return BuiltProgram(
         (source,),
         plan,
         operators=(Operator(program, SourceRows.of(source, projected, projection, key_columns, kept)),),
-        outputs={"main": main, **Output.late(request.settings.late_tag, program.late_columns, source.rows.schema)},
+        outputs={
+            "main": main,
+            **Output.late(request.settings.late_tag, program.late_columns, source.rows.schema, source.numbered_from + LATE),
+        },
         explained=partial(explain, plan, program),
         counters=ROLLING_COUNTERS,
     )
@@ -99,6 +103,7 @@ def build_point_in_time(
     known_at: str | None,
 ) -> BuiltProgram:
     """Return labels with the features of their keys as of their times."""
+    source = settled(source, "at")
     event_time = _checked(source, request)
     given = Source.of(labels, time, None, None, "labels")
     heartbeat = source.heartbeat if source.is_streaming else None
@@ -162,6 +167,13 @@ def build_point_in_time(
     )
 
 
+def _marks(source: Source, spec: RollingSpec) -> dict[str, Mapping[str, Any]]:
+    """Return the mark of the instant of features that come out as the watermark passes it; it is no end of a window."""
+    is_in_order = spec.emit in (RollingEmit.EACH, RollingEmit.TICK) and not spec.corrects
+    marks = time_marks(source, ((AS_OF, Name(AS_OF)),), 0 if is_in_order else None, AS_OF)
+    return {name: {**mark, PASSED_ON: ROW_TIME} if PASSED_ON in mark else mark for name, mark in marks.items()}
+
+
 def _selected(request: RollingRequest, there: pa.Schema) -> Results | None:
     """Return the columns of the output where Spark computes some of the features; ``None`` for those of the operator."""
     if not texts(request.results):
@@ -181,11 +193,6 @@ def _checked(source: Source, request: RollingRequest) -> str:
         raise InvalidSpecError("rolling features need event time: name the column with wp.rolling(df, event_time=...).")
     if not request.keys:
         raise InvalidSpecError("rolling features are those of a key: name it with .by('card').")
-    if CHANGE_TYPE in source.dataframe.columns:
-        raise InvalidSpecError(
-            f"rolling features take rows, and column {CHANGE_TYPE} says that the input is a changelog. Drop the column if every "
-            "row is an insert."
-        )
     if source.watermark is not None and source.watermark.of_each_key:
         raise InvalidSpecError(
             f"watermark={source.watermark!r}: rolling features have one watermark for all keys. Leave per_key out."

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
-from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, PREFIX, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PREFIX, SYSTEM, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import FunctionPlan, WindowPlan, warn_of_unfired_rows
@@ -22,7 +22,8 @@ from windowpane.spark.building.expressions import column_of, is_column, sort_of
 from windowpane.spark.building.operator_input import SourceRows, add_clock
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
-from windowpane.spark.sources.source import OWN_WATERMARK, PASSED_ON, Source
+from windowpane.spark.building.settling import settled
+from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
@@ -31,16 +32,11 @@ from windowpane.windowing.aggregates import Returns
 from windowpane.windowing.aggregates.results import Results, checked
 from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows
 from windowpane.windowing.expressions import Expression, Name
-from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn
 
 
 def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> BuiltProgram:
-    if CHANGE_TYPE in source.dataframe.columns:
-        raise InvalidSpecError(
-            f"windows take rows, and column {CHANGE_TYPE} says that the input is a changelog, which takes rows back. Drop the "
-            "column if every row is an insert; wp.over takes changelogs, and so do views in SQL."
-        )
+    source = settled(source, "windows", is_event_time=plan.assigner.is_event_time)
     own = source.own_watermark
     key_delay = own.delay if own is not None and own.of_each_key else None
     plan = dataclasses.replace(plan, event_time=source.event_time, upstream=source.kind, key_delay=key_delay)
@@ -55,9 +51,9 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     if isinstance(plan.assigner, ClosedSessionWindows):
         plan = dataclasses.replace(plan, assigner=_with_closing_columns(projection, plan.assigner))
     order = order_columns(projection, order_by)
-    hidden = {TIME, FIRING_WATERMARK, PASSED}
+    hidden = set(SYSTEM)
     needs_rows = plan.reads_rows or plan.settings.late_tag is not None
-    rows = tuple(name for name in source.rows.columns if name not in {*hidden, source.heartbeat}) if needs_rows else ()
+    rows = tuple(source.columns) if needs_rows else ()
     for name in rows:
         if TIME not in projection.columns or name in source.rows.columns:
             projection.add(name, "input", "")
@@ -99,7 +95,15 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
             source, plan, program, T.StructType([*key_fields, *_results(plan.function, arguments, projected.schema)])
         ),
         explained=partial(explain, plan, program),
+        held_back=_held_back(plan),
     )
+
+
+def _held_back(plan: WindowPlan) -> int | None:
+    """Return by how many microseconds results may be changed behind the watermark; a result that stays is none that changes."""
+    if not plan.retracts:
+        return 0
+    return plan.settings.allowed_lateness if plan.assigner.is_event_time and plan.assigner.has_ends else None
 
 
 def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
@@ -250,7 +254,10 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.Struct
     returns_rows = plan.function.kind == "reduce" and plan.function.schema is None
     main = T.StructType([*(rows.fields if returns_rows else ()), *known.fields])
     own = source.own_watermark
-    marks = {WINDOW_END: {PASSED_ON: END_OF_WINDOW} if own is None else {OWN_WATERMARK: repr(own)}}
+    passed_on: dict[str, Any] = {PASSED_ON: END_OF_WINDOW} if own is None else {OWN_WATERMARK: repr(own)}
+    if behind := _held_back(plan):
+        passed_on[DELAY] = source.delay + behind
+    marks = {} if behind is None else {WINDOW_END: passed_on}
     columns = spark_schema(program.main_schema, main)
     outputs = {"main": Output("main", MAIN, program.main_schema, columns, _selected(plan, program), marks=marks)}
     for number, side in enumerate(program.side_outputs, start=source.numbered_from + 1):

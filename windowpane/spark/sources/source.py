@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import no_dataframe
-from windowpane.hidden_columns import hidden
+from windowpane.hidden_columns import SYSTEM, hidden
 from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, results_in, waits_for_watermark
 from windowpane.spark.internals.file_relation import LeftToSpark, cut_folders
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
@@ -45,6 +45,7 @@ NAME = "windowpane"  # Name of the counters of an operator that is given none
 _PUNCTUATION = hidden("punctuation")
 
 DELAYED = "windowpane.delayed"  # Metadata of an event time that a reader of a connector was given a watermark for
+_PROGRAM = "_windowpane_program"  # The attribute of a DataFrame that has the program that it is the main output of
 _GIVEN = "_windowpane_given"  # The attribute of a DataFrame that has what its reader knows of its rows
 
 
@@ -72,6 +73,8 @@ class EarlierProgram(Protocol):
     """A program of the same query that rows come from; ``building.program`` says what each is."""
 
     @property
+    def name(self) -> str: ...
+    @property
     def source(self) -> Source: ...
     @property
     def event_type(self) -> T.DataType | None: ...
@@ -83,6 +86,7 @@ class EarlierProgram(Protocol):
     def delay(self) -> int: ...
     @property
     def side_outputs(self) -> Mapping[str, Any]: ...
+    def followed_by(self, name: str) -> Source: ...
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,10 @@ class Source:
         if (known := Given.of(rows)) is not None:
             rows, event_time, watermark = known.rows, event_time or known.event_time, watermark or known.watermark
         dataframe = rows.df if isinstance(rows, ArrowRows) else rows
+        if watermark is None and heartbeat is None and (earlier := _carrying(dataframe, event_time)) is not None:
+            return dataclasses.replace(
+                earlier.followed_by(f"{earlier.name}_next" if name == NAME else name), event_time=event_time
+            )
         event_time, heartbeat = _spelled(dataframe, event_time), _spelled(dataframe, heartbeat)
         given = None if event_time is None or watermark is not None else without_watermark(rows, event_time)
         if given is not None:
@@ -169,6 +177,11 @@ class Source:
             return dataframe
         self._check_watermark()
         return dataframe if strategy.punctuation is None else self._punctuated(strategy.punctuation)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of rows that users see."""
+        return [name for name in self.rows.columns if name not in {*SYSTEM, self.heartbeat}]
 
     @property
     def watermarked(self) -> Any:
@@ -347,7 +360,8 @@ class Source:
 
     def _check_passed_on(self) -> None:
         """Refuse what follows an operator whose watermark Spark does not know."""
-        made_before = self._metadata(OWN_WATERMARK) if self.upstream is None else None
+        says_keys = self.watermark is not None and self.watermark.of_each_key
+        made_before = self._metadata(OWN_WATERMARK) if self.upstream is None and not says_keys else None
         if made_before is not None:
             raise InvalidSpecError(
                 f"event_time={self.event_time!r} is of an operator that makes its watermark itself, {made_before}, and Spark "
@@ -385,6 +399,20 @@ class Source:
                 "watermark= (window_end of a result, F.window_time('window') of an aggregation), or write the results to a table "
                 "and read that as a stream."
             )
+
+
+def put_program_on(dataframe: Any, program: EarlierProgram) -> Any:
+    """Return the main output of a program, from which ``Source.of`` knows the program: none that Spark makes of it."""
+    dataframe.__dict__[_PROGRAM] = program
+    return dataframe
+
+
+def _carrying(dataframe: Any, event_time: str | None) -> EarlierProgram | None:
+    """Return the program of which a DataFrame is the output, where rows must carry its watermark: Spark does not know it."""
+    program: EarlierProgram | None = getattr(dataframe, "__dict__", {}).get(_PROGRAM)
+    if program is None or event_time is None or event_time not in dataframe.columns:
+        return None
+    return program if OWN_WATERMARK in dataframe.schema[event_time].metadata else None
 
 
 def _spelled(dataframe: object, name: str | None) -> str | None:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
-from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, PREFIX, TIME
+from windowpane.hidden_columns import PREFIX, SYSTEM, TIME
 from windowpane.planning.windows import FunctionPlan
 from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.session.column_names import column_named
@@ -91,7 +91,7 @@ class Projection:
         return slots
 
     def add_system(self) -> None:
-        for name in (TIME, FIRING_WATERMARK, PASSED):
+        for name in SYSTEM:
             if name in self.dataframe.columns:
                 self.columns[name] = F.col(name)
 

@@ -116,8 +116,9 @@ class Watermarks:
         """Give each key a watermark of its own, made of its rows alone.
 
         For devices that are offline for hours: one makes no other late, and the windows of each close by its own rows, in the
-        batch that brings them. The windows of a key that brings no more rows stay open. Windows by key have it, not OVER
-        windows; the reference engine runs it, and keeps a number for each key for good.
+        batch that brings them. The windows of a key that brings no more rows stay open. Windows by key have it, and OVER windows
+        that emit on window close, by their partition; an operator behind them is told it again, of the times of results. The
+        reference engine runs it, and keeps a number for each key for good.
 
         Example:
             >>> wp.stream(df, event_time="at", watermark=wp.Watermarks.bounded("1 minute").per_key()).key_by("device")

@@ -6,7 +6,7 @@ import dataclasses
 
 from windowpane.engines.program import Program
 from windowpane.errors import MistakeError
-from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, PASSED, POSITION, TIME
+from windowpane.hidden_columns import PARTITION, POSITION, SYSTEM
 from windowpane.planning.engines import state_text
 from windowpane.planning.filling.plan import FillingPlan
 from windowpane.planning.filling.programs import check, compile_filling
@@ -32,7 +32,7 @@ def build_filling(source: Source, earlier: BuiltProgram, plan: FillingPlan) -> B
         if name not in projection.columns:
             projection.add(name, "input", "")
     add_clock(projection, source)
-    kept = {*filling.main_schema.names, TIME, FIRING_WATERMARK, PASSED, PARTITION, POSITION}
+    kept = {*filling.main_schema.names, *SYSTEM, PARTITION, POSITION}
     reads = SourceRows.of(source, projection.select(), projection, filling.keys, kept)
     main = earlier.outputs["main"]
     return BuiltProgram(

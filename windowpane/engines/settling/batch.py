@@ -1,0 +1,58 @@
+"""What both engines of settling do with a batch: changes wait for the watermark, and those that come behind it are late."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.batch.driver import Left, OrderedBatch
+from windowpane.engines.common.arrival import ordered
+from windowpane.engines.over.sort_buffer import SortBuffer
+from windowpane.engines.rows import python_rows, refuse_missing_times
+from windowpane.engines.settling.program import SettlingProgram
+from windowpane.errors import InconsistentChangeError
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.outputs import CHANGE_TYPE, CHANGE_TYPES
+
+
+class SettlingBatch(OrderedBatch[SettlingProgram]):
+    def __init__(self, program: SettlingProgram, store: BlobStore) -> None:
+        super().__init__(program, store)
+        self._buffer = SortBuffer(store, "b", None, (), program.waiting)
+
+    def work(self, tables: list[pa.Table]) -> None:
+        changes = ordered(tables)
+        if changes is None:
+            return
+        refuse_missing_times(changes, self.program.keys, "a changelog settles")
+        self._refuse_other_words(changes)
+        punctual = self.punctual(changes, changes[TIME].to_numpy() <= self.late_under, self.program.late_schema)
+        if punctual is not None:
+            self._buffer.add(punctual.select(self.program.waiting.names))
+
+    def on_watermark(self, before: int) -> None:
+        released = self._buffer.release(self.watermark) if self.watermark > before else []
+        if not released:
+            return
+        staying = self.settled(pa.concat_tables(released).combine_chunks())
+        under = pa.array(np.full(staying.num_rows, before, np.int64))
+        self.emit(staying.append_column(FIRING_WATERMARK, under).select(self.program.main_schema.names))
+
+    @abstractmethod
+    def settled(self, changes: pa.Table) -> pa.Table:
+        """Return the rows that stay of changes whose order of arrival is kept, in order of event time."""
+
+    def close(self) -> Left:
+        self._buffer.flush()
+        return Left(self._buffer.rows, self._buffer.byte_size)
+
+    def _refuse_other_words(self, changes: pa.Table) -> None:
+        is_known = pc.fill_null(pc.is_in(changes[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES))), False)
+        if not pc.all(is_known).as_py():
+            row = python_rows(changes.filter(pc.invert(is_known)).slice(0, 1).select(self.program.late_schema.names))[0]
+            wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
+            raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), row, wanted)

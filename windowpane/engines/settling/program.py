@@ -1,0 +1,44 @@
+"""The program of a settling: everything an engine needs to settle a changelog on a bucket, as one picklable value.
+
+Input tables carry the columns of ``SettlingProgram.columns``, CHANGE_TYPE, and the system columns TIME, PARTITION and POSITION;
+behind another operator also FIRING_WATERMARK. The main output has the columns, TIME and FIRING_WATERMARK; late changes have the
+columns and CHANGE_TYPE.
+
+The rule: a change waits until the watermark has passed the event time of its row. Then all changes of equal rows of one time are
+counted, and a row that was inserted n times more than it was deleted is emitted n times. So what is emitted is the table that
+the changelog makes, as far as the watermark says that it is final. A change at or below the watermark is late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from windowpane.engines.changes import Description
+from windowpane.engines.program import Upstream
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.windowing.outputs import CHANGE_TYPE
+
+
+@dataclass(frozen=True)
+class SettlingProgram:
+    keys: tuple[str, ...]  # the columns that say in which bucket a row is: equal rows meet
+    columns: pa.Schema  # names and types of all columns of rows
+    upstream: Upstream = Upstream.SOURCE  # where changes come from
+    engine: str = "settling reference"
+    engine_reason: str = ""
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())])
+
+    @property
+    def waiting(self) -> pa.Schema:
+        """The columns of changes that wait."""
+        return pa.schema([*self.late_schema, pa.field(TIME, pa.int64())])
+
+    @property
+    def late_schema(self) -> pa.Schema:
+        return pa.schema([*self.columns, pa.field(CHANGE_TYPE, pa.string())])

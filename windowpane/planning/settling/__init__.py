@@ -1,0 +1,1 @@
+"""Settling of changelogs: the plan, and its program."""
