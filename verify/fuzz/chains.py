@@ -190,8 +190,9 @@ def _alone(link: Link, rows: Sequence[Row]) -> list[Row]:
 
 
 def _of_a_table(program: Any, is_first: bool) -> AnyProgram:
-    found = replace(program, upstream=Upstream.SOURCE) if is_first else program
-    return replace(found, append_only=True) if is_first and hasattr(found, "append_only") else found
+    given = {"upstream": Upstream.SOURCE, **({"append_only": True} if hasattr(program, "append_only") else {})}
+    found: AnyProgram = replace(program, **given) if is_first else program
+    return found
 
 
 # Rows between operators.

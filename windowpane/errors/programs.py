@@ -97,12 +97,12 @@ class WatermarkPolicyError(InvalidSpecError):
 
 
 class ChangelogInputError(InvalidSpecError):
-    """A changelog where a join takes rows."""
+    """A changelog where a join takes rows by the clock or by arrival."""
 
     def __init__(self, side: str, column: str) -> None:
         super().__init__(
-            f"the {side} side of the join is a changelog (it has {column!r}), and a row that has been joined cannot be taken "
-            "back. Only the right side of wp.as_of may be one. If all rows are inserts, drop the column."
+            f"the {side} side of the join is a changelog (it has {column!r}), and by the clock or by arrival a row is joined "
+            "before a change takes it back. Join by event time, or drop the column if all rows are inserts."
         )
 
 

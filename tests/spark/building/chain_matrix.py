@@ -63,6 +63,24 @@ def _rolling(df: Any, at: str) -> Any:
     return wp.rolling(df, event_time=at).by("k").over("5 minutes", v=wp.sum("v")).emit("each")
 
 
+def _ahead(df: Any, at: str) -> Any:
+    over = wp.over(df, event_time=at, key=("k", at)).partition_by("k").order_by(at)
+    return over.select("k", at, v=wp.lead("v")).emit_on_update()
+
+
+def _arriving(df: Any, at: str) -> Any:
+    sides = wp.as_of(wp.stream(df, event_time=at), wp.stream(df, event_time=at)).on("k")
+    return sides.by_arrival().select("k", at=wp.left(at), v=wp.right("v"))
+
+
+def _counted(df: Any, at: str) -> Any:
+    return wp.stream(df, event_time=at).key_by("k").count_window(2).aggregate(v=wp.sum("v"))
+
+
+def _newest(df: Any, at: str) -> Any:
+    return wp.rolling(df, event_time=at).by("k").over("5 minutes", v=wp.sum("v")).emit("changed")
+
+
 KINDS: Mapping[str, tuple[Callable[[Any, str], Any], str]] = {
     "windows": (_windows, "window_end"),
     "windows that retract": (_retracting, "window_end"),
@@ -74,6 +92,10 @@ KINDS: Mapping[str, tuple[Callable[[Any, str], Any], str]] = {
     "join by window": (_joined_windows, "window_end"),
     "join as of": (_as_of, "at"),
     "row patterns": (_pattern, "at"),
-    "rolling features": (_rolling, "as_of"),
+    "rolling features of each row": (_rolling, "as_of"),
+    "OVER on update that looks ahead": (_ahead, "at"),
+    "join by arrival": (_arriving, "at"),
+    "windows by count": (_counted, "window_end"),
+    "rolling features, the latest": (_newest, "as_of"),
 }
 """By the name in the document: what builds it on a stream with ``k``, ``v`` and an event time, and the time that it leaves."""

@@ -74,9 +74,9 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[WindowpaneError], str]] = {
         "event_time.*'when'.*'t'",
     ),
     "changelog": (
-        lambda df: wp.stream(df.withColumn("_change_type", F.lit("delete")), "t").key_by("k").window(TEN).reduce(added),
+        lambda df: wp.stream(df.withColumn("_change_type", F.lit("delete")), "t").key_by("k").count_window(2).reduce(added),
         InvalidSpecError,
-        "the input is a changelog.*Drop the column",
+        "the input is a changelog.*by count.*drop that column",
     ),
     "heartbeat": (
         lambda df: wp.stream(df, "t", heartbeat="hb").window_all(TEN).reduce(added),

@@ -136,9 +136,12 @@ def test_names_and_settings_that_cannot_work_are_refused(spark):
         begun.select("*", price=wp.sum("price")).emit_on_update()
     with pytest.raises(NeverClosesError, match="UNBOUNDED FOLLOWING"):
         begun.select(n=wp.sum("price").rows(0, None)).emit_on_window_close()
-    changelog = table(spark, [(1, "a", 10, 3, "insert")], CHANGES)
-    with pytest.raises(InvalidSpecError, match="_change_type"):
-        wp.over(changelog, "t", key="id").order_by("t").select(n=wp.row_number()).emit_on_window_close()
+    changelog = table(spark, [(1, "a", 10, 3, "insert"), (2, "a", 20, 4, "insert"), (1, "a", 10, 3, "delete")], CHANGES)
+    settled = wp.over(changelog, "t", key="id").order_by("t").select("id", n=wp.row_number()).emit_on_window_close()
+    assert rows(settled.df) == [(2, 1)]
+    with pytest.raises(InvalidSpecError, match="is int, but a changelog has it as string"):
+        numbered = changelog.withColumn("_change_type", changelog["id"].cast("int"))
+        wp.over(numbered, "t", key="id").order_by("t").select(n=wp.row_number()).emit_on_window_close()
 
 
 @pytest.mark.slow

@@ -125,7 +125,8 @@ def test_what_would_lose_rows_is_refused_where_it_is_built(spark: Any) -> None:
     with pytest.raises(InvalidSpecError, match="accumulation"):
         windowed(events, None).trigger(wp.Repeatedly(wp.AfterCount(2))).aggregate(n=wp.count())
     with pytest.raises(InvalidSpecError, match="changelog"):
-        windowed(events, None).accumulation("retracting").aggregate(n=wp.count()).key_by("k")
+        retracting = windowed(events, None).accumulation("retracting").aggregate(n=wp.count())
+        retracting.key_by("k").count_window(2).aggregate(n=wp.count())
     with pytest.raises(InvalidSpecError, match="pane_index"):
         windowed(events, None).pane_info().aggregate(pane_index=wp.count())
 

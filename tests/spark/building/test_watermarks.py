@@ -311,14 +311,31 @@ def test_what_a_watermark_cannot_be_made_from_is_refused(spark: Any, tmp_path: P
 def test_operators_that_would_not_see_the_watermark_are_refused(spark: Any, tmp_path: Path) -> None:
     df, own = source_of(spark, tmp_path), wp.Watermarks.bounded("1 second").per_source("s")
     with pytest.raises(InvalidSpecError, match="of an operator that makes its watermark itself"):
-        wp.stream(counts(df, own).df, event_time="window_end")
+        wp.stream(counts(df, own).df.select("window_end"), event_time="window_end")
     with pytest.raises(InvalidSpecError, match=r"the left side has watermark=.*A join goes by Spark's watermark of both inputs"):
         wp.join(wp.stream(df, "t", own), wp.stream(df, "t", "1 second")).on("k").within("-1 second", "1 second").explain()
     with pytest.raises(InvalidSpecError, match="a second window may have other keys"):
         counts(df, wp.Watermarks.monotonous().per_key()).key_by("k").window(TEN).aggregate(n=wp.count())
     by_key = wp.over(df, "t", wp.Watermarks.monotonous().per_key(), key="v").partition_by("k").order_by("t")
-    with pytest.raises(InvalidSpecError, match="OVER windows have one watermark for all partitions"):
-        by_key.select(n=wp.row_number()).emit_on_window_close()
+    with pytest.raises(InvalidSpecError, match="per_key: emit_on_update forgets rows by one watermark for all"):
+        by_key.select(n=wp.row_number()).emit_on_update()
+
+
+@pytest.mark.parametrize("of_each_key", [False, True])
+def test_over_windows_behind_windows_whose_watermark_spark_does_not_know(spark: Any, tmp_path: Path, of_each_key: bool) -> None:
+    """That of the stream comes with the results; one of each key is said again, and the newest result of a key waits."""
+    feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 12, 2)])
+    own = wp.Watermarks.monotonous().per_key() if of_each_key else wp.Watermarks.monotonous().at_once()
+    results, again = counts(feed.stream(spark), own).df, own if of_each_key else None
+    over = wp.over(results, event_time="window_end", watermark=again, key=("k", "window_end")).partition_by("k")
+    chain = over.order_by("window_end").select("k", "window_end", "n", before=wp.lag("n")).emit_on_window_close()
+    first = run(chain, checkpoint=tmp_path / "c").rows()
+    feed.add([("a", 25, 4), ("b", 1000, 8)], [("a", 31, 16)])
+    found = [*first, *run(chain, checkpoint=tmp_path / "c").rows()]
+    if of_each_key:
+        assert found == [("a", 10, 1, None), ("a", 20, 2, 1)]
+    else:  # b is far ahead, and closes the windows of a; the last row is late
+        assert (first, found) == ([("a", 10, 1, None)], [("a", 10, 1, None), ("a", 20, 2, 1), ("a", 30, 4, 2)])
 
 
 @pytest.mark.parametrize(

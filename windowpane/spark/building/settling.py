@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from pyspark.sql import types as T
+
 from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import PARTITION, POSITION, SYSTEM
@@ -40,6 +42,9 @@ def _check(source: Source, taker: str, is_event_time: bool) -> None:
             f"{refused}what goes by the clock, by count or by arrival would see a row before a change takes it back. Go by event "
             "time, where a row counts when it is final; or drop that column if all rows are inserts."
         )
+    kind = source.dataframe.schema[CHANGE_TYPE].dataType
+    if not isinstance(kind, T.StringType):
+        raise InvalidSpecError(f"{taker}: {CHANGE_TYPE!r} is {kind.simpleString()}, but a changelog has it as string.")
     if source.event_time is None and source.upstream is None:
         raise InvalidSpecError(
             f"{refused}a row of it is final when the watermark has passed its event time: name that column with event_time=, or "
