@@ -226,8 +226,8 @@ def _handed_on(program: AnyProgram, tables: Sequence[pa.Table], value: str | Non
     if "id" in names:
         made["id"] = rows["id"]
     else:
-        starts, keys = rows["window_start"].cast(pa.int64()).to_pylist(), rows["k"].to_pylist()
-        made["id"] = pa.array([start * 8 + KEYS.index(key) for start, key in zip(starts, keys, strict=True)], pa.int64())
+        ends, keys = rows["window_end"].cast(pa.int64()).to_pylist(), rows["k"].to_pylist()
+        made["id"] = pa.array([end * 8 + KEYS.index(key) for end, key in zip(ends, keys, strict=True)], pa.int64())
     kept = {name: rows[name] for name in (CHANGE_TYPE, TIME, FIRING_WATERMARK) if name in names}
     return _sent(pa.table({name: made[name] for name in ROWS.names} | kept))
 

@@ -99,3 +99,13 @@ KINDS: Mapping[str, tuple[Callable[[Any, str], Any], str]] = {
     "rolling features, the latest": (_newest, "as_of"),
 }
 """By the name in the document: what builds it on a stream with ``k``, ``v`` and an event time, and the time that it leaves."""
+
+BY_ARRIVAL = ("windows by count", "join by arrival")
+BEHIND: Mapping[str, tuple[str, ...]] = {
+    "by event time": tuple(
+        each for each in KINDS if each not in ("OVER on update", "OVER on update that looks ahead", *BY_ARRIVAL)
+    ),
+    "OVER on update": ("OVER on update", "OVER on update that looks ahead"),
+    "by count or arrival": BY_ARRIVAL,
+}
+"""The columns of the document: kinds that take the same in front of them."""

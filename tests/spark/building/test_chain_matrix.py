@@ -14,7 +14,7 @@ import pytest
 
 import windowpane as wp
 from tests.docs.documents import ROOT
-from tests.spark.building.chain_matrix import KINDS, MINUTE
+from tests.spark.building.chain_matrix import BEHIND, KINDS, MINUTE
 from tests.spark.helpers import Feed, plain, rows, run, table
 from windowpane.errors import WindowpaneError
 from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE
@@ -52,8 +52,14 @@ def stream(spark: Any) -> Any:
 def test_the_document_says_which_pairs_are_refused(stream: Any) -> None:
     page = (ROOT / "docs" / "how-to" / "chains.md").read_text()
     lines = [line.strip("| ").split(" | ") for line in re.findall(r"^\| .*\|$", page, re.MULTILINE)]
-    (_, *behind), *cells = lines[: len(KINDS) + 1]
-    shown = {(line[0], name): cell == "yes" for line in cells for name, cell in zip(behind, line[1:], strict=True)}
+    head, *cells = lines[: len(KINDS) + 1]
+    assert head == ["in front", *BEHIND]
+    shown = {
+        (line[0], kind): cell == "yes"
+        for line in cells
+        for name, cell in zip(BEHIND, line[1:], strict=True)
+        for kind in BEHIND[name]
+    }
     assert shown == {pair: reason is None for pair, reason in matrix(stream).items()}
 
 

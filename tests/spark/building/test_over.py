@@ -139,8 +139,8 @@ def test_names_and_settings_that_cannot_work_are_refused(spark):
     changelog = table(spark, [(1, "a", 10, 3, "insert"), (2, "a", 20, 4, "insert"), (1, "a", 10, 3, "delete")], CHANGES)
     settled = wp.over(changelog, "t", key="id").order_by("t").select("id", n=wp.row_number()).emit_on_window_close()
     assert rows(settled.df) == [(2, 1)]
+    numbered = changelog.withColumn("_change_type", changelog["id"].cast("int"))
     with pytest.raises(InvalidSpecError, match="is int, but a changelog has it as string"):
-        numbered = changelog.withColumn("_change_type", changelog["id"].cast("int"))
         wp.over(numbered, "t", key="id").order_by("t").select(n=wp.row_number()).emit_on_window_close()
 
 

@@ -124,8 +124,8 @@ def test_what_would_lose_rows_is_refused_where_it_is_built(spark: Any) -> None:
         windowed(events, None).trigger(wp.AfterCount(2)).accumulation("discarding").aggregate(n=wp.count())
     with pytest.raises(InvalidSpecError, match="accumulation"):
         windowed(events, None).trigger(wp.Repeatedly(wp.AfterCount(2))).aggregate(n=wp.count())
+    retracting = windowed(events, None).accumulation("retracting").aggregate(n=wp.count())
     with pytest.raises(InvalidSpecError, match="changelog"):
-        retracting = windowed(events, None).accumulation("retracting").aggregate(n=wp.count())
         retracting.key_by("k").count_window(2).aggregate(n=wp.count())
     with pytest.raises(InvalidSpecError, match="pane_index"):
         windowed(events, None).pane_info().aggregate(pane_index=wp.count())

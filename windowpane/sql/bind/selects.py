@@ -272,6 +272,8 @@ class _AggregateCall:
         if self.name == "mode" and self.within is not None:
             by: exp.Expr = self.within.expressions[0].this
             return by
+        if self.aggregate.sorts_by is not None:
+            return self.arguments[self.aggregate.sorts_by]
         return self.arguments[0] if self.distinct and not self.order and self.aggregate.joins_all else None
 
     def _checked_order(self, binder: ScalarBinder) -> list[exp.Expr]:

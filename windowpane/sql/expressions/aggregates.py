@@ -26,6 +26,8 @@ from windowpane.sql.expressions.types import (
     JSONB,
     QUOTIENT,
     REAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
     UNKNOWN,
     VARCHAR,
     VARIANCE,
@@ -116,11 +118,13 @@ class SqlAggregate:
         bind: takes a call apart.
         of: the aggregate of the package whose properties it has, ``None`` where the package has none such.
         is_within_group: whether it is written with WITHIN GROUP.
+        sorts_by: the place of the argument that it takes its rows in the order of, ``None`` for none.
     """
 
     bind: Binder
     of: Definition | None = None
     is_within_group: bool = False
+    sorts_by: int | None = None
 
     @property
     def is_sorted(self) -> bool:
@@ -265,14 +269,46 @@ def _mode(arguments: Sequence[Expr]) -> Parts:
     return _one(Primitive("mode", (value,), value.type))
 
 
+_MOST = "nullif(list_slice(list_sort(list_filter({{0}}, lambda x: x IS NOT NULL), '{order}', 'NULLS LAST'), 1, {count}), [])"
+
+
 def _extreme(name: str) -> Binder:
     def bind(arguments: Sequence[Expr]) -> Parts:
-        (value,) = _only(arguments)
+        (value,) = _only(arguments[:1] if len(arguments) == 2 else arguments)
         if is_of_jsonb(value.type):
             raise MismatchError(f"it compares no {value.type}. Compare an element of it.")
+        if len(arguments) == 2:
+            count = _constant(arguments[1])
+            if count is None or not count.isdecimal() or not int(count):
+                raise MismatchError("how many values it takes is a whole number from 1 on, such as 3.")
+            picked = _MOST.format(order="DESC" if name == "max" else "ASC", count=count)
+            listed = Primitive("list", (value,), array_of(value.type))
+            return Parts((listed,), lambda results: build(listed.type, picked, results[0]))
         return _one(Primitive(name, (value,), value.type, in_engines=value.type not in (REAL, DOUBLE)))
 
     return bind
+
+
+_KNOWN = "list_filter({0}, lambda value: value IS NOT NULL)"
+_STEP = "CASE WHEN pair[1] < pair[2] THEN pair[1] ELSE pair[1] - pair[2] END"
+_STEPS = f"list_transform(list_zip({{0}}[2:], {{0}}[:-2]), lambda pair: {_STEP})"
+_GROWN = f"CASE WHEN {{2}} > {{1}} THEN [list_sum({_STEPS}), (epoch_us({{2}}) - epoch_us({{1}})) / 1000000.0] END"
+"""What a counter grew by, and in how many seconds: values in the order of time, the first and the last time."""
+
+
+def _counter_agg(arguments: Sequence[Expr]) -> Parts:
+    """Timescale's summary of a counter, of which ``delta`` and ``rate`` are asked: a lower value is a restart at 0."""
+    at, value = _only(arguments, 2)
+    if at.type not in (TIMESTAMP, TIMESTAMPTZ) or not is_number(value.type):
+        raise MismatchError(f"it takes a timestamp and a number, not {at.type} and {value.type}. Cast the arguments.")
+    both = "CASE WHEN {0} IS NOT NULL THEN {1} END"
+    values = Primitive("array_agg", (build(DOUBLE, both, at, convert(value, DOUBLE)),), array_of(DOUBLE))
+    times = tuple(Primitive(name, (build(at.type, both, value, at),), at.type) for name in ("min", "max"))
+
+    def finish(results: Sequence[Expr]) -> Expr:
+        return build(array_of(DOUBLE), _GROWN, build(array_of(DOUBLE), _KNOWN, results[0]), *results[1:])
+
+    return Parts((values, *times), finish, _DISTINCT_FIRST)
 
 
 def _boolean(name: str) -> Binder:
@@ -496,6 +532,7 @@ AGGREGATES: dict[str, SqlAggregate] = _Aggregates(
         "bit_xor": SqlAggregate(_bits("bit_xor")),
         "arg_min": _of("arg_min", _arg("arg_min")),
         "arg_max": _of("arg_max", _arg("arg_max")),
+        "counter_agg": SqlAggregate(_counter_agg, sorts_by=0),
         "string_agg": _of("string_agg", _string_agg),
         "listagg": _of("string_agg", _listagg),
         "array_agg": _of("collect_list", _array_agg),

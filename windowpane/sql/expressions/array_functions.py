@@ -10,6 +10,7 @@ from windowpane.sql.expressions.operators import concatenated, is_element, is_of
 from windowpane.sql.expressions.types import (
     BIGINT,
     BOOLEAN,
+    DOUBLE,
     INTEGER,
     JSONB,
     SMALLINT,
@@ -225,7 +226,22 @@ def _of_json(template: str, result: SqlType) -> Builder:
     return bind
 
 
+def _of_counter(template: str) -> Builder:
+    """Return a function of Timescale's that takes what ``counter_agg`` gives."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        counted(arguments, 1, 1)
+        if arguments[0].type != array_of(DOUBLE):
+            raise MismatchError(f"it takes what counter_agg(time, value) gives, not {arguments[0].type}.")
+        return build(DOUBLE, template, arguments[0])
+
+    return bind
+
+
 ARRAY_FUNCTIONS: dict[str, Builder] = {
+    "delta": _of_counter("{0}[1]"),
+    "time_delta": _of_counter("{0}[2]"),
+    "rate": _of_counter("({0}[1] / {0}[2])"),
     "array_length": _length("CAST(nullif(len({0}), 0) AS INTEGER)", 2),
     "cardinality": lambda arguments: _length("CAST(len({0}) AS INTEGER)", 1)([_flat(argument) for argument in arguments]),
     "array_append": _extended(prepends=False),

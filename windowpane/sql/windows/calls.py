@@ -239,6 +239,8 @@ class _Call:
             )
         if self.name in AGGREGATES and AGGREGATES[self.name].is_within_group:
             raise MismatchError("it needs WITHIN GROUP (ORDER BY ...), and takes no OVER. Put it into a subquery with GROUP BY.")
+        if self.name in AGGREGATES and AGGREGATES[self.name].sorts_by is not None:
+            raise MismatchError("it takes no OVER. Put it into a subquery with GROUP BY, or take lag of the counter.")
         if self.treats_nulls and self.name not in _PLACED:
             raise MismatchError(f"{'IGNORE' if self.ignore_nulls else 'RESPECT'} NULLS goes with {', '.join(_PLACED)}.")
         if (self.filter is not None or self.distinct) and (self.name in NUMBERING or self.name in _PLACED):
