@@ -351,6 +351,23 @@ def match_reference(df: Any) -> wp.MatchResult:
     return above.after_match("to next row").all_rows("id", "v", number=wp.match_number(), total=wp.sum("v"))
 
 
+def windows_filled(df: Any) -> wp.Filled:
+    windows = _keyed(df).window(TEN).allowed_lateness("15 seconds").side_output_late_data(LATE)
+    sums = windows.aggregate(rows=wp.count(), total=wp.sum("v"), name=wp.max("s"))
+    return sums.fill_gaps({"rows": 0}, others="previous", until="3 windows")
+
+
+def windows_settled(df: Any) -> wp.Result:
+    rows = wp.stream(last_rows(df).df, event_time="t").key_by("k").window(TEN)
+    return rows.aggregate(rows=wp.count(), total=wp.sum("v"), texts=wp.count("s"))
+
+
+def over_of_each_key(df: Any) -> wp.OverResult:
+    own = wp.Watermarks.bounded("2 seconds").per_key()
+    rows = wp.over(df.filter("t IS NOT NULL AND NOT heartbeat"), "t", own, key="id").partition_by("k").order_by("t")
+    return rows.select("id", "k", before=wp.lag("v"), rows=wp.row_number()).side_output_late_data(LATE).emit_on_window_close()
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     program.__name__: program
     for program in (
@@ -373,6 +390,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         counts_sliding,
         counts_trigger,
         windows_of_windows,
+        windows_filled,
+        windows_settled,
+        over_of_each_key,
         over_update,
         over_changelog,
         over_close,
@@ -402,6 +422,9 @@ OUTPUTS = {
     "over_close": ("main", "late"),
     "rolling_changed": ("main", "late"),
     "rolling_pieces": ("main", "late"),
+    "windows_filled": ("main", "late"),
+    "windows_settled": ("main", "late_changes"),
+    "over_of_each_key": ("main", "late"),
     "first_rows": ("main", "late"),
     "match_text": ("main", "gave_up", "late"),
 }

@@ -41,7 +41,10 @@ pytestmark = pytest.mark.spark
     "slices_in_arrow",
     "slices_quantiles",
     "slices_sliding",
+    "over_of_each_key",
+    "windows_filled",
     "windows_of_windows",
+    "windows_settled",
 )
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_golden_checkpoint_goes_on_with_its_results(spark: Any, tmp_path: Path, name: str) -> None:

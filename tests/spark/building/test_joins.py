@@ -351,7 +351,6 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
         (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key="w").df, UnknownColumnError, "of the left side"),
         (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key=()), InvalidSpecError, "identify left rows"),
         (lambda: wp.as_of(clicks, buys).on("k").by_arrival().emit_on_update(key="v"), UnsupportedJoinError, "final"),
-        (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key="v").key_by("k"), InvalidSpecError, "a changelog"),
         (lambda: hour.trigger(wp.CountTrigger.of(1)).df, UnsupportedJoinError, "trigger.*co_group"),
         (lambda: hour.evictor(wp.CountEvictor.of(1)).df, UnsupportedJoinError, "evictor.*co_group"),
         (lambda: hour.refine("each").df, UnsupportedJoinError, "refine.*co_group"),
@@ -362,11 +361,6 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
         (lambda: wp.join(static, naive).on("k").within(0, 1).df, InvalidSpecError, "timestamp_ntz: cast one"),
         (lambda: wp.as_of(clicks, numbered).on("k").match().df, InvalidSpecError, "'_change_type' of the right side is int"),
         (lambda: wp.as_of(clicks, buys).on("k").match().how("full"), UnsupportedJoinError, "'left' or 'inner'"),
-        (
-            lambda: hour.allowed_lateness("1 hour").key_by("k"),
-            InvalidSpecError,
-            "a changelog",
-        ),
     ]
     for attempt, error, message in refused:
         with pytest.raises(error, match=message):

@@ -325,7 +325,7 @@ def _outputs(
 
 def _marks(sources: Mapping[Side, Source], program: JoinProgram, names: JoinNames) -> dict[str, dict[str, Any]]:
     """Return the metadata of the columns that have the event time of results: nothing where no watermark is passed on."""
-    if program.held_back is None or not sources["left"].is_streaming:
+    if program.held_back is None:
         return {}
     delay, is_windowed = max(source.delay for source in sources.values()), isinstance(program.match, WindowMatch)
     found: dict[str, tuple[str, int | None]] = {WINDOW_END: (END_OF_WINDOW, program.held_back)} if is_windowed else {}

@@ -257,7 +257,7 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.Struct
     passed_on: dict[str, Any] = {PASSED_ON: END_OF_WINDOW} if own is None else {OWN_WATERMARK: repr(own)}
     if behind := _held_back(plan):
         passed_on[DELAY] = source.delay + behind
-    marks = {} if behind is None else {WINDOW_END: passed_on}
+    marks = {} if behind is None or not plan.assigner.has_ends else {WINDOW_END: passed_on}
     columns = spark_schema(program.main_schema, main)
     outputs = {"main": Output("main", MAIN, program.main_schema, columns, _selected(plan, program), marks=marks)}
     for number, side in enumerate(program.side_outputs, start=source.numbered_from + 1):
