@@ -10,11 +10,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
+from windowpane.hidden_columns import hidden
 from windowpane.matching import Matching
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.filling.plan import Fill, FillingPlan, limit_of
@@ -28,7 +29,7 @@ from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWi
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.calls import several
 from windowpane.windowing.evictors import Evictor
-from windowpane.windowing.expressions import Expression, ways_of_spark
+from windowpane.windowing.expressions import Expression, Name, calls_in, ways_of_spark
 from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.over.spec import OrderColumn
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
+
+_KEPT = hidden("kept")  # The column of a result that says whether ``having`` keeps it
 
 WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
 ProcessFunction = Callable[[Any, ProcessContext, Sequence[Any]], Any]
@@ -435,7 +438,8 @@ class WindowedStream(Configured, Guided):
                 "process function."
             )
         named = tuple(calls.items())
-        return self._result(FunctionPlan("aggregate", aggregates=named, process=process, schema=schema, results=results))
+        found = self._result(FunctionPlan("aggregate", aggregates=named, process=process, schema=schema, results=results))
+        return found if process is not None else dataclasses.replace(found, _aggregated=(self, aggregates))
 
     def fold(
         self,
@@ -599,6 +603,35 @@ class Result(WindowableResults, Selectable):
     """
 
     _built: BuiltProgram
+    _aggregated: tuple[WindowedStream, Mapping[str, Any]] | None = None
+    """The windows and their aggregates, where ``having`` may add one."""
+
+    def having(self, condition: Any) -> Self:
+        """Keep the results for which a condition is true: as ``where``, and with aggregates that are no results, too.
+
+        Args:
+            condition: over the columns of the results, and aggregates: ``wp.sum("amount") > 100``.
+
+        Raises:
+            UnknownColumnError: there is no such column.
+            InvalidSpecError: it is no condition; or it has an aggregate behind a step, or of a function.
+
+        Source: SQL's ``HAVING``.
+
+        Example:
+            >>> windowed.aggregate(n=wp.count()).having(wp.sum("amount") > 100)
+        """
+        if not (isinstance(condition, Expression) and any(calls_in(condition))):
+            return super().having(condition)
+        if self._aggregated is None or self._built.outputs["main"].steps:
+            raise InvalidSpecError(
+                "having: an aggregate that is no result stands right behind aggregate(...) of built-in aggregates, with all "
+                "conditions joined by &: .aggregate(n=wp.count()).having(wp.sum('amount') > 100)."
+            )
+        windowed, aggregates = self._aggregated
+        more: Any = {**aggregates, _KEPT: condition}
+        found = cast("Self", windowed.aggregate(**more))
+        return found.where(Name(_KEPT)).select(*self._built.outputs["main"].column_names)
 
     def top(self, count: int, by: str, *, per: str | Sequence[str] = (), ascending: bool = False) -> Result:
         """Keep the first rows of each window by a column of the results: a Top-N of windows, in the same query.

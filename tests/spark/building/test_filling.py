@@ -31,11 +31,12 @@ def test_a_stream_over_a_restart_a_late_row_and_the_windows_behind_it(spark: Any
     windows = minutes(feed.stream(spark)).allowed_lateness("10 minutes").side_output_late_data("late")
     sums = windows.aggregate(n=wp.count(), total=wp.sum("v"))
     result = sums.fill_gaps({"n": 0}, others="previous", until="3 windows")
-    first = run(result, "main", checkpoint=tmp_path / "c")
+    first = run(result, "main", "late", checkpoint=tmp_path / "c")
     begun = [("a", 0, 1, 1), ("a", 1, 0, 1), ("a", 2, 0, 1), ("a", 3, 0, 1)]
     assert shown(first.rows()) == [*begun, *(("b", minute, int(not minute), 2) for minute in range(4))]
-    feed.add([("a", 70, 5)], [("b", 300, 7)], [("b", 301, 7)])
-    again = run(result, "main", checkpoint=tmp_path / "c")
+    feed.add([("a", 70, 5), ("a", -1000, 9)], [("b", 300, 7)], [("b", 301, 7)])
+    again = run(result, "main", "late", checkpoint=tmp_path / "c")
+    assert again.rows("late") == [("a", -1000, 9, [(-1020, -960)], True)]  # later than lateness allows: of the windows
     # the late row refines minute 1 and those that were filled behind it, and the limit is counted from there
     assert shown(again.rows()) == [("a", 1, 1, 5), ("a", 2, 0, 5), ("a", 3, 0, 5), ("a", 4, 0, 5), ("b", 4, 2, 4)]
     changed = sums.fill_gaps({"n": 0}, others="previous", until="4 windows")

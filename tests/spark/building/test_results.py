@@ -79,6 +79,15 @@ def test_results_are_chosen_and_filtered_and_go_on_to_other_windows(spark: Any, 
     assert [row[:3] for row in out.rows("late")] == [("y", 1, 1)]
 
 
+def test_having_an_aggregate_that_is_no_result(spark: Any) -> None:
+    given = [("x", 1, 6, 0), ("x", 2, 1, 5), ("y", 1, 9, 1), (None, 3, 1, None)]
+    counted = windowed(table(spark, given, ROWS)).aggregate(n=wp.count())
+    kept = counted.having((wp.sum("b") > 1) & (wp.col("n") > 1))
+    assert [row[:1] + row[3:] for row in rows(kept.df)] == [("x", 2)]
+    assert kept.df.columns == counted.df.columns  # a sum of no values is NULL, which is not true
+    assert "sum('b') > 1" in kept.explain()
+
+
 def test_what_cannot_be_chosen_is_refused(spark: Any) -> None:
     given = windowed(table(spark, EVENTS, ROWS))
     with pytest.raises(UnknownColumnError, match=r"'tota'.*Did you mean 'total'"):
@@ -93,7 +102,9 @@ def test_what_cannot_be_chosen_is_refused(spark: Any) -> None:
     with pytest.raises(DuplicateColumnError, match="'total' twice"):
         result.select("*", total=wp.col("total") * 2)
     with pytest.raises(InvalidSpecError, match=r"Name it where it is computed"):
-        result.having(wp.sum("a") > 1)
+        result.where(wp.sum("a") > 1)
+    with pytest.raises(InvalidSpecError, match=r"stands right behind aggregate"):
+        result.select("k", "total").having(wp.sum("b") > 1)
     with pytest.raises(InvalidSpecError, match="top needs the keys and windows"):
         result.select("k", "total").top(1, by="total")
     panes = given.trigger(wp.Repeatedly(wp.AfterCount(1))).accumulation("retracting").aggregate(total=wp.sum("a"))
