@@ -204,7 +204,7 @@ class OverSelection(Configured, Guided):
         return self._result(Emit.UPDATE, None if retain is None else to_micros(retain), Inconsistent(on_inconsistent))
 
     def emit_on_window_close(self) -> OverResult:
-        """Emit each row once, in order, when its place in the order and its frame are final. Input and output are append-only.
+        """Emit each row once, in order, when its place in the order and its frame are final. The output is append-only.
 
         The ORDER BY column is the event time, ascending; the watermark says what is final. Rows behind it are late.
 

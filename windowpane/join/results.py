@@ -250,7 +250,7 @@ class AsOfJoin(Join):
 
         The output is a changelog: ``insert`` when a left row arrives, the pair ``update_preimage``, ``update_postimage`` when
         another right row is the one, and ``delete`` where an inner join has none any more. A batch emits only the net
-        changes. Applied, the changelog of a row ends with what it would have given once. No watermark is passed on.
+        changes. Applied, the changelog of a row ends with what it would have given once.
 
         Args:
             key: column(s) of the result that identify a left row, for the sink: ``sinks.apply_changes(..., key=...)``.

@@ -70,7 +70,8 @@ class OverPlan:
             raise InvalidSpecError("select has no OVER call: add one, such as n=wp.row_number(), or use the DataFrame as it is.")
         self._check_settings()
         if self.mode is Emit.CLOSE:
-            self._check_close()
+            for each in self.calls:
+                self._check_order(each)
         object.__setattr__(self, "stages", self._split())
         if self.key_delay is not None:
             self._check_key_clocks()
@@ -131,15 +132,6 @@ class OverPlan:
             raise InvalidSpecError(
                 "retain= counts in event time: name the column with wp.over(df, event_time=..., watermark=...)."
             )
-
-    def _check_close(self) -> None:
-        if not self.append_only:
-            raise InvalidSpecError(
-                f"emit_on_window_close: the input is a changelog (it has {CHANGE_TYPE!r}), and a row that was emitted cannot be "
-                "taken back. Use emit_on_update, or drop that column if all rows are inserts."
-            )
-        for each in self.calls:
-            self._check_order(each)
 
     def _check_order(self, each: WindowedCall) -> None:
         names = [column.name for column in each.order_by]
