@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
-from windowpane.engines.common.missed_windows import DROPPED
+from windowpane.engines.batch.late_rows import DROPPED
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.join.program import LATE, JoinProgram, JoinSide
 from windowpane.engines.join.sides import tagged

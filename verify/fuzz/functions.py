@@ -18,7 +18,7 @@ from verify.fuzz.outcome import Outcome, raised
 from verify.fuzz.windowed_programs import LATE, TIMESTAMP, random_assigner, random_trigger, time_unit
 from verify.fuzz.windowed_streams import SmallBatch, small_stream
 from verify.sizes import drawn_sizes
-from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.batch.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.row import engine as row

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from verify.fuzz.outcome import Outcome, raised
 from verify.sizes import drawn_sizes
-from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.batch.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.join.program import LATE, JoinProgram, JoinSide, passed_name
 from windowpane.engines.join.sides import tagged
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START

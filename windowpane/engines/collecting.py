@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.batch.late_counts import LateCounts
-from windowpane.engines.common.missed_windows import FINISHED, LATE, late_table
+from windowpane.engines.common.missed_windows import FINISHED, LATE, missing_rows
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
+from windowpane.engines.protocol import Clock
 from windowpane.engines.rows import check_keys, key_values, output_table
 from windowpane.errors import MistakeError, UndeclaredSideOutputError
 from windowpane.operators.window.timer_service import TimerService
@@ -26,6 +27,7 @@ from windowpane.windowing.panes import (
     PANE_TIMING,
     Pane,
 )
+from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import Window
 
 
@@ -44,6 +46,7 @@ class _Late(NamedTuple):
     missed: Sequence[Window]
     dropped: bool
     reason: str
+    under: int
 
 
 def _pane(result: _Result) -> Pane:
@@ -66,11 +69,12 @@ class OutputCollector:
     """Takes what a window operator emits in one batch.
 
     The caller says which input row the operator is at (``row_number`` of ``rows``), so that late rows are emitted as they
-    arrived.
+    arrived, and the clock of the batch.
     """
 
     def __init__(self, program: Program, timers: TimerService, late_counts: LateCounts) -> None:
         self._late_counts = late_counts
+        self.clock = Clock(MIN, MIN)
         self.rows: pa.Table | None = None
         self.row_number = 0
         self._program = program
@@ -94,11 +98,11 @@ class OutputCollector:
         one = np.ones(1, np.int64)
         self._late_counts.note(one * timestamp, one * last, self._timers.watermark, one, one * dropped, key)
         if self._program.late_output is not None:
-            self._late.append(_Late(self.row_number, missed, dropped, LATE))
+            self._late.append(_Late(self.row_number, missed, dropped, LATE, self._timers.watermark))
 
     def finished(self, key: object, value: object, timestamp: int, windows: Sequence[Window]) -> None:
         if self._program.late_output is not None:
-            self._late.append(_Late(self.row_number, windows, True, FINISHED))
+            self._late.append(_Late(self.row_number, windows, True, FINISHED, self._timers.watermark))
 
     @contextmanager
     def in_row_order(self) -> Iterator[None]:
@@ -119,10 +123,11 @@ class OutputCollector:
         if self._results:
             yield MAIN, self._main_table()
         if self._late and self._program.late_output is not None:
-            numbers, missed, dropped, reasons = zip(*self._late, strict=True)
+            numbers, missed, dropped, reasons, under = zip(*self._late, strict=True)
             if self.rows is None:
                 raise MistakeError("late rows were rows of this batch")
-            yield self._program.late_output, late_table(self._program, self.rows, numbers, missed, dropped, reasons)
+            late = missing_rows(self._program, self.rows, numbers, missed, dropped, np.array(under), self.clock, reasons)
+            yield self._program.late_output, late
         for number, results in sorted(self._sides.items()):
             side = self._program.side_outputs[number - 1]
             yield number, output_table(side.tag.name, side.schema, ((r.row, r.key, r.window) for r in results))

@@ -13,10 +13,16 @@ from windowpane.state.blob_store import BlobStore
 
 @dataclass(frozen=True)
 class Clock:
-    """The clocks of a batch, in microseconds; the watermark in Flink's meaning: nothing at or below it is still expected."""
+    """The clocks of a batch, in microseconds; the watermark in Flink's meaning: nothing at or below it is still expected.
+
+    ``delay`` is by how much it stays behind the rows, and ``led_by`` says in words which of them made it; ``None`` where that is
+    not known.
+    """
 
     watermark: int
     processing_time: int
+    delay: int | None = None
+    led_by: str | None = None
 
 
 @dataclass(frozen=True)

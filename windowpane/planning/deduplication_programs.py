@@ -17,7 +17,12 @@ from windowpane.planning.engines import with_engine
 
 
 def compile_deduplication(
-    plan: DeduplicationPlan, columns: pa.Schema, keys: tuple[str, ...], passed: tuple[str, ...], upstream: Upstream
+    plan: DeduplicationPlan,
+    columns: pa.Schema,
+    keys: tuple[str, ...],
+    passed: tuple[str, ...],
+    upstream: Upstream,
+    instant: pa.DataType,
 ) -> DeduplicationProgram:
     """Return the program of a plan.
 
@@ -27,6 +32,7 @@ def compile_deduplication(
         keys: names of the key columns among them.
         passed: names of those that are emitted.
         upstream: where rows come from.
+        instant: the type of their event time.
 
     Raises:
         InvalidSpecError: there is no engine of the requested name.
@@ -42,6 +48,7 @@ def compile_deduplication(
         order_by=plan.order_by,
         has_late_output=plan.settings.late_tag is not None,
         upstream=upstream,
+        instant=instant,
     )
     program = with_engine(program, plan.settings.engine)
     return dataclasses.replace(program, description=of_deduplication(program, plan.event_time))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from windowpane.engines.common.missed_windows import DROPPED, REASON, WINDOWS_MISSED
+from windowpane.engines.batch.late_rows import late_schema
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, pane_columns
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.description.programs import of_windows
@@ -172,11 +172,8 @@ def _without_keys(main: pa.Schema, keys: pa.Schema, panes: pa.Schema, declared: 
 def _side_outputs(plan: WindowPlan, types: InputTypes, row_columns: Sequence[str]) -> tuple[SideOutput, ...]:
     outputs = []
     if plan.settings.late_tag is not None:
-        bound = types.window_bound
-        missed = pa.list_(pa.struct([pa.field("start", bound), pa.field("end", bound)]))
-        extra = [pa.field(WINDOWS_MISSED, missed), pa.field(DROPPED, pa.bool_())]
-        extra += [pa.field(REASON, pa.string())] if plan.may_drop_finished else []
-        columns = [types.columns.field(name) for name in row_columns]
-        outputs.append(SideOutput(plan.settings.late_tag, pa.schema([*columns, *extra]), is_late=True))
+        own = pa.schema([types.columns.field(name) for name in row_columns])
+        schema = late_schema(own, types.window_bound, has_windows=True, has_reason=plan.may_drop_finished)
+        outputs.append(SideOutput(plan.settings.late_tag, schema, is_late=True))
     outputs += [SideOutput(tag, types.side_schemas[tag.name]) for tag in plan.settings.side_tags]
     return tuple(outputs)

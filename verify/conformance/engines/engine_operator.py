@@ -17,7 +17,7 @@ from verify.conformance.reading.fields import Json, NotUnderstoodError, require_
 from verify.conformance.reading.json_results import CLEARS, SIDES
 from verify.conformance.replay.refinements import RefiningBatch
 from verify.conformance.replay.verdicts import Options
-from windowpane.engines.common.missed_windows import DROPPED
+from windowpane.engines.batch.late_rows import DROPPED
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME

@@ -11,7 +11,7 @@ import pyarrow as pa
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
-from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.batch.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.join.program import LATE, JoinProgram, JoinSide, passed_name
 from windowpane.engines.join.sides import tagged
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START

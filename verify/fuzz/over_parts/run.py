@@ -130,8 +130,8 @@ class _UpdateCheck:
         for row, is_late in zip(rows, late, strict=True):
             if not is_late:
                 self._take(row)
-        expected = [row for row, is_late in zip(_visible(batch.rows, [TIME]), late, strict=True) if is_late]
-        found = difference(expected, _visible(tables.get(LATE), [TIME]))
+        expected = [row for row, is_late in zip(_visible(batch.rows, []), late, strict=True) if is_late]
+        found = difference(expected, _late(self._program, tables))
         if found is not None:
             return f"late rows: {found}"
         self._apply(_visible(tables.get(MAIN), [CHANGE_TYPE]))
@@ -195,7 +195,7 @@ class _CloseCheck:
         rows = _visible(batch.rows, [TIME])
         late = [row for row in rows if row[TIME] <= horizon]
         self.accepted += [row for row in rows if row[TIME] > horizon]
-        found = difference(late, _visible(tables.get(LATE), [TIME]))
+        found = difference([_without(row, TIME) for row in late], _late(self.program, tables))
         if found is not None:
             return f"late rows: {found}"
         self.emitted += _visible(tables.get(MAIN), [TIME])
@@ -248,6 +248,12 @@ def _visible(table: pa.Table | None, system: list[str]) -> list[Row]:
     names = [name for name in table.column_names if not name.startswith(PREFIX) or name in system]
     rows: list[Row] = table.select(names).to_pylist()
     return rows
+
+
+def _late(program: OverProgram, tables: dict[int, pa.Table]) -> list[Row]:
+    """Return late rows without what made them late."""
+    table = tables.get(LATE)
+    return [] if table is None else _visible(table.select(program.columns.names), [])
 
 
 def _without(row: Row, name: str) -> Row:

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Mask
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.batch.late_counts import LateCounts
+from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.changes import Description
 from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
@@ -73,6 +74,7 @@ class BucketBatch(ABC, Generic[P]):
         header: what the batch before left.
         before: the watermark of the batch before; ``watermark`` is the present one.
         now: the processing time.
+        clocks: those that the batch was given.
         arrivals: how many rows were numbered by arrival.
         raw_rows: rows that are in state one by one, where an engine counts them.
         outputs: what is emitted: numbers of outputs and rows.
@@ -92,12 +94,14 @@ class BucketBatch(ABC, Generic[P]):
         self.header = BucketHeader.read(store, program.description, accepts)
         self.before = self.watermark = self.header.watermark
         self.now = self.header.processing_time
+        self.clocks = Clock(self.watermark, self.now)
         self.arrivals, self.raw_rows = self.header.arrivals, self.header.raw_rows
         self.outputs: list[tuple[int, pa.Table]] = []
         self.counts: dict[str, int] = {}
         self.late_counts = LateCounts(self.header.late)
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        self.clocks = clock
         self.watermark, self.now = max(self.before, clock.watermark), max(self.now, clock.processing_time)
         self.work(self.after_cut(tables))
         return self.ended()
@@ -135,8 +139,15 @@ class BucketBatch(ABC, Generic[P]):
         """The watermark that the rows of the batch are late under."""
         return self.watermark if self.is_source else self.before
 
-    def punctual(self, rows: pa.Table, is_late: Mask, late_schema: pa.Schema | None) -> pa.Table | None:
-        """Return the rows that are not late, ``None`` for none; count and emit the others."""
+    def punctual(self, rows: pa.Table, is_late: Mask, late_schema: pa.Schema | None, under: str | None = None) -> pa.Table | None:
+        """Return the rows that are not late, ``None`` for none; count and emit the others.
+
+        Args:
+            rows: the rows.
+            is_late: which of them are late.
+            late_schema: the columns of the late output, ``None`` if there is none.
+            under: the column with the watermark that each is late under, ``None`` where it is that of the batch.
+        """
         if not is_late.any():
             return rows
         late, rest = rows.filter(pa.array(is_late)), rows.filter(pa.array(~is_late)).combine_chunks()
@@ -144,7 +155,8 @@ class BucketBatch(ABC, Generic[P]):
         self.count("late_elements", late.num_rows)
         self.count("late_dropped", late.num_rows)
         if late_schema is not None:
-            self.outputs.append((LATE, late.select(late_schema.names).cast(late_schema)))
+            mark = self.late_under if under is None else late[under].to_numpy()
+            self.outputs.append((LATE, late_table(late_schema, late, mark, self.clocks)))
         return rest if rest.num_rows else None
 
     def emit(self, results: pa.Table) -> None:
@@ -189,6 +201,7 @@ class OrderedBatch(BucketBatch[P]):
     """A batch whose clocks advance around its rows; ``watermark`` and ``now`` are the present ones."""
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        self.clocks = clock
         filled = self.after_cut(tables)
         if self.is_source:
             self.advance_watermark(clock.watermark)

@@ -37,7 +37,7 @@ class ColumnarBatch(OrderedBatch[Program]):
         super().__init__(program, store)
         self.fold = fold
         self.results = Results(program, fold)
-        self.missed = MissedWindows(program, self.late_counts)
+        self.missed = MissedWindows(self)
         self.lateness = program.spec.lateness
         self.is_event_time = self.lateness.is_event_time
 

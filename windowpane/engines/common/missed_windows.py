@@ -13,31 +13,31 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.batch.late_counts import LateCounts
+from windowpane.engines.batch.driver import OrderedBatch
+from windowpane.engines.batch.late_rows import DROPPED, REASON, WINDOWS_MISSED, late_table
 from windowpane.engines.common.slicing import Slices
 from windowpane.engines.program import Program
+from windowpane.engines.protocol import Clock
 from windowpane.engines.rows import python_keys
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import TimeWindow, Window
 
-WINDOWS_MISSED = "windows_missed"
-DROPPED = "dropped"
-REASON = "reason"
-"""Why a row is among the late ones; the column exists where a trigger may be finished while rows still arrive."""
 LATE, FINISHED = "late", "finished"
 """It was too late for the windows; or their trigger was finished."""
 
 _MICROS = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
 
 
-def late_table(
+def missing_rows(
     program: Program,
     rows: pa.Table,
     numbers: Sequence[int],
     missed: Sequence[Sequence[Window]],
     dropped: Sequence[bool],
+    under: int | Integers,
+    clock: Clock,
     reasons: Sequence[str] = (),
 ) -> pa.Table:
     """Return the late output for the rows of a batch with these ``numbers``.
@@ -48,18 +48,21 @@ def late_table(
         numbers: which of its rows are late.
         missed: for each, the windows it missed.
         dropped: for each, whether no window took it.
+        under: the watermark that they are late under, or that of each.
+        clock: of the batch.
         reasons: for each, why it is here, where the schema has that column; late if none are given.
     """
     if program.late_output is None:
         raise MistakeError("late rows are collected only where they are asked for")
     schema = program.side_outputs[program.late_output - 1].schema
-    kept = rows.select(program.late_columns).take(pa.array(numbers, pa.int64()))
+    kept = rows.take(pa.array(numbers, pa.int64()))
     bounds = pa.array([[_bounds(window) for window in windows] for windows in missed], _MICROS)
-    columns = [*kept.columns, bounds.cast(schema.field(WINDOWS_MISSED).type), pa.array(dropped, pa.bool_())]
-    names = [*program.late_columns, WINDOWS_MISSED, DROPPED]
-    if REASON in schema.names[len(names) :]:
-        columns, names = [*columns, pa.array(reasons or [LATE] * len(numbers), pa.string())], [*names, REASON]
-    return pa.table(columns, names=names).cast(schema)
+    outcome = {
+        WINDOWS_MISSED: bounds.cast(schema.field(WINDOWS_MISSED).type),
+        DROPPED: pa.array(dropped, pa.bool_()),
+        REASON: pa.array(reasons or [LATE] * len(numbers), pa.string()),
+    }
+    return late_table(schema, kept, under, clock, outcome)
 
 
 def _bounds(window: Window) -> dict[str, int | None]:
@@ -84,10 +87,10 @@ _IN_GAP = Missed([], True)
 class MissedWindows:
     """Counts and collects the rows that missed windows in one batch."""
 
-    def __init__(self, program: Program, late_counts: LateCounts) -> None:
-        self._late_counts = late_counts
+    def __init__(self, batch: OrderedBatch[Program]) -> None:
+        self._batch, self._program = batch, batch.program
+        self._late_counts = batch.late_counts
         self.elements = self.dropped = self.finished = 0
-        self._program = program
         self._tables: list[pa.Table] = []
 
     def count(self, slices: Slices, starts: Integers, rows: Integers, clock: int, is_late: IsLate) -> None:
@@ -160,8 +163,7 @@ class MissedWindows:
         self.count_dropped(rows.num_rows)
         if rows.num_rows and self._program.late_output is not None:
             missed = [[TimeWindow(start, end)] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-            numbers = range(rows.num_rows)
-            self._tables.append(late_table(self._program, rows, numbers, missed, [True] * rows.num_rows))
+            self._keep(rows, range(rows.num_rows), missed, [True] * rows.num_rows)
 
     def finish(self, rows: pa.Table, numbers: Integers, windows: Sequence[Window]) -> None:
         """Count rows of windows whose trigger is finished, and keep them where late data is asked for."""
@@ -171,9 +173,7 @@ class MissedWindows:
             for number, window in zip(numbers.tolist(), windows, strict=True):
                 missed.setdefault(number, []).append(window)
             count = len(missed)
-            self._tables.append(
-                late_table(self._program, rows, list(missed), list(missed.values()), [True] * count, [FINISHED] * count)
-            )
+            self._keep(rows, list(missed), list(missed.values()), [True] * count, [FINISHED] * count)
 
     def table(self) -> pa.Table | None:
         return pa.concat_tables(self._tables) if self._tables else None
@@ -183,4 +183,15 @@ class MissedWindows:
         self.dropped += sum(each.is_all for each in missed)
         if numbers and self._program.late_output is not None:
             windows, dropped = zip(*missed, strict=True)
-            self._tables.append(late_table(self._program, rows, numbers, windows, dropped))
+            self._keep(rows, numbers, windows, dropped)
+
+    def _keep(
+        self,
+        rows: pa.Table,
+        numbers: Sequence[int],
+        missed: Sequence[Sequence[Window]],
+        dropped: Sequence[bool],
+        reasons: Sequence[str] = (),
+    ) -> None:
+        batch = self._batch
+        self._tables.append(missing_rows(batch.program, rows, numbers, missed, dropped, batch.late_under, batch.clocks, reasons))

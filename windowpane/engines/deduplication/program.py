@@ -19,6 +19,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from windowpane.engines.batch.late_rows import INSTANT, late_schema
 from windowpane.engines.changes import Description
 from windowpane.engines.program import Upstream
 from windowpane.windowing.lateness import horizon
@@ -43,6 +44,7 @@ class DeduplicationProgram:
     allowed_lateness: int = 0  # how long in microseconds rows behind the watermark are waited for
     order_by: tuple[OrderColumn, ...] = ()  # columns that order the rows of a batch, before arrival order
     has_late_output: bool = False  # whether late rows are emitted as output ``LATE``
+    instant: pa.DataType = INSTANT  # type of the event time
     upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "deduplication reference"
     engine_reason: str = ""
@@ -51,11 +53,15 @@ class DeduplicationProgram:
     @property
     def main_schema(self) -> pa.Schema:
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.keep is Keep.LAST else []
-        return pa.schema([*self.late_schema, *changes])
+        return pa.schema([*self.row_schema, *changes])
+
+    @property
+    def row_schema(self) -> pa.Schema:
+        return pa.schema([self.columns.field(name) for name in self.passed])
 
     @property
     def late_schema(self) -> pa.Schema:
-        return pa.schema([self.columns.field(name) for name in self.passed])
+        return late_schema(self.row_schema, self.instant)
 
     def horizon(self, watermark: int, now: int) -> int:
         """Return the time at or below which rows are late; by the clock none is, since it does not go back."""

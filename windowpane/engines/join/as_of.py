@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import BatchEngine
-from windowpane.engines.common.missed_windows import DROPPED
+from windowpane.engines.batch.late_rows import DROPPED
 from windowpane.engines.join.batch import Held, JoinBatch, Rows, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
@@ -162,7 +162,7 @@ class _AsOfBatch(JoinBatch):
         """Report late rows; a late version that is not older than those held of its key is taken, for left rows to come."""
         if side == "left" or self._match.direction != "backward":
             rows = table.filter(pa.array(is_late))
-            self.report_late(side, rows, dropped=pa.repeat(True, rows.num_rows))
+            self.report_late(side, rows)
             return table.filter(pa.array(~is_late))
         is_older = self._is_older(table, is_late)
         rows = table.filter(pa.array(is_late))

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import BucketBatch, Left
+from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.join.paged import ORDER, PLACE, SidePages, hashed, integers
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
@@ -159,8 +160,7 @@ class JoinBatch(BucketBatch[JoinProgram]):
         of = self.program.sides[side]
         if of.has_late_output and table.num_rows:
             schema = self.program.late_schema(side)
-            values = [columns[name] if name in columns else table[name] for name in schema.names]
-            self.pieces.append((LATE[side], pa.table(values, schema=schema)))
+            self.pieces.append((LATE[side], late_table(schema, table, self.late_under, self.clocks, columns)))
 
     def codes(self, left: pa.Table, right: pa.Table) -> tuple[Integers, Integers]:
         """Return the codes of keys: equal ones have one on both sides, and one with a NULL that matches nothing is below 0."""

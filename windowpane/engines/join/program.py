@@ -12,8 +12,8 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from windowpane.engines.batch.late_rows import late_schema
 from windowpane.engines.changes import Description
-from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
 from windowpane.engines.protocol import Counters
@@ -109,11 +109,7 @@ class JoinProgram:
         return pa.schema([*(bounds if isinstance(self.match, WindowMatch) else ()), *columns, *changes, *system])
 
     def late_schema(self, side: Side) -> pa.Schema:
-        missed = pa.list_(pa.struct([pa.field("start", self.window_bound), pa.field("end", self.window_bound)]))
-        windows = [pa.field(WINDOWS_MISSED, missed)] if isinstance(self.match, WindowMatch) else []
-        has_outcome = windows or isinstance(self.match, AsOfMatch)
-        dropped = [pa.field(DROPPED, pa.bool_())] if has_outcome else []
-        return pa.schema([*self.sides[side].columns, *windows, *dropped])
+        return late_schema(self.sides[side].columns, self.window_bound, has_windows=isinstance(self.match, WindowMatch))
 
     @property
     def held_back(self) -> int | None:

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.batch.driver import Left, OrderedBatch
+from windowpane.engines.batch.late_rows import DROPPED, late_table
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.common.missed_windows import DROPPED
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import versions_among
@@ -106,7 +106,7 @@ class _Batch(OrderedBatch[JoinProgram]):
                     takes = isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(
                         arrival.time, arrival.row, watermark
                     )
-                    self._late[side].append({**arrival.row, DROPPED: not takes})
+                    self._late[side].append({**arrival.row, TIME: arrival.time, DROPPED: not takes})
                     self.late_counts.note_dropped(pa.array([arrival.time]), self.late_under, self._rows.key[0])
                     if not takes:
                         continue
@@ -165,7 +165,9 @@ class _Batch(OrderedBatch[JoinProgram]):
             yield MAIN, pa.Table.from_pylist(rows, program.main_schema)
         for side, rows in self._late.items():
             if rows and program.sides[side].has_late_output:
-                yield LATE[side], pa.Table.from_pylist(rows, program.late_schema(side))
+                own = [*program.sides[side].columns, pa.field(TIME, pa.int64())]
+                late, outcome = pa.Table.from_pylist(rows, pa.schema(own)), {DROPPED: pa.array([row[DROPPED] for row in rows])}
+                yield LATE[side], late_table(program.late_schema(side), late, self.late_under, self.clocks, outcome)
 
 
 def _named(joined: Joined) -> dict[str, Any]:

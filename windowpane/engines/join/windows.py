@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.late_rows import DROPPED, late_schema
 from windowpane.engines.common.held_panes import ListsPanes, Wanted
-from windowpane.engines.common.missed_windows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.common.slicing import staggered
 from windowpane.engines.join.grouping import CoGroup, GroupedRows, GroupedTables, Names
 from windowpane.engines.join.held_counts import CountingState, HeldCounts, Sides
@@ -175,8 +175,8 @@ class JoinWindowEngine:
             if of.has_late_output and (sides == _CODES[side]).any():
                 rows = late.filter(pa.array(sides == _CODES[side]))
                 schema = self._program.late_schema(side)
-                outcome = {WINDOWS_MISSED, DROPPED}
-                columns = [rows[field.name if field.name in outcome else passed_name(side, field.name)] for field in schema]
+                own = of.columns.names
+                columns = [rows[passed_name(side, field.name) if field.name in own else field.name] for field in schema]
                 yield LATE[side], pa.table(columns, schema=schema)
 
     def _held(self, store: BlobStore, rows: Sequence[pa.Table], late: Sequence[pa.Table], clock: Clock) -> Sides:
@@ -297,8 +297,7 @@ def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
             *(column.with_name(passed_name(side, column.name)) for side, of in program.sides.items() for column in of.columns),
         ]
     )
-    missed = pa.list_(pa.struct([pa.field("start", program.window_bound), pa.field("end", program.window_bound)]))
-    late = pa.schema([*values, pa.field(WINDOWS_MISSED, missed), pa.field(DROPPED, pa.bool_())])
+    late = late_schema(values, program.window_bound, has_windows=True)
     if program.co_group is None:
         function = _joining(program, names, keys, values, fired, now)
     else:

@@ -56,4 +56,4 @@ class OverBatch(OrderedBatch[OverProgram]):
         if FIRING_WATERMARK not in rows.column_names:
             rows = rows.append_column(FIRING_WATERMARK, pa.array(np.full(rows.num_rows, self.late_under)))
         schema = self.program.late_schema if self.program.has_late_output else None
-        return self.punctual(rows, late.to_numpy(zero_copy_only=False), schema)
+        return self.punctual(rows, late.to_numpy(zero_copy_only=False), schema, FIRING_WATERMARK)

@@ -12,6 +12,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from windowpane.engines.batch.late_rows import INSTANT, late_schema
 from windowpane.engines.changes import Description
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
@@ -73,7 +74,9 @@ class OverProgram:
 
     @property
     def late_schema(self) -> pa.Schema:
-        return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())])
+        """What late rows are emitted with."""
+        kind = None if self.time_column is None else self.columns.field(self.time_column).type
+        return late_schema(self.columns, kind if kind is not None and pa.types.is_timestamp(kind) else INSTANT)
 
     def horizon(self, watermark: int) -> int | None:
         """Return the event time at or below which rows are late under a watermark; ``None``: no row ever is.

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.batch.driver import Left
+from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import LATE, Upstream
@@ -108,7 +109,10 @@ class _Batch(OverBatch):
             pages.flush()
         self.counts |= {"late_elements": len(self.late), "late_dropped": len(self.late)}
         if self.late and self.program.has_late_output:
-            self.outputs.append((LATE, _table(self.late, self.program.late_schema)))
+            system = [pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())]
+            late = _table(self.late, pa.schema([*self.program.columns, *system]))
+            under = late[FIRING_WATERMARK].to_numpy()
+            self.outputs.append((LATE, late_table(self.program.late_schema, late, under, self.clocks)))
         return Left(self.waiting(), sum(pages.byte_size for pages in self.pages))
 
 

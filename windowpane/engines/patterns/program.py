@@ -14,6 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from windowpane.engines.batch.late_rows import late_schema
 from windowpane.engines.changes import Description
 from windowpane.engines.program import LATE, Upstream
 from windowpane.engines.protocol import Counters
@@ -66,7 +67,7 @@ class PatternProgram:
 
     @property
     def main_schema(self) -> pa.Schema:
-        shown = self.late_schema if self.shows_rows else self.key_schema
+        shown = self.row_schema if self.shows_rows else self.key_schema
         return pa.schema([*shown, *self.measures])
 
     @property
@@ -78,8 +79,12 @@ class PatternProgram:
         return pa.schema([self.columns.field(name) for name in self.keys])
 
     @property
-    def late_schema(self) -> pa.Schema:
+    def row_schema(self) -> pa.Schema:
         return pa.schema([self.columns.field(name) for name in self.passed])
+
+    @property
+    def late_schema(self) -> pa.Schema:
+        return late_schema(self.row_schema, self.columns.field(self.event_time).type)
 
     @property
     def remembers_keys(self) -> bool:

@@ -21,7 +21,7 @@ class RollingBatch(BucketBatch[RollingProgram]):
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         if self.program.cut is not None and self.header.cut is None:
             raise HistoryAfterStartError()
-        return super().run(tables, Clock(self.program.limited(clock.watermark), clock.processing_time))
+        return super().run(tables, dataclasses.replace(clock, watermark=self.program.limited(clock.watermark)))
 
     def begin_before(self, cut: int) -> None:
         self.header = dataclasses.replace(self.header, cut=cut)

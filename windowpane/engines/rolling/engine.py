@@ -143,7 +143,7 @@ class _Batch(RollingBatch):
         rows = ordered(tables)
         if rows is not None:
             self._check_times(rows)
-            rows = self.on_time(rows, self.program.late_columns)
+            rows = self.on_time(rows, self.program.late_schema)
         arrived = self._arrived(rows) if rows is not None and rows.num_rows else None
         hashes = np.zeros(0, np.uint64) if arrived is None else arrived.keys.hashes
         self._pages.each(hashes, self.watermark, STEP_PIECES.value, lambda held, numbers: self._step(held, arrived, numbers))

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from windowpane.engines.batch.late_rows import INSTANT, late_schema
 from windowpane.engines.changes import Description
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Counters
@@ -76,6 +77,10 @@ class RollingProgram:
         rest += [pa.field(REVISION, pa.int32())] if self.spec.corrects else []
         return pa.schema([*self.keys, pa.field(AS_OF, self.instant), *feature_schema(self.spec, self.columns), *rest])
 
+    @property
+    def late_schema(self) -> pa.Schema | None:
+        return None if self.late_columns is None else late_schema(self.late_columns, self.instant)
+
     def limited(self, watermark: int) -> int:
         """Return the watermark; the end of a static input is not the end of time."""
         return self.until if watermark == MAX and self.until is not None else watermark
@@ -99,6 +104,7 @@ class PointInTimeProgram:
     known_at: str | None = None
     is_streaming: bool = False  # whether labels wait for the watermark
     late_names: tuple[str, ...] | None = None  # the names of the columns of late labels, ``None`` if they are not emitted
+    instant: pa.DataType = INSTANT  # type of the event time
     upstream: Upstream = Upstream.SOURCE  # where rows come from
     engine: str = "point in time reference"
     engine_reason: str = ""
@@ -108,6 +114,11 @@ class PointInTimeProgram:
     def main_schema(self) -> pa.Schema:
         named = [pa.field(name, field.type) for name, field in zip(self.label_names, self.labels, strict=True)]
         return pa.schema([*named, *feature_schema(self.spec, self.columns)])
+
+    @property
+    def late_schema(self) -> pa.Schema:
+        named = zip(self.labels, self.late_names or (), strict=False)
+        return late_schema(pa.schema([field.with_name(name) for field, name in named]), self.instant)
 
 
 def feature_schema(spec: RollingSpec, columns: pa.Schema) -> pa.Schema:

@@ -75,7 +75,7 @@ class _Batch(RollingBatch):
 
     def _take(self, rows: pa.Table) -> None:
         program = self.program
-        punctual = self.on_time(rows, program.late_columns)
+        punctual = self.on_time(rows, program.late_schema)
         if punctual is None:
             return
         keys, values = python_keys(punctual, program.key_columns), python_rows(punctual.select(program.columns.names))

@@ -22,6 +22,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import padded
 from windowpane.engines.batch.driver import BucketBatch, Left
+from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import LATE
@@ -100,8 +101,10 @@ class _Batch(BucketBatch[PointInTimeProgram]):
         kept = kept.append_column(PARTITION, pa.array(np.zeros(rows.num_rows, np.int32)))
         kept = kept.append_column(POSITION, pa.array(numbers)).append_column(HASH, pa.array(self._hashed(rows)))
         if self.program.late_names is not None and (is_late & is_label).any():
-            labels = rows.filter(pa.array(is_late & is_label)).select(self.program.labels.names)
-            self.outputs.append((LATE, labels.rename_columns(list(self.program.late_names))))
+            late = rows.filter(pa.array(is_late & is_label))
+            names = [*self.program.late_names, TIME]
+            labels = late.select([*self.program.labels.names, TIME]).rename_columns(names)
+            self.outputs.append((LATE, late_table(self.program.late_schema, labels, self.watermark, self.clocks)))
         return self.punctual(kept, is_late, None)
 
     @property

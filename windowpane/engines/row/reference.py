@@ -110,6 +110,7 @@ class WindowBatch(OrderedBatch[Program]):
 
     def work(self, tables: list[pa.Table]) -> None:
         rows = self._collector.rows = in_order(self.program, tables)
+        self._collector.clock = self.clocks
         if rows is None or self.program.upstream is not Upstream.WINDOW_WITH_WATERMARKS:
             self._take(rows)
             return

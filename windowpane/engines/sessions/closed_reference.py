@@ -78,7 +78,7 @@ class _Batch(OrderedBatch[Program]):
         for key, row in self._rows(rows):
             self._state.set_current_key(key)
             self._state.append(None, WAITING, row)
-        self._collector.rows, self._timers.watermark = late, self.watermark
+        self._collector.rows, self._collector.clock, self._timers.watermark = late, self.clocks, self.watermark
         for number, (key, (time, value, _, _)) in enumerate(self._rows(late)):
             self._collector.row_number = number
             self._collector.late(key, value, time, [TimeWindow(time, time + self._rule.gap)], dropped=True)

@@ -19,7 +19,7 @@ from windowpane.spark.building.settling import settled
 from windowpane.spark.building.windows import order_columns
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection
-from windowpane.spark.stages.types import arrow_schema, spark_schema
+from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
 from windowpane.windowing.expressions import Name
 
 
@@ -39,7 +39,7 @@ def build_deduplication(
     projected = projection.select()
     given = arrow_schema(projected.drop(*SYSTEM, *([source.heartbeat] if source.heartbeat else [])).schema, "input")
     plan = dataclasses.replace(plan, keys=tuple(key_fields.names), event_time=source.event_time, order_by=order)
-    program = compile_deduplication(plan, given, key_columns, passed, source.kind)
+    program = compile_deduplication(plan, given, key_columns, passed, source.kind, window_bound_type(source.event_type))
     kept = {*given.names, *SYSTEM, PARTITION, POSITION}
     reads = SourceRows.of(source, projected, projection, key_columns, kept)
     return BuiltProgram(

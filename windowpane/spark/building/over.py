@@ -113,5 +113,6 @@ def _outputs(source: Source, names: Names, plan: OverPlan, programs: Sequence[Ov
     arrow = _without_system(programs[-1].main_schema)
     marks = time_marks(source, selected, plan.held_back)
     main = Output("main", MAIN, arrow, spark_schema(arrow, names.schema), selected, marks)
-    late = pa.schema([programs[0].columns.field(column) for column in names.input]) if plan.settings.late_tag else None
+    hidden = {*programs[0].columns.names} - {*names.input}
+    late = pa.schema([field for field in programs[0].late_schema if field.name not in hidden]) if plan.settings.late_tag else None
     return {"main": main, **Output.late(plan.settings.late_tag, late, names.schema, source.numbered_from + LATE)}

@@ -155,6 +155,12 @@ class BuiltProgram:
         return max(source.delay for source in self.sources)
 
     @property
+    def _watermark_delay(self) -> int | None:
+        """By how much the watermark stays behind rows, where that is the same for all sources."""
+        delays = {source.watermark_delay for source in self.sources}
+        return delays.pop() if len(delays) == 1 else None
+
+    @property
     def time_mode(self) -> str:
         own = self.source.stream_watermark
         if self.plan.uses_processing_time or (own is not None and not own.waits_for_rows_alone):
@@ -215,6 +221,7 @@ class BuiltProgram:
                 follows_watermark=self.source.follows_watermark or (number > 1 and own is not None),
                 next_watermark=operator.next_watermark,
                 begins_with_results=operator.begins_with_results,
+                watermark_delay=self._watermark_delay,
             )
             counters = counter_columns(self.counters, own is not None and number == 1)
             rows = run_on_buckets(encoded, processor, operator.history).observe(self._counted_as(number), *counters)

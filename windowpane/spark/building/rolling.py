@@ -86,7 +86,7 @@ def build_rolling(
         operators=(Operator(program, SourceRows.of(source, projected, projection, key_columns, kept)),),
         outputs={
             "main": main,
-            **Output.late(request.settings.late_tag, program.late_columns, source.rows.schema, source.numbered_from + LATE),
+            **Output.late(request.settings.late_tag, program.late_schema, source.rows.schema, source.numbered_from + LATE),
         },
         explained=partial(explain, plan, program),
         counters=ROLLING_COUNTERS,
@@ -143,6 +143,7 @@ def build_point_in_time(
         known_at=None if known_at is None else _KNOWN_AT,
         is_streaming=source.is_streaming,
         late_names=None if request.settings.late_tag is None or not source.is_streaming else tuple(labels.columns),
+        instant=window_bound_type(given.event_type),
     )
     program = planned(plan, program)
     refuse_key_collations(key_fields, "by")
@@ -155,9 +156,7 @@ def build_point_in_time(
     types = T.StructType([T.StructField(name, field.dataType) for name, field in names])
     columns = spark_schema(program.main_schema, types)
     main = Output("main", MAIN, program.main_schema, columns, _selected(request, program.main_schema))
-    late = None
-    if program.late_names is not None:
-        late = pa.schema([field.with_name(name) for field, name in zip(program.labels, program.late_names, strict=True)])
+    late = None if program.late_names is None else program.late_schema
     return BuiltProgram(
         (united,),
         plan,

@@ -297,6 +297,16 @@ class Source:
         return int(self._metadata(DELAY) or 0) + (0 if self.watermark is None else self.watermark.delay)
 
     @property
+    def watermark_delay(self) -> int | None:
+        """By how many microseconds the watermark stays behind the rows, ``None`` where nothing says it."""
+        if self.upstream is not None:
+            return self.upstream.source.watermark_delay
+        if self.watermark is not None:
+            return self.watermark.delay
+        given = {field.metadata[WATERMARK] for field in self.dataframe.schema.fields if WATERMARK in field.metadata}
+        return int(given.pop()) * 1000 if len(given) == 1 else None
+
+    @property
     def watermark_text(self) -> str:
         """The line of ``explain`` about the watermark, with its line break; empty for rows that are no stream."""
         text = self.watermark_words

@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_columns
+from windowpane.hidden_columns import PREFIX
 from windowpane.pickles import values_only
 from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.session import RUN, task_property
@@ -102,6 +103,7 @@ class BucketProcessor(StatefulProcessor):
     # whether its watermark is that of the operator before; else, and without one of its own, it is Spark's
     follows_watermark: bool = False
     begins_with_results: bool = False  # whether what a history gave may wait in its state, to be emitted
+    watermark_delay: int | None = None  # by how much the watermark stays behind rows, as late rows show it
     next_watermark: NextWatermark | None = None  # writes a bound of the watermark for the tasks of the next batch
     holds_values_only: bool = False  # whether state is written and read without classes of the user's (``pickles``)
 
@@ -152,9 +154,10 @@ class BucketProcessor(StatefulProcessor):
         try:
             with without_trace():
                 self._compare_layouts(key)
-                own_watermark = None
+                own_watermark = led_by = None
                 if self._own is not None:
                     before = self._own.read(self._store)
+                    led_by = before.held_by.removeprefix(PREFIX)
                     moves = self._own.moves(before, found.marks, now * 1000)
                     own_watermark = self._own.advanced(self._store, before, found.marks, now * 1000)
                 elif self.follows_watermark:
@@ -167,7 +170,7 @@ class BucketProcessor(StatefulProcessor):
                     self.next_watermark.publish(self._store, after, found.marks)
                 if self._own is not None or self.follows_watermark:
                     found.passed.append((WATERMARK_ROW, moves.report()))
-                output = self._engine_output(found.rows, moves.less(self.delay), now * 1000)
+                output = self._engine_output(found.rows, moves.less(self.delay), now * 1000, led_by)
                 if self.begins_with_results:
                     output = replace(output, tables=[*taken_results(self._store), *output.tables])
                 yield from map(frame_of, self.wire.frames(output, found.passed, own_watermark))
@@ -177,13 +180,14 @@ class BucketProcessor(StatefulProcessor):
             tick = now if self.time_mode == _PROCESSING_TIME else spark_watermark
             self._handle.registerTimer(tick + 1)
 
-    def _engine_output(self, rows: list[pa.Table], moves: Moves, now: int) -> BucketOutput:
+    def _engine_output(self, rows: list[pa.Table], moves: Moves, now: int, led_by: str | None) -> BucketOutput:
         """Return what the engine emits: of rows, then of the watermark that they have made, if that is in force at once."""
+        clock = Clock(moves.before, now, self.watermark_delay, led_by)
         if moves.after <= moves.before:
-            return self._engine.run(self._store, rows, Clock(moves.before, now))
+            return self._engine.run(self._store, rows, clock)
         store = HeldWrites(self._store)
-        output = self._engine.run(store, rows, Clock(moves.before, now))
-        output = output.followed_by(self._engine.run(store, [], Clock(moves.after, now)))
+        output = self._engine.run(store, rows, clock)
+        output = output.followed_by(self._engine.run(store, [], replace(clock, watermark=moves.after)))
         store.write()
         return output
 
