@@ -21,6 +21,7 @@ from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings
 COUNT = FunctionPlan("aggregate", aggregates=(("n", wp.count()), ("s", wp.sum("v"))))
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int32()), ("t", TIMESTAMP)])
+WHY = ["watermark", "late_by", "watermark_delay", "led_by"]
 TYPES = InputTypes(COLUMNS, pa.schema([("k", pa.string())]), ("k",), TIMESTAMP, {"n": (), "s": ("v",)})
 HOURLY = wp.TumblingEventTimeWindows.of("1 hour")
 
@@ -84,7 +85,7 @@ def test_the_code_of_functions_may_change_under_a_checkpoint():
 def test_late_rows_carry_the_input_and_what_they_missed():
     program = compile_program(plan(late_tag=wp.OutputTag("late")), TYPES, row_columns=("k", "v", "t"))
     assert program.late_output == 1
-    assert program.side_outputs[0].schema.names == ["k", "v", "t", "windows_missed", "dropped"]
+    assert program.side_outputs[0].schema.names == ["k", "v", "t", "windows_missed", "dropped", *WHY]
 
 
 def test_a_reduced_row_loses_its_keys_to_the_key_columns():

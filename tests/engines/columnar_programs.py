@@ -126,7 +126,7 @@ class Pair:
 
     def run(self, batch: Batch, tables: list[pa.Table]) -> BucketOutput:
         """Run a batch with new engines, so that nothing survives but the stores; both must do the same."""
-        clock = Clock(batch.watermark, batch.processing_time)
+        clock = Clock(batch.watermark, batch.processing_time, 5, "partition 3")
         expected = outcome(lambda: ReferenceEngine(self._program).run(self._stores[0], tables, clock))
         got = outcome(lambda: self._engine(self._program).run(self._stores[1], tables, clock))
         if isinstance(expected, AggregateOverflowError) or isinstance(got, AggregateOverflowError):

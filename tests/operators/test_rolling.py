@@ -60,7 +60,7 @@ def run(spec: RollingSpec, batches: list[tuple[int, Rows]], until: int | None = 
         output = engine.run(store, [table_of(rows, position)], Clock(watermark, 0))
         position += len(rows)
         results.append([tuple(row.values()) for tag, table in output.tables if tag == MAIN for row in table.to_pylist()])
-        late += [tuple(row.values()) for tag, table in output.tables if tag == LATE for row in table.to_pylist()]
+        late += [tuple(row.values())[:3] for tag, table in output.tables if tag == LATE for row in table.to_pylist()]
     return results, late
 
 

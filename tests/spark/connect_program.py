@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.brief_jvm import BRIEF
-from tests.spark.helpers import EVENTS, Feed, rows
+from tests.spark.helpers import EVENTS, WHY, Feed, rows
 from windowpane import OutputTag, ProcessWindowFunction, TumblingEventTimeWindows
 from windowpane.errors import EndedStreamError, InvalidSpecError, UnknownColumnError
 from windowpane.sinks import ChangeWriter
@@ -123,7 +123,7 @@ def over(spark: Any, folder: Path) -> dict[str, Any]:
     result = stream.select("*", s=wp.sum("v").over(partition_by=())).side_output_late_data(LATE).emit_on_window_close()
     sinks: dict[str, Any] = {name: str(folder / f"over-{name}") for name in ("main", "late")}
     result.start(checkpoint=str(folder / "ck3"), trigger={"availableNow": True}, **sinks).awaitTermination()
-    written = {f"over_{name}": rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
+    written = {f"over_{name}": rows(spark.read.parquet(path).drop("query", "batch", *WHY)) for name, path in sinks.items()}
     return {"ranked": ranked, "alone": alone, **written}
 
 
@@ -216,7 +216,7 @@ def written_by_start(spark: Any, folder: Path) -> dict[str, Any]:
     query = result.start(checkpoint=str(folder / "ck2"), trigger={"availableNow": True}, **sinks)
     query.awaitTermination()
     dropped = wp.progress(query)["late_dropped"]
-    read = {name: rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
+    read = {name: rows(spark.read.parquet(path).drop("query", "batch", *WHY)) for name, path in sinks.items()}
     return {**read, "late_dropped": dropped}
 
 
@@ -227,7 +227,7 @@ def behind_steps(spark: Any, folder: Path) -> dict[str, Any]:
     result = second.aggregate(s=wp.sum("s"))
     sinks: dict[str, Any] = {name: str(folder / f"behind-{name}") for name in ("main", "late")}
     result.start(checkpoint=str(folder / "ck9"), trigger={"availableNow": True}, **sinks).awaitTermination()
-    read = {f"behind_{name}": rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
+    read = {f"behind_{name}": rows(spark.read.parquet(path).drop("query", "batch", *WHY)) for name, path in sinks.items()}
     return read | {"operators": result.explain().count("  engine ")}
 
 

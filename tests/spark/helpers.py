@@ -24,6 +24,8 @@ ORIGIN = datetime(2024, 1, 1, tzinfo=UTC)
 NAIVE_ORIGIN = ORIGIN.replace(tzinfo=None)
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 EVENTS = "k string, t timestamp, v long"
+WHY = ["watermark", "late_by", "watermark_delay", "led_by"]
+"""The last columns of every output of late rows."""
 
 
 def instant(seconds: float) -> datetime:
@@ -109,8 +111,9 @@ class Collected:
     progress: list[Any] = field(default_factory=list)
 
     def rows(self, output: str = "main") -> list[tuple[Any, ...]]:
-        """Return the rows of an output over all batches."""
-        return sorted((row for _, row in self.batches[output]), key=repr)
+        """Return the rows of an output over all batches; of late ones all but why they were late."""
+        why = len(WHY) if self.columns.get(output, [])[-len(WHY) :] == WHY else 0
+        return sorted((row[: len(row) - why] for _, row in self.batches[output]), key=repr)
 
     def counted(self, counter: str, name: str = "windowpane") -> list[int]:
         """Return a counter of each batch that reported it."""

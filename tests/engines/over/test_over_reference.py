@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -82,7 +83,10 @@ def test_rows_behind_the_watermark_are_late() -> None:
 
     output = bucket.run(table([(10, 1), (11, 2)]), 10)
 
-    assert rows_of(output, LATE) == [{"part": "p", "ts": 10, "id": 1, TIME: 10, FIRING_WATERMARK: 10}]
+    assert rows_of(output, LATE) == [
+        {"part": "p", "ts": 10, "id": 1, "dropped": True, "watermark": datetime(1970, 1, 1, microsecond=11, tzinfo=UTC)}
+        | {"late_by": 1, "watermark_delay": None, "led_by": None}
+    ]
     assert (output.counters.late_elements, output.counters.late_dropped) == (1, 1)
     assert ids(bucket.run(None, 20)) == [2]
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import windowpane as wp
-from tests.spark.helpers import EVENTS, ORIGIN, Feed, rows, run, table
+from tests.spark.helpers import EVENTS, ORIGIN, WHY, Feed, rows, run, table
 from windowpane import (
     AggregateFunction,
     ContinuousEventTimeTrigger,
@@ -329,7 +329,7 @@ def test_late_rows_heartbeats_counters_and_columns(spark, tmp_path):
 
     assert collected.columns == {
         "main": ["k", "window_start", "window_end", "n", "s"],
-        "late": ["k", "t", "v", "windows_missed", "dropped"],
+        "late": ["k", "t", "v", "windows_missed", "dropped", *WHY],
     }
     assert collected.rows() == [("a", -5, 5, 1, 1), ("a", 0, 10, 1, 1), ("a", 10, 20, 1, 2), ("a", 5, 15, 2, 7)]
     assert collected.rows("late") == [("a", 3, 9, [(0, 10), (-5, 5)], True), ("a", 8, 5, [(0, 10)], False)]

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import windowpane as wp
-from tests.spark.helpers import EVENTS, Feed, rows, run
+from tests.spark.helpers import EVENTS, WHY, Feed, rows, run
 from windowpane.errors import ChangedPlanError, UnknownOutputError
 from windowpane.spark.internals import earlier_operators
 from windowpane.spark.queries import running
@@ -59,10 +59,10 @@ def test_an_output_is_named_by_its_operator_where_two_have_its_name(spark: Any, 
     both = chained(stream)
     with pytest.raises(UnknownOutputError, match=r"outputs are 'main', 'tens.late', 'tens_next.late', 'large'"):
         both.start(late="out/late")
-    assert both.get_side_output("late").columns == ["k", "window_start", "window_end", "v", "windows_missed", "dropped"]
-    assert both.get_side_output("tens.late").columns == ["k", "t", "v", "windows_missed", "dropped"]
+    assert both.get_side_output("late").columns == ["k", "window_start", "window_end", "v", "windows_missed", "dropped", *WHY]
+    assert both.get_side_output("tens.late").columns == ["k", "t", "v", "windows_missed", "dropped", *WHY]
     one = chained(stream, second="too_late")
-    assert one.get_side_output("late").columns == ["k", "t", "v", "windows_missed", "dropped"]
+    assert one.get_side_output("late").columns == ["k", "t", "v", "windows_missed", "dropped", *WHY]
 
 
 def test_explain_shows_each_operator_of_a_chain(spark: Any, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_one_query_writes_the_outputs_of_operators_behind_steps_of_sparks(spark:
     assert written.rows("large") == [(160,), (320,), (90,)]
     with pytest.raises(UnknownOutputError, match=r"outputs are 'main', 'tens.late', 'twenties.late', 'large'"):
         last.start(late="out/late")
-    assert last.get_side_output("tens.late").columns == ["k", "t", "v", "windows_missed", "dropped"]
+    assert last.get_side_output("tens.late").columns == ["k", "t", "v", "windows_missed", "dropped", *WHY]
     text = last.explain()
     assert text.count("  engine ") == 3
     assert text.index("size=10000000") < text.index("\nthen, as twenties: ") < text.index("\nthen, as all: ")

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import windowpane as wp
-from tests.spark.helpers import Feed, failure, rows, run, table
+from tests.spark.helpers import WHY, Feed, failure, rows, run, table
 from windowpane import TumblingEventTimeWindows
 from windowpane.errors import ChangedPlanError, InvalidSpecError, NeverClosesError, UnknownColumnError
 
@@ -89,8 +89,8 @@ def test_window_close_emits_each_row_once_and_late_rows_by_the_side(spark, tmp_p
     collected = run(result, "main", "late")
     expected = [(1, "a", 10, 3, 1, 3, 1), (2, "a", 20, 5, 2, 8, 3), (3, "b", 12, 1, 1, 1, 2), (4, "a", 40, 9, 3, 9, 4)]
     assert collected.rows()[:4] == expected
-    assert collected.rows("late") == [(5, "b", 11, 2)]
-    assert collected.columns["late"] == ["id", "sym", "t", "price"]
+    assert collected.rows("late") == [(5, "b", 11, 2, True)]
+    assert collected.columns["late"] == ["id", "sym", "t", "price", "dropped", *WHY]
     assert sum(collected.counted("late_dropped")) == 1
 
 

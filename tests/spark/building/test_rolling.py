@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import windowpane as wp
-from tests.spark.helpers import Feed, instant, rows, run, table
+from tests.spark.helpers import WHY, Feed, instant, rows, run, table
 from windowpane.errors import ChangedPlanError, DuplicateColumnError, InvalidSpecError, MissingWatermarkError, UnknownColumnError
 from windowpane.sinks import apply_changes
 
@@ -62,7 +62,7 @@ def test_features_of_a_stream_go_down_and_late_rows_come_out(spark: Any, tmp_pat
         ("b", just_before(10), 0, 1, None, 7, 1),
         ("b", just_before(40), 0, 0, None, None, 0),
     ]
-    assert collected.rows("late") == [("a", 5, 9)]
+    assert collected.rows("late") == [("a", 5, 9, True)]
     assert sum(collected.counted("late_dropped")) == 1
 
 
@@ -155,14 +155,14 @@ def test_labels_of_a_stream_wait_for_both_watermarks(spark: Any, tmp_path: Path)
     assert "waiting labels" in result.explain()
     first = run(result, "main", "late", checkpoint=tmp_path / "checkpoint")
     assert first.columns["main"] == ["card", "at", "label_n_5s", "n_5s", "n_20s", "total_5s", "total_20s", "big"]
-    assert first.columns["late"] == ["card", "at", "n_5s"]
+    assert first.columns["late"] == ["card", "at", "n_5s", "dropped", *WHY]
     assert first.rows() == [
         ("a", 3, 1, 1, 1, 5, 5, 1),
         ("a", 9, 2, 1, 2, 2, 7, 1),  # the row of 4 came behind the label, and counts
         ("b", 33, 4, 0, 0, None, None, 0),
         ("c", 5, 3, 0, 0, None, None, 0),
     ]
-    assert first.rows("late") == [("a", 3, 5)]
+    assert first.rows("late") == [("a", 3, 5, True)]
     given.add([("b", 58, 3, False), (None, 200, None, True)], [(None, 201, None, True)])
     asked.add([("c", 190, 7)], [("c", 191, 8)])
     second = run(result, "main", "late", checkpoint=tmp_path / "checkpoint")

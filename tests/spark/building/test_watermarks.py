@@ -121,6 +121,8 @@ def test_without_sources_the_slow_one_is_late(spark: Any, tmp_path: Path) -> Non
     feed = Feed(tmp_path / "in", SOURCES).add(*FAST_AND_SLOW)
     collected = run(counts(feed.stream(spark), "1 second"), "main", "late")
     assert [row[3] for row in collected.rows("late")] == [16, 8]
+    why = {(row[3], *row[-4:]) for _, row in collected.batches["late"]}
+    assert why == {(8, 34, 30_000_000, 1_000_000, None), (16, 34, 22_000_000, 1_000_000, None)}
     assert fired(collected) == [("a", 0, 3)]
 
 
@@ -136,7 +138,8 @@ def test_a_restart_keeps_what_is_known_of_sources(spark: Any, tmp_path: Path) ->
             rows += collected.batches[name]
         reached += watermarks(collected.progress)
     assert sorted((key, start, n) for _, (key, start, _, n) in outputs["main"]) == [("a", 0, 11), ("a", 10, 16)]
-    assert [row[3] for _, row in outputs["late"]] == [64]  # a source that is new brings no watermark back
+    led = "s slow, whose latest row is at 2024-01-01T00:00:12Z"  # a source that is new brings no watermark back
+    assert [(row[3], *row[-4:]) for _, row in outputs["late"]] == [(64, 11, 8_000_000, 1_000_000, led)]
     assert reached == sorted(reached)
     assert reached[-1] == 20
 

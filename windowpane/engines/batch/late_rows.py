@@ -25,6 +25,8 @@ REASON: Final = "reason"
 """Why a row is among the late ones; the column exists where a trigger may be finished while rows still arrive."""
 WATERMARK, LATE_BY, WATERMARK_DELAY, LED_BY = "watermark", "late_by", "watermark_delay", "led_by"
 INSTANT: Final = pa.timestamp("us", "UTC")
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999, which are all that Python knows: a watermark beyond is not shown, so that the rows can still be read."""
 
 
 def late_schema(own: pa.Schema, instant: pa.DataType = INSTANT, has_windows: bool = False, has_reason: bool = False) -> pa.Schema:
@@ -73,10 +75,11 @@ def late_table(
 def _why(times: Any, under: Integers, clock: Clock) -> dict[str, pa.Array]:
     count, known = len(times), (under != MIN) & (under != MAX)
     marks = np.where(known, under, 0) + 1
+    shown = known & (marks >= _FIRST) & (marks <= _LAST)
     has_time = ~np.asarray(times.is_null())
     behind = marks - np.where(known & has_time, times.fill_null(0).to_numpy(), marks)
     return {
-        WATERMARK: pa.array(marks, pa.int64(), mask=~known).cast(INSTANT),
+        WATERMARK: pa.array(marks, pa.int64(), mask=~shown).cast(INSTANT),
         LATE_BY: pa.array(behind, pa.int64(), mask=behind <= 0),
         WATERMARK_DELAY: pa.repeat(pa.scalar(clock.delay, pa.int64()), count),
         LED_BY: pa.repeat(pa.scalar(clock.led_by, pa.string()), count),
