@@ -89,7 +89,7 @@ def test_an_interval_join_pads_each_row_once_and_tells_late_ones(spark: Any, tmp
     collected = run(joined, "main", "early_clicks")
     assert collected.rows() == sorted(FULL, key=repr)
     assert collected.columns["main"] == ["k", "left_at", "v", "right_at", "w"]
-    assert collected.rows("early_clicks") == [("a", 5, 9)]
+    assert collected.rows("early_clicks") == [("a", 5, 9, True)]
     counted = {name: sum(collected.counted(name)) for name in ("left_late", "right_late", "pairs", "padded")}
     assert counted == {"left_late": 1, "right_late": 0, "pairs": 3, "padded": 3}
 
