@@ -17,7 +17,7 @@ from typing import Any, Final
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import hidden
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
-from windowpane.windowing.times import MAX, format_micros
+from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import TimeWindow
 
 CLOSES: Final = hidden("closes")
@@ -62,16 +62,6 @@ class ClosedSessionWindows(WindowAssigner):
         """The hidden columns that rows carry for it."""
         asked = ((CLOSES, self.condition), (WEIGHT, self.size))
         return tuple(name for name, given in asked if given is not None)
-
-    @property
-    def text(self) -> str:
-        """What closes its sessions, for people."""
-        parts = [f"after {format_micros(self.gap)} without a row"]
-        parts += [] if self.condition is None else [f"by a row where {self.condition}"]
-        parts += [] if self.count is None else [f"by row {self.count}"]
-        parts += [] if self.size is None else [f"by the row with which {self.size[0]} adds up to {self.size[1]}"]
-        parts += [] if self.duration is None else [f"{format_micros(self.duration)} after their first row"]
-        return ", ".join(parts)
 
     def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
         """Refuse to: which session a row is in depends on the rows before it."""
