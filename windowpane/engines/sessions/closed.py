@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
-from windowpane.engines.batch.driver import Left
+from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import in_order, numbered
 from windowpane.engines.common.columnar import (
     common_refusal,
@@ -32,6 +32,7 @@ from windowpane.engines.common.columnar import (
 )
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.held_panes import PaneTables, Wanted
+from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.messages import Message, Positions, Rows, tables_of
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.program import Program
@@ -79,14 +80,15 @@ def rule_of(program: Program) -> ClosedSessionWindows:
     return program.spec.assigner
 
 
-def punctual_rows(program: Program, rows: pa.Table, watermark: int) -> tuple[pa.Table, pa.Table]:
-    """Return the rows that are not late, and those that are.
+def punctual_rows(batch: OrderedBatch[Program], missed: MissedWindows, rows: pa.Table) -> pa.Table:
+    """Return the rows that are not late; note the others.
 
     Raises:
         MissingTimestampError: a row has no event time.
         NegativeSizeError: a row takes something from the size of its session.
         TimestampOverflowError: a session would end beyond int64.
     """
+    program = batch.program
     refuse_null_times(program, rows)
     rule, times = rule_of(program), rows[TIME].to_numpy()
     if (times > MAX - rule.gap).any():
@@ -98,8 +100,12 @@ def punctual_rows(program: Program, rows: pa.Table, watermark: int) -> tuple[pa.
         if (weights < 0).any():
             key = python_keys(rows.slice(int(weights.argmin()), 1), program.key_columns)[0]
             raise NegativeSizeError(str(rule.size[0]), int(weights.min())).located(key=key)
-    late = times <= watermark
-    return rows.filter(pa.array(~late)), rows.filter(pa.array(late))
+    is_late = times <= batch.watermark
+    if is_late.any():
+        late, ones = times[is_late], np.ones(is_late.sum(), np.int64)
+        batch.late_counts.note(late, late, batch.watermark, ones, ones)
+        missed.drop(rows.filter(pa.array(is_late)), late, late + rule.gap)
+    return rows.filter(pa.array(~is_late))
 
 
 class _Batch(ColumnarBatch):
@@ -123,15 +129,7 @@ class _Batch(ColumnarBatch):
         rows = in_order(self.program, tables_of(messages, Positions, Rows))
         if rows is None:
             return
-        punctual, late = punctual_rows(self.program, rows, self.watermark)
-        self._report_late(late)
-        self._buffer.add(punctual.select(self._kept).combine_chunks())
-
-    def _report_late(self, late: pa.Table) -> None:
-        if late.num_rows:
-            times, ones = late[TIME].to_numpy(), np.ones(late.num_rows, np.int64)
-            self.late_counts.note(times, times, self.watermark, ones, ones)
-            self.missed.drop(late, times, times + self._rule.gap)
+        self._buffer.add(punctual_rows(self, self.missed, rows).select(self._kept).combine_chunks())
 
     def on_watermark(self, before: int) -> None:
         if self.watermark == before:

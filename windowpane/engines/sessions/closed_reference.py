@@ -16,7 +16,8 @@ import pyarrow as pa
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
-from windowpane.engines.program import Program, Upstream
+from windowpane.engines.common.missed_windows import MissedWindows
+from windowpane.engines.program import LATE, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.engines.sessions.closed import punctual_rows, rule_of
@@ -60,6 +61,7 @@ class _Batch(OrderedBatch[Program]):
         no_timers = TimerQueue(SortedPages(MemoryBlobStore(), "t"))
         self._timers = TimerService(no_timers, no_timers)
         self._collector = OutputCollector(program, self._timers, self.late_counts)
+        self._missed = MissedWindows(self)
 
     def work(self, tables: list[pa.Table]) -> None:
         rows = in_order(self.program, tables)
@@ -74,18 +76,9 @@ class _Batch(OrderedBatch[Program]):
             self._take(rows.filter(pa.array(marks == fired_under)))
 
     def _take(self, rows: pa.Table) -> None:
-        rows, late = punctual_rows(self.program, rows, self.watermark)
-        for key, row in self._rows(rows):
+        for key, row in self._rows(punctual_rows(self, self._missed, rows)):
             self._state.set_current_key(key)
             self._state.append(None, WAITING, row)
-        self._collector.rows, self._collector.clock, self._timers.watermark = late, self.clocks, self.watermark
-        for number, (key, (time, value, _, _)) in enumerate(self._rows(late)):
-            self._collector.row_number = number
-            self._collector.late(key, value, time, [TimeWindow(time, time + self._rule.gap)], dropped=True)
-        self.count("late_elements", late.num_rows)
-        self.count("late_dropped", late.num_rows)
-        self.outputs += self._collector.tables()
-        self._collector = OutputCollector(self.program, self._timers, self.late_counts)
 
     def _rows(self, rows: pa.Table) -> Iterator[tuple[Any, Waiting]]:
         """Yield keys and rows; key columns that aggregates read are spelled as keys are."""
@@ -111,8 +104,6 @@ class _Batch(OrderedBatch[Program]):
         for _, key, window, result in sorted(fired, key=itemgetter(0)):
             self._collector.emit(key, window, result)
         self.count("firings", len(fired))
-        self.outputs += self._collector.tables()
-        self._collector = OutputCollector(self.program, self._timers, self.late_counts)
 
     def _ended(self) -> Iterator[tuple[TimeWindow, Any]]:
         """Yield the sessions of the current key that end up to the watermark."""
@@ -155,6 +146,9 @@ class _Batch(OrderedBatch[Program]):
 
     def close(self) -> Left:
         self._state.flush()
+        missed, late = self._missed, self._missed.table()
+        self.counts |= {"late_elements": missed.elements, "late_dropped": missed.dropped}
+        self.outputs += [*self._collector.tables(), *([] if late is None else [(LATE, late)])]
         open_windows = sum(name == OPEN for _, _, name in self._state.slots())
         self._pages.flush()
         return Left(open_windows, self._pages.byte_size, self.is_source and not len(self._pages))
