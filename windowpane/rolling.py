@@ -136,7 +136,7 @@ class RollingFeatures(Guided):
         return self._with(keeps_unbounded_state=True)
 
     def side_output_late_data(self, tag: OutputTag | str) -> RollingFeatures:
-        """Send the rows that no window can see any more to a side output, unchanged.
+        """Send the rows that no window can see any more to a side output: their columns, and why they were late.
 
         Args:
             tag: the side output, or its name.

@@ -104,7 +104,7 @@ class Join(WindowableResults):
         return self._with_settings(allowed_lateness=to_micros(lateness))
 
     def side_output_late_data(self, left: OutputTag | str | None = None, right: OutputTag | str | None = None) -> Self:
-        """Send late rows of a side to a side output, unchanged.
+        """Send late rows of a side to a side output: their columns, and why they were late.
 
         Args:
             left: the side output for late left rows, or its name.

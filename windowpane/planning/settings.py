@@ -95,15 +95,16 @@ class Configured:
         return self._with(allowed_lateness=to_micros(lateness))
 
     def side_output_late_data(self, tag: OutputTag | str) -> Self:
-        """Send late rows to a side output, as they came.
+        """Send late rows to a side output: their columns, and why they were late.
 
-        Rows of windows also have ``windows_missed``, and ``dropped``: false if another window took the row.
+        All have ``dropped`` (false if something took the row), ``watermark``, ``late_by``, ``watermark_delay`` (microseconds) and
+        ``led_by``, rows of windows also ``windows_missed``.
 
         Args:
             tag: the side output, or its name.
 
         Raises:
-            InvalidSpecError: what was given is neither.
+            InvalidSpecError: what was given is neither. When the program is built: the input has a column of such a name.
 
         Example:
             >>> windowed.side_output_late_data("late").aggregate(n=wp.count()).get_side_output("late")
