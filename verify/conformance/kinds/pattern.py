@@ -122,7 +122,7 @@ def _type(value: Any) -> pa.DataType:
 def _results(program: PatternProgram, tables: Any) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {name: [] for name in _NAMES.values()}
     for number, table in tables:
-        for row in table.to_pylist():
+        for row in (table.select(program.passed) if number == LATE else table).to_pylist():
             values = list(row.values())
             is_whole = not program.keys and number != LATE and not (number == MAIN and program.shows_rows)
             found[_NAMES[number]].append([None, *values] if is_whole else values)
