@@ -178,9 +178,13 @@ def test_the_number_of_rows_below_the_watermark_is_shown_under_both_rules(rule: 
         assert session.query("SELECT count(*) FROM t").rows() == [(taken,)]
 
 
-def missed(kind: str, chunks: Sequence[Sequence[Row]]) -> list[tuple[int, int, list[int], bool]]:
-    """Return key, second, the starts of the windows that had closed, and whether none was left, of each row that is late."""
-    found, mark = list[tuple[int, int, list[int], bool]](), None
+Late = tuple[int, int, list[int], bool, int, int]
+"""Key, second, the starts of the windows that had closed, whether none was left, the watermark, how far behind it the row is."""
+
+
+def missed(kind: str, chunks: Sequence[Sequence[Row]]) -> list[Late]:
+    """Return the rows that are late."""
+    found, mark = list[Late](), None
     for chunk in chunks:
         for key, second in chunk:
             if mark is None:
@@ -191,12 +195,12 @@ def missed(kind: str, chunks: Sequence[Sequence[Row]]) -> list[tuple[int, int, l
             # An open window of a session ends at the watermark, too: of two rows with the gap between them one session is made.
             closed = [start for start in closed if kind != "session" or start + GAP < mark]
             if closed or (kind == "no_windows" and second < mark):
-                found.append((key, second, closed, len(closed) == len(windows)))
+                found.append((key, second, closed, len(closed) == len(windows), mark, mark - second))
         mark = max(second - DELAY for _, second in chunk) if mark is None else max(mark, *(s - DELAY for _, s in chunk))
     return sorted(found)
 
 
-def sent_late(folder: Path) -> list[tuple[int, int, list[int], bool]]:
+def sent_late(folder: Path) -> list[Late]:
     """Return what a sink of late rows has written, in the form of ``missed``."""
     rows = [row for file in sorted(folder.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
     assert {row["_change_type"] for row in rows} == {"insert"}
@@ -207,6 +211,8 @@ def sent_late(folder: Path) -> list[tuple[int, int, list[int], bool]]:
             int((row["at"].replace(tzinfo=None) - of_day).total_seconds()),
             [int((datetime.fromisoformat(each["start"]) - of_day).total_seconds()) for each in json.loads(row["windows_missed"])],
             row["dropped"],
+            int((row["watermark"].replace(tzinfo=None) - of_day).total_seconds()),
+            row["late_by"] // 1_000_000,
         )
         for row in rows
     )
@@ -229,7 +235,7 @@ def test_a_sink_has_the_rows_that_a_view_is_too_late_for_and_the_windows_they_mi
             session.run("FLUSH")
         found = sent_late(tmp_path / "late")
         assert found == missed(kind, chunks)
-        assert {dropped for *_, dropped in found} == {kind != "hop"}
+        assert {row[3] for row in found} == {kind != "hop"}
         session.run("ALTER MATERIALIZED VIEW m RENAME TO counts; DROP SINK late; DROP MATERIALIZED VIEW counts")
 
 

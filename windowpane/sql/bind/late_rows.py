@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from windowpane.engines.batch import late_rows as why
 from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.build_plan import keep, project
 from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.expr import Expr, build, function
 from windowpane.sql.expressions.jsonb import json_text
-from windowpane.sql.expressions.types import BOOLEAN, JSONB, VARCHAR, array_of
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, JSONB, VARCHAR, array_of
 from windowpane.sql.nodes import Filter, Node, OnTime, Project, SessionWindows, TimeWindows, Watermark, every_node
 
 LATE_ROWS = "late_rows"
@@ -83,8 +84,6 @@ def _not_below(node: Node, limits: Mapping[str, str], stamp: Column) -> Expr:
     return build(BOOLEAN, f"({{0}} IS NULL OR ({not_below}))", stamp.expr, *(node.column(name).expr for name in limits))
 
 
-MISSED, DROPPED = "windows_missed", "dropped"
-"""Columns of late rows behind their own: the windows that had closed before them, and whether no other took the row."""
 _EACH = "windowpane_n"
 
 
@@ -142,8 +141,14 @@ def _window(start: Expr, end: Expr) -> Expr:
 def _late(rows: Node, missed: Expr, dropped: Expr, ids: Ids) -> BoundQuery:
     own = [column for column in rows.columns if column.name != STAMP and column.id not in rows.key]
     added = [
-        (ids.column(MISSED, JSONB), build(JSONB, "CAST({0} AS JSON)", missed)),
-        (ids.column(DROPPED, BOOLEAN), dropped),
+        (ids.column(why.WINDOWS_MISSED, JSONB), build(JSONB, "CAST({0} AS JSON)", missed)),
+        (ids.column(why.DROPPED, BOOLEAN), dropped),
     ]
+    mark = next(column for column in rows.columns if column.name == STAMP)
+    added.append((ids.column(why.WATERMARK, mark.type), mark.expr))
+    times = [column for column in rows.columns if column.id in rows.watermarks and column.type == mark.type]
+    for time in times[:1]:
+        late_by = build(BIGINT, "(epoch_us({0}) - epoch_us({1}))", mark.expr, time.expr)
+        added.append((ids.column(why.LATE_BY, BIGINT), late_by))
     node = project(replace(rows, watermarks={}), [*((column, column.expr) for column in own), *added])
     return BoundQuery(node, (*own, *(column for column, _ in added)))
