@@ -53,6 +53,6 @@ class SettlingBatch(OrderedBatch[SettlingProgram]):
     def _refuse_other_words(self, changes: pa.Table) -> None:
         is_known = pc.fill_null(pc.is_in(changes[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES))), False)
         if not pc.all(is_known).as_py():
-            row = python_rows(changes.filter(pc.invert(is_known)).slice(0, 1).select(self.program.late_schema.names))[0]
+            row = python_rows(changes.filter(pc.invert(is_known)).slice(0, 1).select(self.program.change_schema.names))[0]
             wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
             raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), row, wanted)
