@@ -113,12 +113,13 @@ def test_a_key_is_found_alone(inspected: Inspection) -> None:
 
 def test_rows_of_other_programs_are_all_there(inspected: Inspection) -> None:
     """As many rows as the structures of the state have, by their indexes."""
-    for name in ("join", "rolling", "deduplication", "over"):
+    for name in ("join", "rolling", "deduplication", "over", "between"):
         table = inspected.table(name)
         for bucket in inspected._buckets if table.num_rows else ():
             for at, holds in bucket.spec.holds.items():  # type: ignore[union-attr]
                 found = listed(bucket.store, at)
-                rows = [row for row in table.to_pylist() if row["holds"] == holds]
+                own = [row for row in table.to_pylist() if row["operator"] == bucket.operator]
+                rows = [row for row in own if row["holds"] == holds]
                 if found is not None and found.entries is not None and rows and found.kind != "sorted pages":
                     assert sum(row["rows"] for row in rows) == found.entries
                     assert sum(row["bytes"] for row in rows) <= found.size

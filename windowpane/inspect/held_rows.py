@@ -39,6 +39,8 @@ TABLE_OF = {
     PointInTimeProgram: "rolling",
     DeduplicationProgram: "deduplication",
     PatternProgram: "patterns",
+    SettlingProgram: "between",
+    FillingProgram: "between",
 }
 """The table that shows what a kind of program holds."""
 
@@ -147,7 +149,9 @@ def _leaves(program: AnyProgram, name: str, times: pa.Array) -> pa.Array | None:
     if isinstance(program, DeduplicationProgram):
         return _later(times, program.within - 1 + program.allowed_lateness)
     if isinstance(program, OverProgram) and name == "b":
-        return _later(times, program.allowed_lateness or 0)
+        return _later(times, program.allowed_lateness or 0) if program.key_delay is None else None
+    if isinstance(program, SettlingProgram):
+        return times
     return _later(times, program.allowed_lateness) if isinstance(program, PatternProgram) and name == "b" else None
 
 

@@ -208,6 +208,11 @@ class Inspection:
         """The rows that wait for the rest of a pattern, by key."""
         return self._held("patterns")
 
+    @cached_property
+    def between(self) -> pa.Table:
+        """Changes that wait to be settled, and windows that gaps are filled from, by key."""
+        return self._held("between")
+
     def contents(self, key: Key = None, window: tuple[Any, Any] | None = None, operator: int | None = None) -> pa.Table:
         """Return what windows hold: the results that a firing now would give, and the partials in words.
 

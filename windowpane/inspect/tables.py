@@ -127,6 +127,7 @@ TABLES: Final[dict[str, TableKind]] = {
         _table("rolling", "What do rolling features hold?", _ROWS, "how-to/monitoring.md", _HELD),
         _table("deduplication", "What is deduplication waiting to forget?", _ROWS, "how-to/monitoring.md", _HELD),
         _table("patterns", "Which rows wait for the rest of a pattern?", _ROWS, "how-to/monitoring.md", _HELD),
+        _table("between", "What waits between operators?", _ROWS, "how-to/monitoring.md", _HELD),
     )
 }
 """The tables by name, in the order in which they are asked for."""

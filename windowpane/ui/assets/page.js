@@ -171,7 +171,7 @@ function drawState() {
   const sizes = [...buckets.values()], mean = sum / Math.max(sizes.length, 1);
   if (sizes.length > 1) parts.push(make("p", {}, `The largest of ${sizes.length} buckets has ${(Math.max(...sizes) / Math.max(mean, 1)).toFixed(1)} times the mean: ${Math.max(...sizes) > 2 * mean ? "▲ state is skewed." : "● state is even."}`));
   parts.push(healthy(state), grid(state, 50), make("h3", {}, "Largest keys"), grid(table("keys"), 20), healthy(table("keys")));
-  for (const name of ["over", "join", "rolling", "deduplication", "patterns"]) {
+  for (const name of ["over", "join", "rolling", "deduplication", "patterns", "between"]) {
     const held = table(name);
     if (held.rows.length) parts.push(make("h3", {}, held.question), grid(held, 20), healthy(held));
   }
