@@ -82,6 +82,7 @@ def test_on_update_the_watermark_is_passed_on_where_rows_only_look_back():
     assert plan((["a"], back, (OrderColumn("t", True, nulls_first=False),))).held_back is None
     assert plan((["a"], back, ())).held_back is None
     assert plan((["a"], back), append_only=False).held_back is None
+    assert plan((["a"], back), append_only=False, is_bounded=True).held_back == 0
 
 
 def test_on_close_two_stages_cannot_wait_for_rows():
@@ -101,7 +102,6 @@ def test_on_close_two_stages_cannot_wait_for_rows():
         ((["a"], NUMBER, (T, OrderColumn("x", nulls_first=True))), {}, "nothing else"),
         ((["a"], NUMBER, (OrderColumn("t", True, nulls_first=False),)), {}, "ascending"),
         ((["a"], NUMBER), {"event_time": None}, "no column"),
-        ((["a"], NUMBER), {"append_only": False}, "changelog"),
     ],
 )
 def test_what_never_closes_is_refused_with_the_reason(window, settings, message):
