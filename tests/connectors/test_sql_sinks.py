@@ -88,7 +88,6 @@ def test_a_topic_into_a_view_without_a_jar(spark: Any, broker: Broker, tmp_path:
     topic = broker.topic(1)
     broker.send(topic, (b"x", b'{"k": "a", "v": 1}'), (b"x", b"no"), (b"x", b'{"k": "a", "v": 2}'))
     with Session(spark, str(tmp_path / "views.duckdb")) as session:
-        session.run("SET streaming_parallelism = 1")
         session.run(SOURCE.format(topic=topic, servers=broker.servers))
         session.run("FLUSH")
         assert session.query("SELECT k, p, m, total FROM s").rows() == [("a", "0", b"x", 3)]

@@ -183,8 +183,8 @@ CHECKPOINTS: defaultdict[str, Checkpoint] = defaultdict(Checkpoint)
 class Queries(ViewQueries):
     """In the place of the queries of a session; the files are those of a session with Spark."""
 
-    def __init__(self, spark: object, store: str, pending: PendingChanges, answer, ingest) -> None:
-        self._pending, self._answer, self._ingest = pending, answer, ingest
+    def __init__(self, spark: object, store: str, pending: PendingChanges, ingest) -> None:
+        self._pending, self._ingest = pending, ingest
         self._folder = Path(mkdtemp(prefix="windowpane-test-") if store == ":memory:" else f"{store}.streams")
         self._sharing: set[str] = set()
         self._tables: dict[str, tuple[Files, set[Path]]] = {}
@@ -197,12 +197,9 @@ class Queries(ViewQueries):
     def is_running(self, name: str) -> bool:
         return name in self._flows
 
-    def start_spread(self, name: str, changes, writer, take) -> None:
+    def start_view(self, name: str, changes, writer, take) -> None:
         if name not in self._flows:
             self._flows[name] = changes(None), writer, take
-
-    def start_here(self, name: str) -> None:
-        pass
 
     def start_table(self, name: str, rows) -> None:
         self._tables.setdefault(name, (rows(None), set()))
@@ -216,16 +213,9 @@ class Queries(ViewQueries):
                     taken.add(path)
             return
         held = CHECKPOINTS[self.inbox(name).parent.name]
-        if name in self._flows:
-            self._finish_spread(held, *self._flows[name])
-            return
-        for path in self.change_sets(name, None).paths:
-            if path.name not in held.taken:
-                self._answer(name, pq.read_table(path), held.number)
-                held.taken.add(path.name)
-                held.number += 1
+        self._finish_view(held, *self._flows[name])
 
-    def _finish_spread(self, held: Checkpoint, flow: InProcess, writer: LogWriter, take: Callable[[], None]) -> None:
+    def _finish_view(self, held: Checkpoint, flow: InProcess, writer: LogWriter, take: Callable[[], None]) -> None:
         """Run batches; one that fails leaves the checkpoint as it was, and is run again. A server commits before it is taken."""
         while True:
             flow.stores, flow.taken = deepcopy(held.stores), set(held.taken)

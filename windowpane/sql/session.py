@@ -139,7 +139,6 @@ class Session(Guided):
         self._clock = Watermarks(self._storage)
         self._parameters: dict[str, str] = {
             "rw_implicit_flush": "false",
-            "streaming_parallelism": "0",
             "timezone": zone.UTC,
             STRICT_MODE: "false",
             DEFAULT_FRAME: ROWS,

@@ -103,7 +103,7 @@ def planned(session: Session, query: str) -> tuple[Node, SpreadPlan]:
     session.run(f"CREATE MATERIALIZED VIEW tried AS {query}")
     try:
         tables = {table.relation.name: table for table in session._catalog.tables()}
-        node = session._catalog.views()[0].job.node
+        node = session._catalog.views()[0].node
         return node, groups_below(node, {"trades", "others"}, tables)
     finally:
         session.run("DROP MATERIALIZED VIEW tried")

@@ -43,7 +43,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"CREATE SINK out FROM s {SINK}", "storing the rows of 's'"),
         (f"CREATE SINK out AS SELECT k FROM keyed {SINK}", "storing the rows of 'keyed'"),
         (f"CREATE SINK out FROM totals {SINK}", None),
-        ("SET streaming_parallelism = 1; CREATE MATERIALIZED VIEW m AS SELECT * FROM t", "streaming_parallelism = 1 on Spark"),
     ],
 )
 def test_what_passes_the_process_of_the_session_is_refused_and_nothing_is_left_of_it(
@@ -62,27 +61,16 @@ def test_what_passes_the_process_of_the_session_is_refused_and_nothing_is_left_o
         assert session.query("SELECT * FROM totals").rows() == [(1, 5)]
 
 
-@pytest.mark.parametrize(
-    ("defined", "spark", "named"),
-    [
-        (f"SET streaming_parallelism = 1; {VIEWS}", object(), "totals"),
-        (VIEWS, None, "totals"),
-        (TABLE, object(), "filled"),
-    ],
-    ids=["a view on the driver", "a view made without Spark", "a table with a connector"],
-)
-def test_a_store_with_what_needs_a_classic_session_is_refused_and_left_as_it_is(
-    tmp_path: Path, folder: Path, defined: str, spark: object, named: str
-) -> None:
+def test_a_store_with_what_needs_a_classic_session_is_refused_and_left_as_it_is(tmp_path: Path, folder: Path) -> None:
     store = str(tmp_path / "views.duckdb")
-    with Session(spark, store) as session:
-        session.run(defined.format(folder=folder))
+    with Session(object(), store) as session:
+        session.run(TABLE.format(folder=folder))
     with on_connect():
         for _ in range(2):
-            with pytest.raises(UnsupportedStoreError, match=f"{named} need a classic SparkSession"):
+            with pytest.raises(UnsupportedStoreError, match="filled need a classic SparkSession"):
                 Session(object(), store)
-    with Session(spark, store) as session:
-        assert named in session.relations()
+    with Session(object(), store) as session:
+        assert "filled" in session.relations()
 
 
 def test_a_folder_that_the_server_does_not_see_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,6 @@ def test_rows_of_the_clock_arrive_once(spark, tmp_path: Path) -> None:
     store = str(tmp_path / "views.duckdb")
     numbers = "SELECT count(*), min(value), max(value), count(DISTINCT value), count(timestamp) FROM numbers"
     with Session(spark, store) as session:
-        session.run("SET streaming_parallelism = 1")
         session.run("CREATE TABLE numbers (timestamp timestamp, value bigint) WITH (connector = 'rate', rowsPerSecond = '50')")
         session.run("CREATE MATERIALIZED VIEW last AS SELECT max(value) AS n, count(*) AS c FROM numbers")
         while (session.query("SELECT c FROM last").rows() or [(0,)])[0][0] < 50:
@@ -81,7 +80,6 @@ def test_lines_of_a_socket_arrive_and_a_new_session_connects_again(spark, tmp_pa
         assert found == rows
 
     with Session(spark, store) as session:
-        session.run("SET streaming_parallelism = 1")
         source = f"connector = 'socket', host = '127.0.0.1', port = '{lines.port}'"
         session.run(f"CREATE TABLE lines (value text) WITH ({source})")
         lines.send_first("one\ntwo\none\n")
@@ -104,7 +102,6 @@ def test_a_source_that_never_rests_does_not_hold_up_a_flush(spark, monkeypatch) 
 
     monkeypatch.setattr(Ingest, "take", slowly)
     with Session(spark) as session:
-        session.run("SET streaming_parallelism = 1")
         session.run("CREATE TABLE numbers (value bigint) WITH (connector = 'rate', rowsPerSecond = '10')")
         session.run("FLUSH")
         assert session.query("SELECT count(*) > 0 FROM numbers").rows() == [(True,)]

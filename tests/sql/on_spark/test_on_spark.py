@@ -95,21 +95,17 @@ def test_the_changelog_holds_exactly_the_rows_whose_values_changed(spark) -> Non
     ]
 
 
-@pytest.mark.slow_but("on")
-@pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
-def test_rows_come_out_once_when_the_window_closes(spark, parallelism: int) -> None:
+def test_rows_come_out_once_when_the_window_closes(spark) -> None:
     with Session(spark) as session:
-        session.run(f"SET streaming_parallelism = {parallelism}; {CLOSING}")
+        session.run(CLOSING)
         # 10:17 less five minutes: three rows are below the watermark, the third one waits for the row behind it.
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(5, 8, 3), (8, 12, 9)]
 
 
-@pytest.mark.slow_but("on")
-@pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
-def test_a_view_on_a_view_goes_on_after_a_restart(spark, tmp_path: Path, parallelism: int) -> None:
+def test_a_view_on_a_view_goes_on_after_a_restart(spark, tmp_path: Path) -> None:
     store = str(tmp_path / "views.duckdb")
     with Session(spark, store=store) as session:
-        session.run(f"SET streaming_parallelism = {parallelism}; {NESTED}")
+        session.run(NESTED)
         assert sorted(session.query("SELECT * FROM best").rows()) == [("a", 5), ("b", 1)]
     with Session(spark, store=store) as session:
         session.run("INSERT INTO orders VALUES (4, 'b', 8); FLUSH")
@@ -133,15 +129,13 @@ def test_a_view_that_cannot_be_filled_is_not_made(spark) -> None:
 HALVES: dict[str, tuple[type, str]] = {
     "its tasks write": (LogWriter, "run"),
     "it is taken into the store": (ViewBatches, "take"),
-    "it runs on the driver": (ViewBatches, "answer"),
 }
 
 
-@pytest.mark.slow_but("it runs")
+@pytest.mark.slow_but("its")
 @pytest.mark.parametrize("half", HALVES)
 def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Path, monkeypatch, half: str) -> None:
     owner, name = HALVES[half]
-    parallelism = int(name == "answer")
     store, run, crashes = str(tmp_path / "views.duckdb"), getattr(owner, name), ["after", "before"]
 
     def crashing(self, *given) -> None:
@@ -158,7 +152,7 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
 
     monkeypatch.setattr(owner, name, crashing)
     with Session(spark, store=store) as session:
-        session.run(f"SET streaming_parallelism = {parallelism}; CREATE TABLE t (k int, v int)")
+        session.run("CREATE TABLE t (k int, v int)")
         session.run("CREATE MATERIALIZED VIEW mv AS SELECT k, sum(v) AS s FROM t GROUP BY k")
         with pytest.raises(UnexpectedError, match="before"):
             session.run("INSERT INTO t VALUES (1, 2), (2, 3); FLUSH")
@@ -201,7 +195,7 @@ def test_tasks_share_large_change_sets_over_a_restart(spark, tmp_path: Path, mon
 def test_a_view_that_fails_does_not_hold_up_the_others_nor_the_next_session(spark, tmp_path: Path, caplog) -> None:
     store = str(tmp_path / "views.duckdb")
     with Session(spark, store=store) as session:
-        session.run("SET streaming_parallelism = 1; SET streaming_expr_strict_mode = true; CREATE TABLE t (v text)")
+        session.run("SET streaming_expr_strict_mode = true; CREATE TABLE t (v text)")
         session.run("CREATE MATERIALIZED VIEW numbers AS SELECT CAST(v AS int) AS n FROM t")
         session.run(
             "CREATE MATERIALIZED VIEW texts AS SELECT v FROM t; CREATE MATERIALIZED VIEW last AS SELECT max(v) FROM texts"
@@ -218,11 +212,9 @@ def test_a_view_that_fails_does_not_hold_up_the_others_nor_the_next_session(spar
         assert session.query("SELECT * FROM last").rows() == [("two",)]
 
 
-@pytest.mark.slow_but("on")
-@pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
-def test_a_bad_value_is_null_in_a_view(spark, parallelism: int) -> None:
+def test_a_bad_value_is_null_in_a_view(spark) -> None:
     with Session(spark) as session:
-        session.run(f"SET streaming_parallelism = {parallelism}; CREATE TABLE t (v text)")
+        session.run("CREATE TABLE t (v text)")
         session.run("CREATE MATERIALIZED VIEW mv AS SELECT v::int % 2 AS odd, sum(10 / v::int) AS s FROM t GROUP BY v::int % 2")
         session.run("INSERT INTO t VALUES ('5'), ('0'), ('one'), ('two'); FLUSH")
         rows = [("0", None), ("1", "2"), (None, None)]
@@ -250,16 +242,14 @@ def test_explain_says_where_a_view_runs(spark) -> None:
         session.run("CREATE TABLE orders (id int PRIMARY KEY, customer text, amount int)")
         plan = [row[0] for row in session.query(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {query}").rows()]
         assert plan[:2] == ["Spread over Spark in 1 stage on buckets of keys", "  stage 1, Aggregate: by customer"]
-        session.run(f"SET streaming_parallelism = 1; CREATE MATERIALIZED VIEW v AS {query}")
+        session.run(f"CREATE MATERIALIZED VIEW v AS {query}")
         session.run("INSERT INTO orders VALUES (1, 'a', 5), (2, 'a', 6); FLUSH")
         assert session.query("SELECT * FROM v").rows() == [("a", 11)]
-        plan = [row[0] for row in session.query(f"EXPLAIN CREATE MATERIALIZED VIEW w AS {query}").rows()]
-        assert plan[0] == "On the driver, since streaming_parallelism is 1"
 
 
 def test_a_sink_brings_changes_to_postgresql(spark, postgres_url: str) -> None:
     with Session(spark) as session:
-        session.run("SET streaming_parallelism = 1; CREATE TABLE t (k int, v int); INSERT INTO t VALUES (1, 1), (2, 2)")
+        session.run("CREATE TABLE t (k int, v int); INSERT INTO t VALUES (1, 1), (2, 2)")
         sink = f"connector = 'postgres', url = '{postgres_url}', table = 'sums'"
         session.run(f"CREATE SINK s AS SELECT k, sum(v) AS total FROM t GROUP BY k WITH ({sink})")
         session.run("INSERT INTO t VALUES (1, 10), (3, 3); DELETE FROM t WHERE k = 2; FLUSH")
@@ -274,7 +264,6 @@ def test_connectors_are_sources_of_spark(spark, tmp_path: Path) -> None:
     (files / "a.csv").write_text("k,price,at\n1,2.50,2024-01-01 10:00:00\n2,3,2024-01-01 10:01:00\n")
     store = str(tmp_path / "my [first] views.duckdb")
     with Session(spark, store=store) as session:
-        session.run("SET streaming_parallelism = 1")
         session.run(f"CREATE TABLE f (k int, price numeric, at timestamp) WITH (connector = 'csv', path = '{files}')")
         session.run("CREATE MATERIALIZED VIEW total AS SELECT count(*), sum(price) FROM f")
         assert session.query("SELECT * FROM total").text_rows() == [["2", "5.5"]]

@@ -36,7 +36,7 @@ def stage_of(session: Session, query: str) -> Stage:
     session.run(f"CREATE TABLE t ({COLUMNS}) APPEND ONLY; CREATE MATERIALIZED VIEW mv AS {query}")
     view = session._catalog.entries["mv"]
     assert isinstance(view, ViewInfo)
-    (stage,) = cut(view.job.node).stages
+    (stage,) = cut(view.node).stages
     return stage
 
 

@@ -97,12 +97,10 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_runner, "LARGE_CHANGE_SET", replace(spark_runner.LARGE_CHANGE_SET, usual=600))
 
 
-@pytest.mark.parametrize("parallelism", [0, 1], ids=["spread", "on the driver"])
-def test_views_that_read_a_table_share_one_file_until_all_have_taken_it(tmp_path: Path, small_parts, parallelism: int) -> None:
+def test_views_that_read_a_table_share_one_file_until_all_have_taken_it(tmp_path: Path, small_parts) -> None:
     store = tmp_path / "views.duckdb"
     streams = Path(f"{store}.streams")
     with Session(object(), str(store)) as session:
-        session.run(f"SET streaming_parallelism = {parallelism}")
         define(session)
         session.run(f"{CHANGES[0]}; FLUSH")
         *others, of_t = sorted(inodes(streams).values())
@@ -399,9 +397,9 @@ def test_values_of_every_type_arrive_as_they_are(small_parts) -> None:
             assert len(rows) == 4
 
 
-def test_a_batch_without_changes_is_no_change_set_for_a_view_on_the_driver() -> None:
+def test_a_batch_without_changes_is_no_change_set_for_a_view_of_that_view() -> None:
     with Session(object()) as session:
         session.run("CREATE TABLE t (v int); CREATE MATERIALIZED VIEW large AS SELECT v FROM t WHERE v > 5")
-        session.run("SET streaming_parallelism = 1; CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS s FROM large")
+        session.run("CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS s FROM large")
         session.run("INSERT INTO t VALUES (1), (7); FLUSH; INSERT INTO t VALUES (2); FLUSH")
         assert session.query("SELECT s FROM total").rows() == [(7,)]

@@ -61,7 +61,6 @@ def test_views_on_sources_tables_and_views_over_a_restart(tmp_path: Path) -> Non
     # Opening the session has taken the file, and the flush the weight.
     assert said["changed"] == [["b", "340", "update_postimage"], ["b", "68", "update_preimage"]]
     refused = said["refused"]
-    assert "streaming_parallelism = 1 on Spark Connect is not supported" in refused["on the driver"]
     assert "storing the rows of 'filled' on Spark Connect is not supported" in refused["stored"]
     assert "storing the rows of 'ticks' on Spark Connect is not supported" in refused["a sink that follows a source"]
     assert refused["fails"] == 'invalid input syntax for type integer: "one".'

@@ -34,7 +34,7 @@ def stage_of(session: Session, query: str) -> Stage:
     session.run(f"CREATE MATERIALIZED VIEW v AS {query}")
     view = session._catalog.entries["v"]
     assert isinstance(view, ViewInfo)
-    (stage,) = cut(view.job.node).stages
+    (stage,) = cut(view.node).stages
     return stage
 
 
@@ -181,7 +181,7 @@ def test_stages_run_together_where_rows_stay_in_their_bucket(
     session.run(f"CREATE MATERIALIZED VIEW v AS {query.format(top=top, end='ORDER BY item) <= 2')}")
     view = session._catalog.entries["v"]
     assert isinstance(view, ViewInfo)
-    plan = cut(view.job.node)
+    plan = cut(view.node)
     assert list(plan.together) == together
     for numbers in together:  # rows of one key come to one bucket whichever node they are for
         assert len({len(keys) for number in numbers for keys in plan.stages[number].keys}) == 1
@@ -218,7 +218,7 @@ def test_equal_stages_run_once_where_one_operator_takes_them(session: Session, q
     )
     view = session._catalog.entries["v"]
     assert isinstance(view, ViewInfo)
-    plan = cut(view.job.node)
+    plan = cut(view.node)
     assert len(plan.stages) == stages
     emitting = {flow.stage for stage in plan.stages for flows in stage.inputs for flow in flows} | {
         flow.stage for flow in plan.result

@@ -51,7 +51,7 @@ def planned(session: Session, query: str) -> StreamedPlan | str:
     session.run(f"CREATE MATERIALIZED VIEW tried AS {query}")
     try:
         catalog = session._catalog
-        return streamed(catalog.views()[0].job.node, {table.relation.name: table for table in catalog.tables()})
+        return streamed(catalog.views()[0].node, {table.relation.name: table for table in catalog.tables()})
     finally:
         session.run("DROP MATERIALIZED VIEW tried")
 

@@ -213,7 +213,7 @@ def test_pages_whose_values_are_known_are_not_written_again() -> None:
         session.run("CREATE MATERIALIZED VIEW mv AS SELECT k, count(*) AS n, count(DISTINCT s) AS c FROM t GROUP BY k")
         view = session._catalog.entries["mv"]
         assert isinstance(view, ViewInfo)
-        (stage,) = cut(view.job.node).stages
+        (stage,) = cut(view.node).stages
     (flow,) = stage.inputs[0]
     store, engine = _Written(), NodeEngine([(0, stage)])
     for texts, found, pages in (("ab", {(1, 2, 2)}, {"0", "1"}), ("ba", {(1, 4, 2)}, {"0"}), ("bc", {(1, 6, 3)}, {"0", "1"})):

@@ -21,7 +21,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.binder import name_of
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import as_declared, declaration
-from windowpane.sql.nodes import Node, Over, compile_plan
+from windowpane.sql.nodes import Node, Over, compile_plan, scanned
 from windowpane.sql.optimize import planned
 from windowpane.sql.parse.naming import check_relation
 from windowpane.sql.parse.positions import Place, Text
@@ -211,7 +211,7 @@ class Definitions:
     def add(self, name: str, plan: views.ViewPlan, text: str, *, strict: bool, is_new: bool) -> None:
         """Add a materialized view; a new one begins with the rows of what it reads."""
         job = self._runner.job(name, plan.node, strict=strict)
-        info = ViewInfo(plan.relation, job, plan.ids, text, frozenset(job.relations), plan.reads, strict)
+        info = ViewInfo(plan.relation, plan.node, plan.ids, text, scanned(plan.node), plan.reads, strict, job)
         if is_new:
             views.create(self._storage, plan)
             made_by.remember(self._storage, [info])
@@ -340,7 +340,7 @@ class Definitions:
         self._is_free(statement.new_name, statement.place, guarded=False)
         self._runner.check_rename(statement.name, statement.place)
         old, new = statement.name, statement.new_name
-        plans = {view.relation.name: compile_plan(view.job.node) for view in self._catalog.views()}
+        plans = {view.relation.name: compile_plan(view.node) for view in self._catalog.views()}
         for name, kept in self._storage.run("SELECT name, text FROM windowpane.catalog"):
             edits = self._edits(kept, name, old, new)
             if edits:
@@ -381,7 +381,7 @@ class Definitions:
         for view in self._catalog.views():
             name = view.relation.name
             before = plans[old if name == new else query_of_sink(old) if name == query_of_sink(new) else name]
-            if compile_plan(view.job.node) != before.replace(*storages):
+            if compile_plan(view.node) != before.replace(*storages):
                 raise SqlNameError(f"the plan of {name!r} would change", 1, 1)
 
     def drop(self, statement: Drop, text: Text) -> Result:

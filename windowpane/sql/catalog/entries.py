@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from windowpane.errors import MistakeError
+from windowpane.errors import MistakeError, present
 from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.catalog.relations import PlainView, Relation
 from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.nodes import Node
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.values.intervals import length
 from windowpane.windowing.intervals import Interval
@@ -123,21 +124,28 @@ class ViewInfo:
 
     Args:
         relation: how queries see it.
-        job: its operators.
+        node: its plan.
         ids: how its stored columns are named in the plan.
         text: its statement.
         reads: the stored relations whose changes it takes.
         names: the names in its query, plain views among them.
         strict: whether an expression that fails is an error of it; otherwise it is NULL.
+        job: its operators, where they run in the session.
     """
 
     relation: Relation
-    job: Job
+    node: Node
     ids: Mapping[str, str]
     text: str
     reads: frozenset[str]
     names: frozenset[str] = frozenset()
     strict: bool = False
+    job: Job | None = None
+
+    @property
+    def operators(self) -> Job:
+        """Its operators, in a session that runs them."""
+        return present(self.job, "the session runs its views")
 
 
 @dataclass(frozen=True)

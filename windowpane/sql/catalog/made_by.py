@@ -26,7 +26,7 @@ def remember(storage: Storage, views: Sequence[ViewInfo]) -> None:
 
 
 def _text(view: ViewInfo) -> str:
-    return json.dumps(structure(view.job.node))
+    return json.dumps(structure(view.node))
 
 
 def forget(storage: Storage, view: str) -> None:

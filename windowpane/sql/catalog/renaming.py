@@ -132,8 +132,13 @@ def drop_stored(storage: Storage, view: str) -> None:
     """Remove all that the store keeps of a view."""
     for table, column in _NAMED_BY:
         storage.run(f"DELETE FROM windowpane.{table} WHERE {column} = ?", [view])
-    storage.run("DELETE FROM windowpane.blobs WHERE starts_with(owner, ?)", [f"{view}/"])
     storage.run(f"DROP TABLE IF EXISTS main.{quoted(view)}")
+    drop_state(storage, view)
+
+
+def drop_state(storage: Storage, view: str) -> None:
+    """Remove the state of the operators of a view."""
+    storage.run("DELETE FROM windowpane.blobs WHERE starts_with(owner, ?)", [f"{view}/"])
     for name in _tables(storage, "windowpane_state"):
         if name.startswith(f"{view}/"):
             storage.run(f"DROP TABLE windowpane_state.{quoted(name)}")

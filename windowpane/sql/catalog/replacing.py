@@ -146,7 +146,7 @@ class Replacing:
                 try:
                     if isinstance(entry, ViewInfo):
                         again = self._planned(reader)
-                        if not _goes_on(entry.job.node, again.node, before if is_built else {}):
+                        if not _goes_on(entry.node, again.node, before if is_built else {}):
                             built.append(reader)
                             before[reader] = entry.relation
                             self._catalog.instead[reader] = again.relation
@@ -321,7 +321,7 @@ class _Parts:
 
 def _columns(old: ViewInfo, new: views.ViewPlan) -> dict[str, str] | None:
     """Return the column of the old rows for each of the new ones, where both have the same operators; else ``None``."""
-    was, now = _Parts.of(old.job.node), _Parts.of(new.node)
+    was, now = _Parts.of(old.node), _Parts.of(new.node)
     if not _is_same(was.operators, now.operators) or was.conditions != now.conditions:
         return None
     by_value = {was.values[identity]: name for name, identity in old.ids.items()}
@@ -332,7 +332,7 @@ def _columns(old: ViewInfo, new: views.ViewPlan) -> dict[str, str] | None:
 
 def _changes(old: ViewInfo, new: views.ViewPlan) -> tuple[Change, ...]:
     """Return the parts of two views that differ."""
-    found = changes(_description(old.job.node, old.relation, old.ids), _description(new.node, new.relation, new.ids))
+    found = changes(_description(old.node, old.relation, old.ids), _description(new.node, new.relation, new.ids))
     if all(each.outcome.verdict <= Verdict.SAFE for each in found) and _columns(old, new) is None:
         return (*found, Change("operators", "as before", "planned in another way", Outcome(Verdict.REFUSED, ANOTHER_STATE)))
     return found

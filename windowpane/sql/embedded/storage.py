@@ -47,7 +47,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.offsets (relation VARCHAR, topic VARCHAR, partition INTEGER, following BIGINT)",
     "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
-    "CREATE TABLE IF NOT EXISTS windowpane.streams (name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, "
+    "CREATE TABLE IF NOT EXISTS windowpane.streams (name VARCHAR, folder VARCHAR, batch BIGINT, sent BIGINT, "
     "done BIGINT, clock VARCHAR, plan VARCHAR, progress VARCHAR, due VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.server (state VARCHAR, address VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.served "

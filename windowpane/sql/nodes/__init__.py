@@ -33,6 +33,7 @@ from windowpane.sql.nodes.rowwise import (
     UnionAll,
     Unnest,
     Values,
+    scanned,
 )
 from windowpane.sql.nodes.windowed import ClockStamp, CloseSort, Match, Over, SessionWindows, TemporalFilter
 
@@ -69,5 +70,6 @@ __all__ = [
     "compile_plan",
     "every_node",
     "explain_plan",
+    "scanned",
     "structure",
 ]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import INTEGER, VARCHAR, is_float
-from windowpane.sql.nodes.base import Node, Unary, listed
+from windowpane.sql.nodes.base import Node, Unary, every_node, listed
 from windowpane.windowing.assigners.base import WindowAssigner
 
 
@@ -38,6 +38,11 @@ class Scan(Node):
     @property
     def state_parts(self) -> dict[str, Any]:
         return {"relation": self.relation, "stored": list(self.stored)}
+
+
+def scanned(node: Node) -> frozenset[str]:
+    """Return the relations that a plan reads."""
+    return frozenset(each.relation for each in every_node(node) if isinstance(each, Scan))
 
 
 @dataclass(frozen=True)

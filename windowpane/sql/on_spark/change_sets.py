@@ -2,8 +2,8 @@
 
 Layout of a file ``<number>.parquet``: one row a part, with its ``relation`` (empty for the watermarks) and a ``blob``, an Arrow
 table: base relations with their watermarks as SQL, or no columns and the tags ``file``, which names a file of changes, ``group``,
-a row group of it, and ``ids``, the name there of each stored column of the relation. The driver reads these files, or tasks
-do, which share the parts of a large change set. The names of the files are metadata of the change set. They are names in the
+a row group of it, and ``ids``, the name there of each stored column of the relation. Tasks read these files; they share the
+parts of a large change set. The names of the files are metadata of the change set. They are names in the
 folder ``received`` beside the inbox, so that a store may be moved.
 
 Spark's file source orders files by age. The name and the age of the file of a change set are made of its number, so Spark takes
@@ -16,7 +16,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 from windowpane.engines.common.tagged import tag, tagged
 from windowpane.sql.on_spark.change_log import held_in, parquet_metadata
 from windowpane.sql.streaming.deltas import WEIGHT
-from windowpane.state.compact import from_stream, to_stream
+from windowpane.state.compact import to_stream
 
 SCHEMA = "relation string, blob binary"
 """The columns of a change set as Spark reads them."""
@@ -92,30 +91,6 @@ class ChangeSet:
         age = self.number * 1_000_000
         os.utime(draft, ns=(age, age))
         draft.rename(target)
-
-
-@dataclass(frozen=True)
-class Received:
-    """A change set as a batch reads it: changes by relation, in tables that are read one at a time."""
-
-    initial: bool
-    changes: Mapping[str, Iterator[pa.Table]]
-    clock: Mapping[str, str]
-
-
-def receive(batch: pa.Table, folder: Path) -> Received:
-    """Return the change set that is the rows of a batch; ``folder`` has the files that it names."""
-    parts: dict[str, list[pa.Table]] = {}
-    clock: dict[str, str] = {}
-    initial = False
-    for row in batch.to_pylist():
-        table = from_stream(row["blob"])
-        if row["relation"] == CLOCK:
-            clock, initial = clock_of(table), is_initial(table)
-        else:
-            parts.setdefault(row["relation"], []).append(table)
-    changes = {name: chain.from_iterable(opened(table, folder) for table in tables) for name, tables in parts.items()}
-    return Received(initial, changes, clock)
 
 
 def opened(part: pa.Table, folder: Path) -> Iterator[pa.Table]:

@@ -2,8 +2,7 @@
 
 - The rows of a table with a connector, or of a source that something reads in the store, are stored: a classic session inserts
   them batch by batch.
-- A view runs on the driver, under SET streaming_parallelism = 1, or was made without Spark.
-- A store holds one of these.
+- A store holds one of these tables.
 - The folder beside the store is one that the server does not see: tasks write there what the session takes.
 """
 
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError
-from windowpane.sql.catalog.entries import Catalog, TableInfo
+from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.storage import Storage
 
 _WAY_OUT = "Open a classic one, or make views of a source, whose rows are not stored."
@@ -42,36 +41,22 @@ class ConnectLimits:
             message = f"storing the rows of {names[0]!r} on Spark Connect is not supported: they pass the process "
             raise UnsupportedSqlError(f"{message}of the session, and its batches run on the server. {_WAY_OUT}", 1, 1)
 
-    def check_running_here(self) -> None:
-        """Refuse a view whose operators would run in the process of the session.
-
-        Raises:
-            UnsupportedSqlError: always, on Spark Connect.
-        """
-        if self.is_remote:
-            message = "streaming_parallelism = 1 on Spark Connect is not supported: batches run on the server, and not in the "
-            raise UnsupportedSqlError(f"{message}process of the session. SET streaming_parallelism = 0.", 1, 1)
-
-    def check_store(self, storage: Storage, catalog: Catalog, stored: Iterable[TableInfo]) -> None:
-        """Refuse a store with what only a classic session runs.
+    def check_store(self, storage: Storage, stored: Iterable[TableInfo]) -> None:
+        """Refuse a store with tables that only a classic session fills.
 
         Args:
             storage: the store.
-            catalog: what it holds.
-            stored: tables with a connector whose rows are stored; read only if no view is refused.
+            stored: tables with a connector whose rows are stored.
 
         Raises:
-            UnsupportedStoreError: naming the views, or else the tables.
+            UnsupportedStoreError: naming them.
         """
-        if not self.is_remote:
-            return
-        held = {row[0] for row in storage.run("SELECT name FROM windowpane.streams WHERE spread")}
-        names = [view.relation.name for view in catalog.views() if view.relation.name not in held]
-        if names := names or [table.relation.name for table in stored]:
+        names = [table.relation.name for table in stored] if self.is_remote else []
+        if names:
             raise UnsupportedStoreError(
                 storage.path,
-                f"{', '.join(names)} need a classic SparkSession: rows of a table with a connector, and of a view made without "
-                f"Spark or under SET streaming_parallelism = 1, pass the process of the session. {_WAY_OUT}",
+                f"{', '.join(names)} need a classic SparkSession: rows of a table with a connector pass the process of the "
+                f"session. {_WAY_OUT}",
             )
 
 

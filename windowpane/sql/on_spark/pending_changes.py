@@ -3,10 +3,10 @@
 Layout: ``windowpane.mail`` holds the changes that wait: the file of the changes of a relation, by its name in the folder of the
 reader, the names of the stored columns there, and the number of the change set that names the file, once this is settled.
 
-``windowpane.streams`` holds for each view: the folder of its inbox and checkpoint; whether its state is spread over Spark, and
-then how (``plan``, a ``ViewPlan`` as JSON); the last batch that was written; the last change set sent and the last one answered;
-the change set that is due (its number and its watermarks); the watermarks that it was sent; and its progress in the sources that
-it reads itself, before and behind the last batch. ``windowpane.flushes`` holds the number and the watermarks of the last flush,
+``windowpane.streams`` holds for each view: the folder of its inbox and checkpoint; how its state is spread over Spark (``plan``,
+a ``ViewPlan`` as JSON); the last batch that was written; the last change set sent and the last one answered; the change set
+that is due (its number and its watermarks); the watermarks that it was sent; and its progress in the sources that it reads
+itself, before and behind the last batch. ``windowpane.flushes`` holds the number and the watermarks of the last flush,
 ``windowpane.identity`` the name that the folder of the checkpoints knows the store by.
 
 Every method is part of a transaction of the store. The files of a change set are settled before it is written, and are removed
@@ -24,9 +24,10 @@ from uuid import uuid4
 
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.on_spark.change_sets import ChangeFile, ChangeSet
+from windowpane.state.pairs import NONE
 
-ADOPTED = 1
-"""The number of the last change set of a view that was made without Spark, or takes none: it has its first rows."""
+TAKES_NONE = 1
+"""The number of the last change set of a view that takes none: it has its first rows."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,6 @@ class Stream:
 
     name: str
     folder: str
-    spread: bool
     batch: int
     sent: int
     done: int
@@ -107,7 +107,7 @@ class PendingChanges:
     @property
     def number(self) -> int:
         """The number of the last flush."""
-        return int(self._storage.value("SELECT max(number) FROM windowpane.flushes") or ADOPTED)
+        return int(self._storage.value("SELECT max(number) FROM windowpane.flushes") or 1)
 
     @property
     def clock(self) -> dict[str, str]:
@@ -117,22 +117,15 @@ class PendingChanges:
 
     # --- streams ---------------------------------------------------------------------------------------
 
-    def open(self, name: str, *, spread: bool, plan: ViewPlan = ViewPlan()) -> Stream:
+    def open(self, name: str, plan: ViewPlan = ViewPlan()) -> None:
         """Begin the stream of a new view, or table."""
-        values = [name, _new_folder(name), spread, 0 if plan.takes_change_sets else ADOPTED, plan.text()]
-        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, ?, 0, '{}', ?, NULL, NULL)", values)
-        return self.stream(name)
+        values = [name, _new_folder(name), NONE, 0 if plan.takes_change_sets else TAKES_NONE, plan.text()]
+        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, ?, 0, '{}', ?, NULL, NULL)", values)
 
     def begin_anew(self, name: str, *, gets_change_sets: bool = False) -> None:
         """Begin the stream of a table, or of a view that reads its sources itself, again, with a checkpoint of its own."""
         reset = "folder = ?, batch = -1, clock = '{}', progress = NULL, due = NULL" + ", sent = 0, done = 0" * gets_change_sets
         self._storage.run(f"UPDATE windowpane.streams SET {reset} WHERE name = ?", [_new_folder(name), name])
-
-    def adopt(self, name: str) -> None:
-        """Begin the stream of a view that was made without Spark, if it has none."""
-        if not self._storage.run("SELECT 1 FROM windowpane.streams WHERE name = ?", [name]):
-            self.open(name, spread=False)
-            self._storage.run("UPDATE windowpane.streams SET sent = ?, done = ? WHERE name = ?", [ADOPTED, ADOPTED, name])
 
     def close(self, name: str) -> None:
         """Forget the stream of a view."""
@@ -141,11 +134,11 @@ class PendingChanges:
 
     def stream(self, name: str) -> Stream:
         """Return how far a view is."""
-        query = "SELECT folder, spread, batch, sent, done, clock, plan, progress, due FROM windowpane.streams WHERE name = ?"
-        ((folder, spread, batch, sent, done, clock, plan, progress, due),) = self._storage.run(query, [name])
+        query = "SELECT folder, batch, sent, done, clock, plan, progress, due FROM windowpane.streams WHERE name = ?"
+        ((folder, batch, sent, done, clock, plan, progress, due),) = self._storage.run(query, [name])
         before, after = (None, None) if progress is None else json.loads(progress)
         how, watermarks, change_set = ViewPlan.of(plan), json.loads(clock), json.loads(due or "null")
-        return Stream(name, folder, spread, batch, sent, done, watermarks, how, (before, after), change_set)
+        return Stream(name, folder, batch, sent, done, watermarks, how, (before, after), change_set)
 
     def folders(self) -> dict[str, set[str]]:
         """Return the folders in use, with the files that wait in each for a change set."""

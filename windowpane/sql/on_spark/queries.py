@@ -22,7 +22,7 @@ from windowpane.sql.on_spark.batch_writing import LogWriter, ServerWriter
 from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.change_sets import SCHEMA, named_in, received
 from windowpane.sql.on_spark.connect_limits import check_folder
-from windowpane.sql.on_spark.pending_changes import ADOPTED, PendingChanges
+from windowpane.sql.on_spark.pending_changes import TAKES_NONE, PendingChanges
 from windowpane.state.pairs import NONE, Pair
 
 if TYPE_CHECKING:
@@ -35,20 +35,19 @@ _FOLDER = ".streams"
 _OWNER = "_store"
 """The file in the folder that names the store it belongs to."""
 
-Answer = Callable[[str, pa.Table, int], None]
+Ingested = Callable[[str, pa.Table, int], None]
 
 
 class ViewQueries:
     """The queries of a session, by view or table."""
 
-    def __init__(self, spark: object, store: str, pending: PendingChanges, answer: Answer, ingest: Answer) -> None:
+    def __init__(self, spark: object, store: str, pending: PendingChanges, ingest: Ingested) -> None:
         """Run queries in a folder beside the store, or a temporary one.
 
         Args:
             spark: the session they run in.
             store: the store's path.
             pending: knows their folders.
-            answer: takes the batches of views.
             ingest: takes the batches of tables.
 
         Raises:
@@ -57,7 +56,7 @@ class ViewQueries:
         from windowpane.spark.internals.session import is_classic
 
         self.is_remote = not is_classic(spark)
-        self._spark, self._pending, self._answer, self._ingest = spark, pending, answer, ingest
+        self._spark, self._pending, self._ingest = spark, pending, ingest
         self._is_lasting = store != ":memory:"
         folder = f"{store}{_FOLDER}" if self._is_lasting else tempfile.mkdtemp(prefix="windowpane-streams-")
         self._folder = Path(folder).absolute()  # tasks have other working directories
@@ -98,7 +97,7 @@ class ViewQueries:
         pair.has_begun(stream.batch, max(stream.batch, log.taken()), max(stream.batch, log.taken()))
         last = max((int(file.stem) for file in (folder / "inbox").glob("*.parquet")), default=NONE)
         due = stream.sent if stream.due is None else stream.due[0]
-        if last != NONE or stream.sent > ADOPTED:
+        if last != NONE or stream.sent > TAKES_NONE:
             Pair(pair.taker, f"the inbox of {name!r} in {str(folder)!r}", pair.way_out).has_begun(last, stream.sent, due)
 
     def pair(self, name: str) -> Pair:
@@ -134,21 +133,17 @@ class ViewQueries:
         return received(self._folder / self._pending.stream(name).folder / "inbox")
 
     def change_log(self, name: str) -> ChangeLog:
-        """Return the change log of a view whose operators are spread over Spark."""
+        """Return the change log of a view."""
         return ChangeLog(self._folder / self._pending.stream(name).folder / "changes")
 
     def exchange_folder(self, name: str) -> Path:
         """Return the folder of the ``BatchExchange`` of a view."""
         return self._folder / self._pending.stream(name).folder / "exchange"
 
-    def start_here(self, name: str) -> None:
-        """Start the query of a view whose operators run on the driver, if it does not run."""
-        self._start(name, partial(self.change_sets, name), _collecting(partial(self._answer, name)))
-
-    def start_spread(
+    def start_view(
         self, name: str, changes: Callable[[Any], Any], writer: LogWriter | ServerWriter, take: Callable[[], None]
     ) -> None:
-        """Start the query of a view whose operators are spread over Spark, if it does not run.
+        """Start the query of a view, if it does not run.
 
         Args:
             name: of the view.

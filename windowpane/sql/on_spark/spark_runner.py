@@ -22,25 +22,25 @@ from windowpane.spark.session.worker_python import fork_driver_workers
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, replaced_by
 from windowpane.sql.catalog.relations import PlainView
+from windowpane.sql.catalog.renaming import drop_state
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.malformed_rows import MalformedRows
 from windowpane.sql.failures.stale import StaleViews, in_one_line
-from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
+from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan, scanned
 from windowpane.sql.on_spark.change_sets import ChangeSet, sweep
 from windowpane.sql.on_spark.connect_limits import ConnectLimits
 from windowpane.sql.on_spark.ingest import Ingest, begins_anew, check_options, is_endless, is_replayable, with_connector
-from windowpane.sql.on_spark.pending_changes import PendingChanges, ViewPlan
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.stages import cut, spread_lines
 from windowpane.sql.on_spark.view_batches import HeldViews, ViewBatches
-from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name, scanned
+from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import CreateSink, CreateTable, CreateView, Delete, Flush, Insert, Query, Statement, Update
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import Delta, inserted
-from windowpane.sql.streaming.job import Job
+from windowpane.sql.streaming.deltas import inserted
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
 from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
@@ -68,7 +68,7 @@ class SparkRunner(ViewRunner):
         fork_driver_workers(spark)
         self._spark, self._storage, self._catalog, self._clock = spark, storage, catalog, clock
         self._deliveries, self._bad_values, self._parameters = deliveries, bad_values, parameters
-        self._changes, self._stale = StoredChanges(storage, catalog), StaleViews(storage)
+        self._changes = StoredChanges(storage, catalog)
         self._pending = PendingChanges(storage)
         self._streams = ViewStreams(catalog, self._pending)
         self._ingest = Ingest(storage, catalog, clock, self._pending)
@@ -89,11 +89,9 @@ class SparkRunner(ViewRunner):
         warn_of_leaking_sockets(self._spark)
         tables = with_connector(self._catalog.tables())
         self._refuse_tables_filled_elsewhere(tables)
-        self._connect.check_store(self._storage, self._catalog, filter(self._is_stored, tables))
+        self._connect.check_store(self._storage, filter(self._is_stored, tables))
         with self._storage.transaction():
-            names = [view.relation.name for view in self._catalog.views()]
-            for name in [*names, *(table.relation.name for table in tables)]:
-                self._pending.adopt(name)
+            self._adopt(tables)
             for table in filterfalse(is_replayable, tables):
                 self._pending.begin_anew(table.relation.name)
         for view in self._catalog.views():
@@ -108,6 +106,29 @@ class SparkRunner(ViewRunner):
                 "the view %r is behind: %s. FLUSH tries again; DROP it to be rid of it.", name, in_one_line(failure)
             )
         self._deliveries.hand_over(is_opening=True)
+
+    def _adopt(self, tables: Sequence[TableInfo]) -> None:
+        """Take up what was made without Spark: tables begin to be filled, views have the rows of what they read once more.
+
+        Raises:
+            UnsupportedStoreError: Spark does not run one of the views.
+        """
+        known = set(self._pending.names())
+        for table in tables:
+            if table.relation.name not in known:
+                self._pending.open(table.relation.name)
+        new = [view for view in self._catalog.views() if view.relation.name not in known]
+        if new:
+            self.flush(None)
+        for view in new:
+            drop_state(self._storage, view.relation.name)
+            StaleViews(self._storage).drop(view.relation.name, view.reads)
+            try:
+                self._fill(view)
+            except UnsupportedSqlError as error:
+                raise UnsupportedStoreError(
+                    self._storage.path, f"Spark cannot take up {view.relation.name!r}: {error}"
+                ) from error
 
     def _refuse_tables_filled_elsewhere(self, tables: Sequence[TableInfo]) -> None:
         """Refuse tables whose files a session without Spark has read, and Spark has not: it would read them all."""
@@ -178,9 +199,6 @@ class SparkRunner(ViewRunner):
     def _forget(self) -> None:
         """Drop what memory holds of a transaction that was rolled back."""
         self._clock.reload()
-        self._stale.forget()
-        for view in self._catalog.views():
-            view.job.forget()
         self._deliveries.forget()
         self._fetched.clear()
         if self._batches.has_posted:
@@ -211,7 +229,7 @@ class SparkRunner(ViewRunner):
             return True
         if any(name in view.reads - self._streams.own_sources(view) for view in self._catalog.views()):
             return True
-        return new is not None and name in scanned(new) - self._read_by(new)
+        return new is not None and name in scanned(new) - self._streams.read_by(new)
 
     def _check_reads(self, statement: Statement) -> None:
         """Refuse to read a source whose rows are not stored; fetch the rows of views that only PostgreSQL stores."""
@@ -271,7 +289,7 @@ class SparkRunner(ViewRunner):
             if table.relation.kind != "source":
                 self._connect.check_storing([table])
             self._ingest.rows(table, self._spark)
-            self._pending.open(table.relation.name, spread=False)
+            self._pending.open(table.relation.name)
 
     def drop_table(self, table: TableInfo) -> None:
         self._storage.run("DELETE FROM windowpane.files WHERE relation = ?", [table.relation.name])
@@ -280,7 +298,7 @@ class SparkRunner(ViewRunner):
             self._queries.drop(table.relation.name)
             self._pending.close(table.relation.name)
 
-    def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
+    def flush(self, writer: Callable[[TableInfo], TableWriter] | None) -> None:
         """Take the changes of tables, and post them to the views that read them.
 
         Args:
@@ -289,28 +307,11 @@ class SparkRunner(ViewRunner):
         changes = self._changes.of_tables(self._deliveries.followed())
         number = self._pending.begin(self._clock.values)
         self._changes.forget()
-        behind = set(self._stale.reasons())
         for place, (name, delta) in enumerate(changes.items()):
-            readers = [reader for reader in self._streams.readers(name) if reader not in behind]
-            self._batches.post(name, delta, readers, f"{number}-{place}")
-        for name in sorted(behind):
-            self._post_held(self._catalog.view(name), changes, number)
+            self._batches.post(name, delta, self._streams.readers(name), f"{number}-{place}")
         self._deliveries.fill(changes)
         self._changes.end_of_tables()
         self._is_due = True
-
-    def _post_held(self, view: ViewInfo, changes: Mapping[str, Delta], number: int) -> None:
-        """Post to a view that failed without Spark what it missed, with the changes of a flush: they may mend it."""
-        name = view.relation.name
-        self._stale.hold(name, {source: changes[source] for source in view.reads if source in changes})
-        held = self._stale.taken(name, {source: self._catalog.relation(source) for source in view.reads})
-        for place, (source, delta) in enumerate(held.items()):
-            self._batches.post(source, delta, [name], f"{number}-held-{place}")
-        self._bad_values.forget_view(name)
-
-    def job(self, name: str, node: Node, *, strict: bool) -> Job:
-        """Return the operators of a view: a batch is not run again with TRY, so views have it from the beginning."""
-        return Job(name, node, self._storage, self._clock, None if strict else self._bad_values)
 
     def create(self, view: ViewInfo) -> None:
         """Post the rows of its relations to a new view, and make its table in PostgreSQL, where views have tables there.
@@ -331,15 +332,13 @@ class SparkRunner(ViewRunner):
         self._deliveries.add_view(view, by_tasks=bool(own) and view.reads == own)
 
     def _fill(self, view: ViewInfo) -> None:
-        name, node = view.relation.name, view.job.node
+        name, node = view.relation.name, view.node
         self._is_due = True
-        if self._runs_here:
-            self._connect.check_running_here()
-        plan = ViewPlan() if self._runs_here else self._streams.plan(node)
+        plan = self._streams.plan(node)
         if not plan.is_program:
             self._check_nodes(list(every_node(node)))
-        self._pending.open(name, spread=not self._runs_here, plan=plan)
-        read = sorted(view.reads - self._read_by(node))
+        self._pending.open(name, plan)
+        read = sorted(view.reads.difference(plan.sources))
         self._connect.check_storing(self._filled(read))
         for place, source in enumerate(read):
             self.bring(source)
@@ -347,23 +346,17 @@ class SparkRunner(ViewRunner):
                 source, inserted(self._catalog.relation(source).storage), [name], f"{self._pending.number}-{place}"
             )
 
-    def _read_by(self, node: Node) -> frozenset[str]:
-        """Return the sources that a new view would read itself."""
-        return frozenset() if self._runs_here else self._streams.read_by(node)
-
     def _check_nodes(self, nodes: Sequence[Node]) -> None:
         what = ""
         if any(isinstance(node, TemporalFilter | ClockStamp) for node in nodes):
             what = "now() or PROCTIME() in a materialized view on Spark"
         elif any(isinstance(node, CloseSort) and not all(node.watermarks[name].final for name in node.by) for node in nodes):
-            what = "EMIT ON WINDOW CLOSE on Spark over a table that is not APPEND ONLY" * (not self._runs_here)
+            what = "EMIT ON WINDOW CLOSE on Spark over a table that is not APPEND ONLY"
         if what:
             raise UnsupportedSqlError(f"{what} is not supported. Open the session without Spark.", 1, 1)
 
     def drop(self, view: ViewInfo) -> None:
         name = view.relation.name
-        view.job.drop()
-        self._stale.drop(name, view.reads)
         self._bad_values.drop(name)
         MalformedRows(self._storage).drop(name)
         self._changes.drop(name)
@@ -375,11 +368,6 @@ class SparkRunner(ViewRunner):
     def is_unfilled(self, name: str) -> bool:
         return name in {view.relation.name for view in self._catalog.views()} and not self._pending.stream(name).done
 
-    @property
-    def _runs_here(self) -> bool:
-        """Whether views that are made now run their operators on the driver."""
-        return self._parameters["streaming_parallelism"] == "1"
-
     def check_rename(self, name: str, place: Place) -> None:
         """Refuse to rename anything but plain views: checkpoints know the other names."""
         if not isinstance(self._catalog.entries[name], PlainView):
@@ -390,10 +378,7 @@ class SparkRunner(ViewRunner):
         self._forget()
 
     def goes_on(self, old: ViewInfo, node: Node) -> bool:
-        stream = self._pending.stream(old.relation.name)
-        return old.relation.name not in self._batches.by_tasks() and (
-            not stream.spread or stream.plan == self._streams.plan(node)
-        )
+        return self._pending.stream(old.relation.name).plan == self._streams.plan(node)
 
     def swapped(self, swap: Swap) -> None:
         """Continue with views that took the place of others; those that read them are sent what has changed."""
@@ -412,14 +397,12 @@ class SparkRunner(ViewRunner):
     # --- questions -------------------------------------------------------------------------------------
 
     def explain(self, node: Node) -> list[str]:
-        if self._runs_here:
-            return ["On the driver, since streaming_parallelism is 1", *explain_plan(node, 1)]
         plan = self._streams.program(node)
         if isinstance(plan, StreamedPlan):
             written = "to a change log by the tasks, from there to the store by the driver"
             written = written if self._deliveries.view_tables is None else "to PostgreSQL by the tasks"
             return [*plan.lines, f"  written: {written}", *explain_plan(node, 1)]
-        own, read = self._read_by(node), scanned(node)
+        own, read = self._streams.read_by(node), scanned(node)
         lines = []
         if own:
             names = ", ".join(map(repr, sorted(own)))
@@ -443,9 +426,9 @@ class SparkRunner(ViewRunner):
         if not self._streams.takes_change_sets(name):
             self._batches.start(view)
             return True
-        own, is_spread = self._streams.own_sources(view), self._pending.stream(name).spread
+        own = self._streams.own_sources(view)
         while (change_set := self._due_change_set(view)) is not None:  # two, where a crash stopped the sending of the first one
-            if is_spread and not (own and self._queries.is_running(name)):  # it may be in the middle of a batch of its sources
+            if not (own and self._queries.is_running(name)):  # it may be in the middle of a batch of its sources
                 is_large = change_set.size(self._queries.inbox(name)) >= LARGE_CHANGE_SET.value
                 self._queries.share_change_sets(name, is_shared=is_large)
             change_set.write(self._queries.inbox(name))
@@ -454,10 +437,7 @@ class SparkRunner(ViewRunner):
         stream = self._pending.stream(name)
         if stream.done == stream.sent and not own:
             return False
-        if is_spread:
-            self._batches.start(view)
-        else:
-            self._queries.start_here(name)
+        self._batches.start(view)
         return True
 
     def _due_change_set(self, view: ViewInfo) -> ChangeSet | None:
@@ -469,8 +449,7 @@ class SparkRunner(ViewRunner):
             is_endless(self._streams.tables[source]) for source in self._streams.own_sources(self._catalog.view(name))
         )
         self._queries.finish(name, is_endless=never_rests)
-        if self._pending.stream(name).spread:
-            self._batches.take(name)
+        self._batches.take(name)
         with self._storage.transaction():
             self._pending.answered(name)
         if self._streams.takes_change_sets(name):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.malformed_rows import MalformedRows
 from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter, ToStaging
 from windowpane.sql.on_spark.change_log import ChangeLog, write_shared
-from windowpane.sql.on_spark.change_sets import ChangeFile, Received, receive
+from windowpane.sql.on_spark.change_sets import ChangeFile
 from windowpane.sql.on_spark.ingest import Ingest
 from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.programs.query import streamed_changes
@@ -33,10 +32,11 @@ from windowpane.sql.on_spark.spread_plan import Direct, spread
 from windowpane.sql.on_spark.stages import column_types
 from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, instead
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
 from windowpane.sql.windows.time_functions import instant_sql
+from windowpane.state.pairs import NONE
 
 if TYPE_CHECKING:
     from windowpane.spark.queries.batch_query import BatchExchange
@@ -72,7 +72,7 @@ class ViewBatches:
         self._spark, self._pending, self._streams, self._ingest = spark, pending, streams, ingest
         self._storage, self._catalog, self._clock = held.storage, held.catalog, held.clock
         self._deliveries, self._changes = held.deliveries, held.changes
-        self.queries = ViewQueries(spark, held.storage.path, pending, self.answer, self.ingest)
+        self.queries = ViewQueries(spark, held.storage.path, pending, self.ingest)
         self.has_posted = False  # whether files were written since the last round, whose names may be rolled back
         self._taking: dict[str, threading.Lock] = {}
 
@@ -142,26 +142,9 @@ class ViewBatches:
         if name in self.by_tasks() and not self.queries.is_remote:
             took = partial(self._took, view, logged.log)
             writer = ServerWriter(logged, partial(self.has_readers, name), partial(self._stage, view), took)
-        self.queries.start_spread(name, changes, writer, partial(self.take, name))
+        self.queries.start_view(name, changes, writer, partial(self.take, name))
 
     # --- in a batch, on a thread of its own ------------------------------------------------------------
-
-    def answer(self, name: str, batch: pa.Table, number: int) -> None:
-        """Run a view on a change set, here, and write its changes; a batch that was written before changes nothing."""
-        view = self._catalog.view(name)
-        try:
-            with self._storage.transaction():
-                stream = self._pending.stream(name)
-                if number > stream.batch:
-                    self.queries.pair(name).has_begun(stream.batch, number - 1, number)
-                    delta = self._computed(view, receive(batch, self.queries.received(name)))
-                    if delta is not None:
-                        self.post(name, delta, self._streams.readers(name), f"{stream.folder}-{number}")
-                        self._deliveries.fill({name: delta})
-                    self._pending.took(name, number)
-        except BaseException:
-            view.job.forget()
-            raise
 
     def ingest(self, name: str, batch: pa.Table, number: int) -> None:
         """Insert a batch into a table; one that was inserted before changes nothing."""
@@ -203,11 +186,15 @@ class ViewBatches:
                     return False
                 if self.queries.change_log(name) != log:
                     return True  # the view was dropped meanwhile, and another view has its name
-                for reader in self._streams.readers(name) if is_logged else ():
+                stream, readers = self._pending.stream(name), self._streams.readers(name)
+                is_taken_up = staging is None and stream.batch == NONE and not self._storage.is_empty(view.relation.storage)
+                for reader in readers if is_logged and not is_taken_up else ():
                     for file in log.share(number, self.queries.received(reader)):
                         self._pending.post(reader, ChangeFile(name, file.name, view.ids))
                 if staging is None or name in self._deliveries.followed():
-                    delta = self._collected(view, log.changes(number), is_kept=staging is None)
+                    delta = self._collected(view, log.changes(number), is_kept=staging is None, is_taken_up=is_taken_up)
+                    if is_taken_up and delta is not None:
+                        self.post(name, delta, readers, f"{stream.folder}-{number}")
                     self._deliveries.fill({} if delta is None else {name: delta})
                 if staging is not None:
                     if self._deliveries.view_tables is None:
@@ -240,23 +227,21 @@ class ViewBatches:
         write_by_tasks(batch, ToStaging(view_tables.url, staging, dict(view.ids)))
         return staging
 
-    def _computed(self, view: ViewInfo, change_set: Received) -> Delta | None:
-        """Run the operators of a view on a change set, here on the driver."""
-        changes = {name: self._storage.temporary_of(tables) for name, tables in change_set.changes.items()}
-        changed = {name: Delta(rows) for name, rows in changes.items() if rows is not None}
-        with self._clock.at(change_set.clock), self._storage.trying() if view.job.tries else nullcontext():
-            return self._changes.keep(view, view.job.run(changed, initial=change_set.initial))
-
-    def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True) -> Delta | None:
+    def _collected(
+        self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True, is_taken_up: bool = False
+    ) -> Delta | None:
         """Return the results of the operators of a view, spread over Spark, in stored names; tables are read one at a time.
 
         Args:
             view: the view.
             changes: the results.
             is_kept: whether the store holds the rows of the view.
+            is_taken_up: whether the results are all rows, in place of those that the view had without Spark.
         """
-        kinds = dict(column_types(view.job.node.columns))
+        kinds = dict(column_types(view.node.columns))
         rows = typed(self._storage, changes, [(identity, kinds[identity]) for identity in view.ids.values()], list(view.ids))
+        if is_taken_up:
+            return self._changes.keep_stored(view, instead(self._storage, view.relation.storage, rows, view.relation.types))
         if rows is None:
             return None
         has_others = self._storage.run(f"SELECT 1 FROM {rows} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1")

@@ -11,7 +11,7 @@ from windowpane.errors import ChangedPlanError, MistakeError
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.failures.trying import tried_plan
-from windowpane.sql.nodes import Aggregate, Node, Scan, Values, every_node
+from windowpane.sql.nodes import Aggregate, Node, Values, every_node, scanned
 from windowpane.sql.on_spark.pending_changes import PendingChanges, ViewPlan
 from windowpane.sql.on_spark.programs.groups_below import SpreadPlan, groups_below, streamed
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
@@ -71,14 +71,14 @@ class ViewStreams:
 
     def program_of(self, view: ViewInfo) -> StreamedPlan:
         """Return the program of a view that was made as one, with the SQL that runs."""
-        plan = self.program(view.job.node, _running(view))
+        plan = self.program(view.node, _running(view))
         if not isinstance(plan, StreamedPlan):
             raise MistakeError("check_plan has seen that it is one still")
         return plan
 
     def spread_of(self, view: ViewInfo) -> SpreadPlan:
         """Return how a view is spread over Spark that was made as no program, with the SQL that runs."""
-        return self.spread(view.job.node, _running(view))
+        return self.spread(view.node, _running(view))
 
     def own_sources(self, view: ViewInfo) -> frozenset[str]:
         """Return the sources that a view reads itself."""
@@ -86,7 +86,8 @@ class ViewStreams:
 
     def readers(self, source: str) -> list[str]:
         """Return the views that get the changes of a relation."""
-        reading = [view for view in self._catalog.views() if source in view.reads]
+        known = set(self._pending.names())
+        reading = [view for view in self._catalog.views() if source in view.reads and view.relation.name in known]
         return [view.relation.name for view in reading if source not in self.own_sources(view)]
 
     def check_plan(self, view: ViewInfo) -> None:
@@ -95,8 +96,8 @@ class ViewStreams:
         Raises:
             ChangedPlanError: with both.
         """
-        stream, plan = self._pending.stream(view.relation.name), self.plan(view.job.node)
-        if stream.spread and stream.plan != plan:
+        stream, plan = self._pending.stream(view.relation.name), self.plan(view.node)
+        if stream.plan != plan:
             raise ChangedPlanError({f"the plan of {view.relation.name!r}": (stream.plan.text(), plan.text())})
 
     def progress(self, name: str) -> tuple[Progress, Progress]:
@@ -109,7 +110,7 @@ class ViewStreams:
     def clock_of(self, view: ViewInfo) -> dict[str, str]:
         """Return the watermarks of the next change set for a view, as SQL: those of the rows that it then has."""
         clock = {}
-        for base in _watched(view.job.node) - self.own_sources(view):
+        for base in _watched(view.node) - self.own_sources(view):
             seen = [self._seen(source, base) for source in sorted(view.reads) if base in self._bases(source)]
             known = sorted({value for value in seen if value is not None})
             if known and None not in seen:
@@ -132,7 +133,7 @@ class ViewStreams:
         mark = self.tables[base].watermark if base in self.own_sources(view) else None
         if mark is not None:
             return None if base not in progress.reached else instant_sql(str(progress.reached[base]), mark.type)
-        if stream.spread and stream.progress[1] is not None:
+        if stream.progress[1] is not None:
             return progress.others.get(base)
         return (
             stream.clock.get(base) if stream.done == stream.sent else None
@@ -144,11 +145,6 @@ def clock_name(source: str, view: str) -> str:
     return f"{source} in {view}"
 
 
-def scanned(node: Node) -> set[str]:
-    """Return the relations that a plan reads."""
-    return {each.relation for each in every_node(node) if isinstance(each, Scan)}
-
-
 def _takes_change_sets(node: Node, direct: Collection[str]) -> bool:
     """Whether a plan needs more than its own sources: changes of others, or rows that it has before the first of any."""
     begins = any(isinstance(each, Values) or (isinstance(each, Aggregate) and not each.groups) for each in every_node(node))
@@ -157,7 +153,7 @@ def _takes_change_sets(node: Node, direct: Collection[str]) -> bool:
 
 def _running(view: ViewInfo) -> Node:
     """Return the plan of a view with the SQL that runs."""
-    return view.job.node if view.strict else tried_plan(view.job.node)
+    return view.node if view.strict else tried_plan(view.node)
 
 
 def _watched(node: Node) -> set[str]:

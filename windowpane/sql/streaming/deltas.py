@@ -136,6 +136,13 @@ def difference(storage: Storage, old: str | None, new: str, columns: Types) -> D
     return netted(storage, " UNION ALL ".join(parts), columns)
 
 
+def instead(storage: Storage, old: str, new: str | None, columns: Types) -> Delta | None:
+    """Return the batch after which a relation has the rows of another batch, ``None`` where it has them."""
+    names = ", ".join(map(quoted, columns))
+    before = f"SELECT {names}, -1 AS {quoted(WEIGHT)} FROM {old}"
+    return netted(storage, before if new is None else f"{before} UNION ALL SELECT {names}, {quoted(WEIGHT)} FROM {new}", columns)
+
+
 def apply_to(storage: Storage, table: str, delta: Delta, columns: Sequence[str], key: Sequence[str]) -> None:
     """Change a stored relation by a netted batch; deleted rows are found by key."""
     weight, names = quoted(WEIGHT), ", ".join(map(quoted, columns))

@@ -86,10 +86,6 @@ class Job:
             return TopRows(node, self._storage, owner, self._clock)
         return Keyed(node, self._storage, owner, self._clock)
 
-    @property
-    def relations(self) -> set[str]:
-        return _relations(self.node)
-
     def run(self, changes: Mapping[str, Delta], *, initial: bool = False) -> Delta | None:
         """Return the changes of the view, given those of the relations it reads, by name; some may cancel others."""
         self.has_bad_values = False
@@ -116,8 +112,3 @@ class Job:
         """Remove all state."""
         for operator in self._operators.values():
             operator.drop()
-
-
-def _relations(node: Node) -> set[str]:
-    found = {node.relation} if isinstance(node, Scan) else set()
-    return found.union(*(_relations(source) for source in node.inputs)) if node.inputs else found

@@ -83,27 +83,16 @@ class EmbeddedRunner(ViewRunner):
         self._deliveries.hand_over(is_opening=True)
 
     def _refuse_what_spark_has(self) -> None:
-        streams = self._storage.run("SELECT name, spread, batch, sent, done, due FROM windowpane.streams ORDER BY name")
         views = {view.relation.name for view in self._catalog.views()}
-        pending = {row[0] for row in self._storage.run("SELECT name FROM windowpane.mail")}
-        spread = [name for name, is_spread, *_ in streams if is_spread]
-        waiting = [
-            name
-            for name, _, _, sent, done, due in streams
-            if name in views and (name in pending or sent != done or done == 0 or due is not None)
-        ]
-        filled = [name for name, _, batch, *_ in streams if name not in views and batch >= 0]
-        with_spark, dropped = "Open it with Session(spark=..., store=...)", "or drop these views there first"
+        streams = self._storage.run("SELECT name, batch FROM windowpane.streams ORDER BY name")
+        spread = [name for name, _ in streams if name in views]
+        filled = [name for name, batch in streams if name not in views and batch >= 0]
+        with_spark = "Open it with Session(spark=..., store=...)"
         for names, reason in (
             (
                 spread,
                 "the state of {} lies in Spark's checkpoints beside it, so a session without Spark cannot keep them up to "
-                f"date. {with_spark}, {dropped}.",
-            ),
-            (
-                waiting,
-                "changes wait for {} that a session with Spark has not handed on, and one without would pass them over. "
-                f"{with_spark} and FLUSH, {dropped}.",
+                f"date. {with_spark}, or drop these views there first.",
             ),
             (
                 filled,
@@ -169,7 +158,7 @@ class EmbeddedRunner(ViewRunner):
         self._stale.forget()
         self._files.forget()
         for view in self._catalog.views():
-            view.job.forget()
+            view.operators.forget()
         self._deliveries.forget()
 
     def _settle(self) -> None:
@@ -180,22 +169,22 @@ class EmbeddedRunner(ViewRunner):
                 self._tried[name] = ""
             elif isinstance(view, ViewInfo):
                 self._tried.pop(name, None)
-                self._catalog.entries[name] = replace(view, job=view.job.trying(None))
+                self._catalog.entries[name] = replace(view, job=view.operators.trying(None))
 
     def _try_all(self) -> None:
         """Put the expressions of all views in TRY: a bad value may reach many, and the flush is not done again for each."""
         for name, view in self._catalog.entries.items():
-            if isinstance(view, ViewInfo) and not (view.strict or view.job.tries):
-                self._catalog.entries[name] = replace(view, job=view.job.trying(self._bad_values))
+            if isinstance(view, ViewInfo) and not (view.strict or view.operators.tries):
+                self._catalog.entries[name] = replace(view, job=view.operators.trying(self._bad_values))
 
     def _gives_way(self, failure: ViewFailure) -> bool:
         """Say whether the action that a view stopped can be done again, and prepare the view for it."""
         view, name = failure.view, failure.view.relation.name
         is_new = name not in self._catalog.entries
-        if not (view.strict or view.job.tries):
+        if not (view.strict or view.operators.tries):
             self._tried[name] = failure.reason
             if not is_new:
-                self._catalog.entries[name] = replace(view, job=view.job.trying(self._bad_values))
+                self._catalog.entries[name] = replace(view, job=view.operators.trying(self._bad_values))
             return True
         if is_new or name in self._stale.reasons():
             self._tried.pop(name, None)
@@ -268,7 +257,7 @@ class EmbeddedRunner(ViewRunner):
 
     def drop(self, view: ViewInfo) -> None:
         name = view.relation.name
-        view.job.drop()
+        view.operators.drop()
         self._stale.drop(name, view.reads)
         self._bad_values.drop(name)
         self._tried.pop(name, None)
@@ -308,8 +297,8 @@ class EmbeddedRunner(ViewRunner):
             ViewFailure: it cannot take them.
         """
         try:
-            with self._storage.trying() if view.job.tries else nullcontext():
-                named = self._changes.keep(view, view.job.run(changes, initial=initial))
+            with self._storage.trying() if view.operators.tries else nullcontext():
+                named = self._changes.keep(view, view.operators.run(changes, initial=initial))
             self._note(view)
             return named
         except Exception as failure:
@@ -320,12 +309,12 @@ class EmbeddedRunner(ViewRunner):
 
         Where there is neither a bad value nor a reason, the view does without TRY from the next flush on.
         """
-        if view.job.tries:
+        if view.operators.tries:
             name = view.relation.name
-            reason = "" if view.job.has_bad_values else self._tried.get(name, "")
+            reason = "" if view.operators.has_bad_values else self._tried.get(name, "")
             if reason:
                 self._bad_values.note_view(name, reason)
-            self._settling[name] = view.job.has_bad_values or bool(reason)
+            self._settling[name] = view.operators.has_bad_values or bool(reason)
 
     def check_rename(self, name: str, place: Place) -> None:
         """Refuse to rename an entry that is known by its name outside of the store, or for which changes wait.

@@ -104,8 +104,9 @@ class ViewRunner(Protocol):
     def drop_table(self, table: TableInfo) -> None:
         """Stop filling a table, and forget what was read for it."""
 
-    def job(self, name: str, node: Node, *, strict: bool) -> Job:
-        """Return the operators of a view; unless it is strict, an expression that fails is NULL."""
+    def job(self, name: str, node: Node, *, strict: bool) -> Job | None:
+        """Return the operators of a view, if they run here; unless it is strict, an expression that fails is NULL."""
+        return None
 
     def create(self, view: ViewInfo) -> None:
         """Begin a new view with the rows of its relations, and make its table on the server of the views, if there is one."""
