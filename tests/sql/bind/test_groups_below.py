@@ -244,7 +244,7 @@ def test_a_view_with_a_program_below_is_not_opened_where_it_would_have_none(tmp_
     with monkeypatch.context() as patched:
         run_in_process(patched)
         patched.setattr(view_streams, "groups_below", groups_below)
-        for name in ("start_spread", "finish"):
+        for name in ("start_view", "finish"):
             patched.setattr(Queries, name, lambda *_, **__: None)
         with made(object(), tmp_path, {"first": VIEWS["first"]}, store) as session:
             assert isinstance(session._runner, SparkRunner)

@@ -84,7 +84,7 @@ def test_a_folder_that_the_server_does_not_see_is_refused(tmp_path: Path, monkey
     store = str(tmp_path / "views.duckdb")
     storage = Storage(store)
     with pytest.raises(UnsupportedStoreError, match="the server of Spark Connect does not see this folder"):
-        ViewQueries(object(), store, PendingChanges(storage), lambda *_: None, lambda *_: None)
+        ViewQueries(object(), store, PendingChanges(storage), lambda *_: None)
     storage.close()
     assert len(seen) == 1
     assert list(Path(f"{store}.streams").iterdir()) == []

@@ -44,6 +44,7 @@ from windowpane.sql.streaming.deltas import inserted
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
 from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
+from windowpane.state.pairs import NONE
 
 T = TypeVar("T")
 
@@ -123,6 +124,7 @@ class SparkRunner(ViewRunner):
         for view in new:
             drop_state(self._storage, view.relation.name)
             StaleViews(self._storage).drop(view.relation.name, view.reads)
+            self._bad_values.forget_view(view.relation.name)
             try:
                 self._fill(view)
             except UnsupportedSqlError as error:
@@ -309,9 +311,20 @@ class SparkRunner(ViewRunner):
         self._changes.forget()
         for place, (name, delta) in enumerate(changes.items()):
             self._batches.post(name, delta, self._streams.readers(name), f"{number}-{place}")
+        for view in self._unanswered():
+            self._queries.drop(view.relation.name)
+            self._pending.close(view.relation.name)
+            self._fill(view)
         self._deliveries.fill(changes)
         self._changes.end_of_tables()
         self._is_due = True
+
+    def _unanswered(self) -> list[ViewInfo]:
+        """Return views that failed on their first change set: the rows of what they read may be others by now."""
+        known = set(self._pending.names())
+        views = [view for view in self._catalog.views() if view.relation.name in known]
+        streams = [(view, self._pending.stream(view.relation.name)) for view in views]
+        return [view for view, stream in streams if stream.plan.takes_change_sets and stream.batch == NONE]
 
     def create(self, view: ViewInfo) -> None:
         """Post the rows of its relations to a new view, and make its table in PostgreSQL, where views have tables there.
