@@ -96,6 +96,37 @@ def test_views_that_were_made_without_spark_go_on_in_stages(tmp_path: Path, monk
         Session(store)
 
 
+@pytest.mark.spark
+def test_a_store_that_was_made_without_spark_goes_on_on_spark(spark, tmp_path: Path) -> None:
+    views = {
+        "closed": "SELECT window_start, sum(v) AS s FROM tumble(e, at, INTERVAL '1 hour') GROUP BY window_start "
+        "EMIT ON WINDOW CLOSE",
+        "steps": "SELECT k, at, v - lag(v) OVER (PARTITION BY k ORDER BY at) AS d FROM e",
+        "best": "SELECT max(d) AS d FROM steps",
+    }
+    made = "CREATE TABLE e (at timestamp, k int, v int, WATERMARK FOR at AS at) APPEND ONLY; " + "; ".join(
+        f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in views.items()
+    )
+    first = "INSERT INTO e VALUES ('2024-01-01 10:00', 1, 5), ('2024-01-01 10:30', 1, 7), ('2024-01-01 11:10', 2, 1); FLUSH"
+    waiting = "INSERT INTO e VALUES ('2024-01-01 11:20', 2, 9), ('2024-01-01 10:40', 1, 100)"
+    more = "INSERT INTO e VALUES ('2024-01-01 12:00', 1, 8); FLUSH"
+
+    def rows(session: Session) -> dict[str, list[str]]:
+        return {name: sorted(map(str, session.query(f"SELECT * FROM {name}").rows())) for name in views}
+
+    store = str(tmp_path / "views.duckdb")
+    with Session(store) as session, Session() as undisturbed:
+        session.run(f"{made}; {first}; {waiting}")
+        undisturbed.run(f"{made}; {first}; {waiting}; FLUSH")
+        expected = [rows(undisturbed)]
+        undisturbed.run(more)
+        expected.append(rows(undisturbed))
+    with Session(spark, store) as session:
+        assert rows(session) == expected[0]
+        session.run(more)
+        assert rows(session) == expected[1]
+
+
 def test_what_spark_does_not_run_is_not_taken_up(tmp_path: Path, monkeypatch) -> None:
     run_in_process(monkeypatch)
     store = str(tmp_path / "views.duckdb")
