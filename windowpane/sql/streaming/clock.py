@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,15 +52,6 @@ class Watermarks:
     def values(self) -> Mapping[str, str]:
         """All watermarks, by base relation."""
         return dict(self._values)
-
-    @contextmanager
-    def at(self, values: Mapping[str, str]) -> Iterator[None]:
-        """Have other watermarks for a while: those of the moment that a batch belongs to."""
-        held, self._values = self._values, dict(values)
-        try:
-            yield
-        finally:
-            self._values = held
 
     def get(self, relation: str) -> str | None:
         """Return the watermark of a base relation as SQL, ``None`` while it has none."""
