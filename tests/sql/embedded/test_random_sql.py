@@ -21,6 +21,7 @@ from tests.sql.grammar import Grammar, Query
 from tests.sql.in_process import spread_session
 from tests.sql.random_changes import DECLARED, Changes, declared_for_duckdb
 from tests.sql.windows_grammar import WindowsGrammar
+from windowpane.errors import UnsupportedSqlError
 from windowpane.sql import Session
 
 __all__ = ["spread_session"]
@@ -39,6 +40,12 @@ def test_views_equal_duckdb_after_every_flush(seed: int, tmp_path: Path) -> None
 @pytest.mark.parametrize("seed", range(100, 103))
 def test_views_spread_over_buckets_equal_duckdb_after_every_flush(spread_session: Session, seed: int) -> None:
     Script(seed, restarts=False).check(spread_session)
+
+
+@pytest.mark.slow_but("0")
+@pytest.mark.parametrize("seed", range(3))
+def test_views_that_are_replaced_equal_duckdb_after_every_flush(seed: int, tmp_path: Path) -> None:
+    Script(seed).replaced(partial(Session, store=str(tmp_path / "store.duckdb")))
 
 
 class Script:
@@ -69,6 +76,30 @@ class Script:
             session.close()
             with open_session() as again:
                 self._rounds(again, oracle, 2)
+
+    def replaced(self, open_session: Callable[[], Session]) -> int:
+        """Run it with views that get the queries of another script in the middle; return how many were refused."""
+        others, refused = Script(self.seed + 10_000).queries[:5], 0
+        with open_session() as session, duckdb.connect() as oracle:
+            self._declare(session, oracle)
+            self._rounds(session, oracle, 1)
+            for number, query in enumerate(self._rng.sample(others, 5)):
+                try:
+                    session.run(f"ALTER MATERIALIZED VIEW mv{number} AS {query.view}")
+                except UnsupportedSqlError as error:
+                    if "as these read it" not in str(error):
+                        raise
+                    refused += 1
+                    continue
+                self.queries[number] = query
+                for place, each in enumerate(self.queries):
+                    oracle.execute(f"CREATE OR REPLACE VIEW mv{place} AS {each.oracle}")
+                for place, each in enumerate(self.queries):
+                    self._compare(session, oracle, place, each, asks=False)
+            session.close()
+            with open_session() as again:
+                self._rounds(again, oracle, 2)
+        return refused
 
     def check(self, session: Session) -> None:
         """Run it on one session."""
