@@ -223,6 +223,7 @@ class Replacing:
         """Put the new views in the place of the old ones, and let those that read them go on with what has changed."""
         name, deltas, reshaped, tables = planned.statement.name, dict[str, Delta](), list[str](), list[str]()
         if not planned.built:
+            self._runner.settle(name)
             self._rewrite(planned)
             reshaped += [name] * (shape(self._catalog.view(name).relation) != shape(planned.plan.relation))
         for each in planned.built:

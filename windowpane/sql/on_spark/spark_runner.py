@@ -393,6 +393,10 @@ class SparkRunner(ViewRunner):
     def goes_on(self, old: ViewInfo, node: Node) -> bool:
         return self._pending.stream(old.relation.name).plan == self._streams.plan(node)
 
+    def settle(self, name: str) -> None:
+        self._queries.drop(name)
+        self._batches.take(name)
+
     def swapped(self, swap: Swap) -> None:
         """Continue with views that took the place of others; those that read them are sent what has changed."""
         for name, before in swap.names.items():

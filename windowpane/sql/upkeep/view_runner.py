@@ -149,6 +149,10 @@ class ViewRunner(Protocol):
         """
         return
 
+    def settle(self, name: str) -> None:
+        """Stop a view, and take all that it has made, before its rows get other columns."""
+        return
+
     def swapped(self, swap: Swap) -> None:
         """Continue with views that took the place of others, and hand on what has changed."""
 
