@@ -95,6 +95,7 @@ def test_the_changelog_holds_exactly_the_rows_whose_values_changed(spark) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_rows_come_out_once_when_the_window_closes(spark) -> None:
     with Session(spark) as session:
         session.run(CLOSING)
@@ -212,6 +213,7 @@ def test_a_view_that_fails_does_not_hold_up_the_others_nor_the_next_session(spar
         assert session.query("SELECT * FROM last").rows() == [("two",)]
 
 
+@pytest.mark.slow
 def test_a_bad_value_is_null_in_a_view(spark) -> None:
     with Session(spark) as session:
         session.run("CREATE TABLE t (v text)")
