@@ -86,6 +86,20 @@ def test_on_window_close_a_session_comes_when_the_watermark_passes_its_closing_r
     ]
 
 
+def test_a_row_below_the_watermark_is_late_also_where_windows_judge_late_rows(session: Session) -> None:
+    query = SESSIONS.replace("doings", "clicks")
+    session.run(
+        "SET late_rows = 'open_windows';"
+        "CREATE TABLE clicks (k text, at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '5 minutes') APPEND ONLY;"
+        f"CREATE MATERIALIZED VIEW closed AS {query} EMIT ON WINDOW CLOSE"
+    )
+    for minute, v in ((0, 1), (10, 0), (20, 1), (12, 5), (17, 5), (90, 1)):  # 12 comes under the watermark 15
+        session.run(f"INSERT INTO clicks VALUES ('a', TIMESTAMP '2024-01-01 08:00' + INTERVAL '{minute} minutes', {v}); FLUSH")
+    expected = [("a", "08:00:00", "08:10:00.000001", 2, 1), ("a", "08:17:00", "08:50:00", 2, 6)]
+    assert shown(session, "SELECT * FROM closed") == expected
+    assert shown(session, query)[:2] == expected
+
+
 def test_what_is_no_condition_is_refused(session: Session) -> None:
     with pytest.raises(SqlError, match="CLOSE WHEN takes a condition, true or false, and this is integer"):
         session.query(SESSIONS.replace("v = 0", "v"))
