@@ -56,7 +56,7 @@ def test_over_windows_of_static_rows_and_of_a_stream(tmp_path: Path) -> None:
     ]
     assert said["alone"] == [["a", 2], ["b", 5]]
     assert said["over_main"] == [["a", 1, 1, 1], ["a", 3, 7, 13], ["b", 2, 5, 6]]
-    assert said["over_late"] == [["a", 4, 100]]
+    assert said["over_late"] == [["a", 4, 100, True]]
 
 
 @pytest.mark.slow
