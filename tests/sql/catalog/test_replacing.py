@@ -95,6 +95,23 @@ def test_views_that_read_it_have_the_rows_of_those_made_fresh(what: str, first: 
         assert _rows(session, "v", *_NAMES) == expected[1]
 
 
+def test_another_pattern_is_another_view() -> None:
+    """The two plans differ in the conditions of the pattern alone."""
+    rising, falling = (
+        "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY at MEASURES a.v AS x, b.v AS y PATTERN (a b) "
+        f"DEFINE b AS b.v {sign} a.v) EMIT ON WINDOW CLOSE"
+        for sign in "><"
+    )
+    expected = _fresh(falling, "", ())
+    with Session(":memory:") as session:
+        session.run(f"{_TABLES} FLUSH; CREATE MATERIALIZED VIEW v AS {rising}")
+        assert "built beside" in " ".join(_explained(session, f"ALTER MATERIALIZED VIEW v AS {falling}"))
+        session.run(f"ALTER MATERIALIZED VIEW v AS {falling}")
+        assert _rows(session, "v") == expected[0]
+        session.run(_MORE)
+        assert _rows(session, "v") == expected[1] != {"v": []}
+
+
 def _explained(session: Session, statement: str) -> list[str]:
     return [str(row[0]) for row in session.query(f"EXPLAIN {statement}").rows()]
 
@@ -118,6 +135,8 @@ def test_state_goes_on_where_columns_are_renamed_moved_and_left_out(monkeypatch:
         session.run(_MORE)
         assert session.query("SELECT * FROM v ORDER BY key").rows() == [(18, 1, 3), (10, 2, 2), (4, 3, 1)]
         assert "changes: same" in _explained(session, statement)
+        session.run(f"SET streaming_expr_strict_mode = true; {statement}")
+        assert session._catalog.view("v").strict
 
 
 def test_explain_says_part_by_part_what_differs_and_who_is_built() -> None:

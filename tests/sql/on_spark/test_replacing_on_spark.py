@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,6 +70,43 @@ def test_views_on_spark_are_replaced_while_others_read_them(spark, tmp_path: Pat
         fresh.run(_MORE)
         assert _rows(session) == _rows(fresh)
         assert session.query("SHOW WATERMARKS").rows()[-1][0] == "trades in hours"
+
+
+_KILLED = """
+import os, signal, sys
+from pyspark.sql import SparkSession
+from windowpane.sql import Session
+from windowpane.sql.catalog.definitions import Definitions
+from windowpane.sql.catalog.replacing import Replacing
+
+def dies(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr({"redefine": Definitions, "swap": Replacing, "_deliver": Session}[sys.argv[2]], sys.argv[2], dies)
+settings = {"spark.sql.shuffle.partitions": 2, "spark.ui.enabled": False, "spark.sql.session.timeZone": "UTC"}
+spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+session = Session(spark, sys.argv[1])
+session.run("ALTER MATERIALIZED VIEW v AS SELECT k, count(*) AS s, 1 AS one FROM t GROUP BY k")
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(("where", "is_new"), [("swap", False), ("redefine", False), ("_deliver", True)])
+def test_a_kill_around_the_swap_leaves_the_old_views_or_the_new_ones(spark, tmp_path: Path, where: str, is_new: bool) -> None:
+    store = str(tmp_path / "views.duckdb")
+    with Session(spark, store) as session:
+        session.run(f"{embedded._TABLES} CREATE MATERIALIZED VIEW v AS {embedded._OLD}")
+        session.run("CREATE MATERIALIZED VIEW top AS SELECT max(s) AS m FROM v")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
+    died = subprocess.run([sys.executable, "-c", _KILLED, store, where], env=environment, check=False)
+    assert died.returncode == -signal.SIGKILL
+    with Session(spark, store) as session:
+        new = {"v": ["(1, 2, 1)", "(2, 1, 1)"], "top": ["(2,)"]}
+        assert embedded._rows(session, "v", "top") == (new if is_new else {"v": ["(1, 16)", "(2, 7)"], "top": ["(16,)"]})
+        session.run("ALTER MATERIALIZED VIEW v AS SELECT k, count(*) AS s, 1 AS one FROM t GROUP BY k")
+        session.run(embedded._MORE)
+        assert embedded._rows(session, "v", "top") == {"v": ["(1, 3, 1)", "(2, 2, 1)", "(3, 1, 1)"], "top": ["(3,)"]}
 
 
 @pytest.mark.parametrize("what", ["renamed", "a column more", "a condition", "windows", "on close", "over"])

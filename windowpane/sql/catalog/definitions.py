@@ -12,7 +12,16 @@ from windowpane.errors import MistakeError, SqlError, SqlNameError, UnsupportedS
 from windowpane.sql.bind.late_rows import LATE_ROWS, WATERMARK, late_rows_of
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog import made_by, views
-from windowpane.sql.catalog.entries import Catalog, IndexInfo, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
+from windowpane.sql.catalog.entries import (
+    Catalog,
+    IndexInfo,
+    SinkInfo,
+    TableInfo,
+    ViewInfo,
+    query_of_sink,
+    read_by,
+    sink_of_query,
+)
 from windowpane.sql.catalog.relations import PlainView, Relation, StoredColumn
 from windowpane.sql.catalog.renaming import Edit, edited, followed_name, move_stored, own_name, read_names
 from windowpane.sql.embedded import sinks, tables
@@ -411,14 +420,7 @@ class Definitions:
         """Return what reads a relation; a sink for the view behind it."""
         found = []
         for other, entry in self._catalog.entries.items():
-            reads = frozenset[str]()
-            if isinstance(entry, ViewInfo):
-                reads = entry.reads | entry.names
-            elif isinstance(entry, PlainView):
-                reads = entry.reads
-            elif isinstance(entry, SinkInfo):
-                reads = frozenset({entry.source})
-            if name in reads and other != name:
+            if name in read_by(entry) and other != name and not isinstance(entry, IndexInfo):
                 found.append(sink_of_query(other) or other)
         return found
 

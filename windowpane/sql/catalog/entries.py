@@ -171,6 +171,19 @@ class IndexInfo:
 Entry = TableInfo | ViewInfo | PlainView | SinkInfo | IndexInfo
 
 
+def read_by(entry: Entry) -> frozenset[str]:
+    """Return the names that an entry reads; of a view plain views among them."""
+    if isinstance(entry, ViewInfo):
+        return entry.reads | entry.names
+    if isinstance(entry, TableInfo):
+        return frozenset()
+    return (
+        entry.reads
+        if isinstance(entry, PlainView)
+        else frozenset([entry.source if isinstance(entry, SinkInfo) else entry.relation])
+    )
+
+
 class Catalog:
     """The entries of a session, in the order they were created."""
 

@@ -21,12 +21,22 @@ from windowpane.errors import SqlError, SqlNameError, UnsupportedSqlError
 from windowpane.planning.changing import Report
 from windowpane.sql.catalog import made_by, views
 from windowpane.sql.catalog.definitions import Definitions, view_of
-from windowpane.sql.catalog.entries import Catalog, IndexInfo, SinkInfo, ViewInfo, beside, replaced_by, shown_name, sink_of_query
+from windowpane.sql.catalog.entries import (
+    Catalog,
+    IndexInfo,
+    SinkInfo,
+    ViewInfo,
+    beside,
+    read_by,
+    replaced_by,
+    shown_name,
+    sink_of_query,
+)
 from windowpane.sql.catalog.relations import PlainView, Relation, shape
 from windowpane.sql.catalog.renaming import drop_stored, move_stored
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import Expr, quoted
-from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, every_node
+from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, every_node, structure
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.reader import read_script
 from windowpane.sql.parse.statements import CreateSink, CreateView
@@ -117,16 +127,7 @@ class Replacing:
         """Return what reads a relation, and what reads that, in the order of the catalog."""
         found = {name}
         for other, entry in self._catalog.entries.items():
-            reads = frozenset[str]()
-            if isinstance(entry, ViewInfo):
-                reads = entry.reads | entry.names
-            elif isinstance(entry, PlainView):
-                reads = entry.reads
-            elif isinstance(entry, SinkInfo):
-                reads = frozenset({entry.source})
-            elif isinstance(entry, IndexInfo):
-                reads = frozenset({entry.relation})
-            if reads & found:
+            if read_by(entry) & found:
                 found.add(other)
         return tuple(other for other in self._catalog.entries if other in found and other != name)
 
@@ -225,6 +226,8 @@ class Replacing:
         if not planned.built:
             self._runner.settle(name)
             self._rewrite(planned)
+            self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
+            self._definitions.strictness(name, is_new=True)
             reshaped += [name] * (shape(self._catalog.view(name).relation) != shape(planned.plan.relation))
         for each in planned.built:
             self._runner.bring(each)
@@ -262,8 +265,8 @@ class Replacing:
         """Let the view that was built beside another one take its place; return what changes for those that go on."""
         old, new = self._catalog.view(name), self._catalog.view(beside(name))
         delta = None
-        if old.relation.key == new.relation.key:
-            common = {each: kind for each, kind in new.relation.types.items() if old.relation.types.get(each) == kind}
+        common = {each: kind for each, kind in new.relation.types.items() if old.relation.types.get(each) == kind}
+        if old.relation.key == new.relation.key and common.keys() >= set(new.relation.key):
             delta = difference(self._storage, old.relation.storage, new.relation.storage, common)
             delta = None if delta is None else kept(self._storage, delta)
         self._runner.drop(old)
@@ -286,8 +289,9 @@ def _goes_on(old: Node, new: Node, built: Mapping[str, Relation]) -> bool:
 
 
 def _is_same(one: Node, other: Node) -> bool:
-    watermarks = zip(every_node(one), every_node(other), strict=False)
-    return one == other and all(mine.watermarks == others.watermarks for mine, others in watermarks)
+    if one != other or structure(one) != structure(other):
+        return False
+    return all(mine.watermarks == others.watermarks for mine, others in zip(every_node(one), every_node(other), strict=True))
 
 
 def _shown(relation: Relation) -> str:
