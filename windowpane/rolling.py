@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from windowpane.engines.changes import Accepts
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.planning.rolling import EDGES, RollingRequest, named_calls
-from windowpane.planning.sinks import Sink
 from windowpane.result import Selectable
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.rolling import RollingEmit
@@ -24,8 +22,6 @@ from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
 
@@ -254,69 +250,13 @@ class RollingResult(Selectable):
 
     Columns of the main output: the keys, ``as_of``, the features, and with ``on_empty="delete"`` ``_change_type``. Those of
     ``at``: the columns of the labels, and the features.
+
+    ``start`` with a ``history`` has its rows in the state before the first batch. None of them is emitted by itself
+    (``history_results="emit"`` is refused): the first tick after the cut gives every key that has rows, and from then on rows are
+    those of one stream over both. Source of the rule: Chronon's batch upload and streaming update of one GroupBy.
     """
 
     _built: BuiltProgram
-
-    def start(
-        self,
-        *unnamed: Any,
-        checkpoint: str | None = None,
-        trigger: Mapping[str, Any] | None = None,
-        query_name: str | None = None,
-        flush_at_end: bool = False,
-        changes: Accepts = "safe",
-        cut: str | dt.datetime | dt.date | None = None,
-        history: Any = None,
-        history_results: Literal["emit", "skip"] = "skip",
-        **sinks: Sink,
-    ) -> StreamingQuery:
-        """Start one query that writes several outputs, with the state kept once; it can begin with the rows of a history.
-
-        Rows of the history before ``cut`` are in the state before the first batch, folded by a batch job. Rows of the stream
-        before it are passed over, and counted as ``before_cut``, so no row counts twice. None of them is emitted by itself: the
-        first tick after the cut gives every key that has rows, and from then on rows are those of one stream over both.
-
-        Args:
-            unnamed: refused, as for every ``start``.
-            checkpoint: as for every ``start``.
-            trigger: as for every ``start``.
-            query_name: as for every ``start``.
-            flush_at_end: as for every ``start``.
-            history: a static DataFrame with the columns that the features read. Only for the first start of a checkpoint.
-            changes: as everywhere: which changes of the program a restart takes.
-            cut: an instant, such as ``"2026-01-01"``, which is one of the session's time zone, or a datetime. Left out, it is the
-                microsecond after the newest row of the history.
-            history_results: ``"skip"``, as said above; ``"emit"`` is refused.
-            sinks: as for every ``start``.
-
-        Returns:
-            The ``StreamingQuery``.
-
-        Raises:
-            HistoryAfterStartError: a history for a checkpoint that has begun.
-            InvalidSpecError: the history is no static DataFrame, its types differ, or ``cut`` is no instant.
-            UnknownColumnError: the history lacks a column.
-
-        Source of the rule: Chronon's batch upload and streaming update of one GroupBy.
-
-        Example:
-            >>> online.start(main=sink, checkpoint="ckpt", history=spark.read.parquet("payments"), cut="2026-01-01")
-        """
-        if history is None and cut is not None:
-            raise InvalidSpecError(f"cut={cut!r} says where a history ends: give history= too.")
-        return super().start(
-            *unnamed,
-            checkpoint=checkpoint,
-            trigger=trigger,
-            query_name=query_name,
-            flush_at_end=flush_at_end,
-            changes=changes,
-            cut=cut,
-            history=history,
-            history_results=history_results,
-            **sinks,
-        )
 
 
 __all__ = ["RollingFeatures", "RollingResult", "RollingStream", "rolling"]

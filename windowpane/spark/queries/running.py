@@ -113,6 +113,7 @@ def _begun(
 
     Raises:
         HistoryAfterStartError: the checkpoint has begun already.
+        InvalidSpecError: a cut of nothing.
         MissingHistoryError: it was to begin with a history, and no batch was committed.
     """
     spark = built.source.dataframe.sparkSession
@@ -123,6 +124,11 @@ def _begun(
         if checkpoint is not None:
             set_mark(spark, checkpoint, _HISTORY, results)
         return built
+    if cut is not None and (checkpoint is None or not has_begun(spark, checkpoint)):
+        raise InvalidSpecError(
+            f"cut={cut!r} says where a history ends, or where a change parts old windows from new ones, and this query begins "
+            "without either: give history= too, or leave cut out."
+        )
     mark = None if checkpoint is None else mark_of(spark, checkpoint, _HISTORY)
     if checkpoint is None or mark is None:
         return built
