@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import windowpane as wp
@@ -14,11 +15,13 @@ from tests.examples import seeds
 from verify.fuzz import closed_sessions
 from verify.fuzz.closed_sessions import Batch, Row, program_of, replay
 from windowpane.engines.program import LATE, MAIN, Program
-from windowpane.engines.protocol import Engine
+from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.sessions.closed import ClosedSessionsEngine
 from windowpane.engines.sessions.closed_reference import ClosedSessionsReferenceEngine
 from windowpane.errors import InvalidSpecError, NegativeSizeError, TimestampOverflowError
 from windowpane.kernels.sessions.cuts import Limit, cuts
+from windowpane.planning.engines import make_engine
+from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing import WindowTestHarness
 from windowpane.windowing.assigners import ClosedSessionWindows
 from windowpane.windowing.times import MAX, MIN
@@ -82,6 +85,25 @@ class TestByHand:
     def test_a_session_beyond_int64_is_refused(self, make: Make) -> None:
         with pytest.raises(TimestampOverflowError):
             replay(make, program_of(ClosedSessionWindows(100, "c")), [Batch(MIN, MIN, [row(MAX - 50)])])
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "expected"),
+    [
+        (pa.float64(), [0.0, -0.0, float("nan"), float("nan")], [2, 2]),
+        (pa.list_(pa.int64()), [[1], [1], [1, 2], None], [1, 1, 2]),
+        (pa.struct([("a", pa.string())]), [{"a": "x"}, {"a": None}, {"a": "x"}, None], [1, 1, 2]),
+    ],
+)
+@pytest.mark.parametrize("engine", ["closed sessions", "closed sessions reference"])
+def test_keys_group_as_equal_values_do(engine: str, kind: pa.DataType, keys: list[Any], expected: list[int]) -> None:
+    columns = pa.schema([pa.field("k", kind), *list(closed_sessions.COLUMNS)[1:]])
+    program = program_of(ClosedSessionWindows(20, "c"), columns=columns, engine=engine)
+    table = closed_sessions.table_of(Batch(MIN, MIN, [row(10 + at) for at in range(4)]))
+    store = MemoryBlobStore()
+    make_engine(program).run(store, [table.set_column(0, "k", pa.array(keys, kind))], Clock(MIN, 0))
+    ended = make_engine(program).run(store, [], Clock(MAX, 0))
+    assert sorted(each["n"] for _, found in ended.tables for each in found.to_pylist()) == expected
 
 
 @pytest.mark.parametrize("seed", seeds(40))

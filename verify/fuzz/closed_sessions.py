@@ -78,13 +78,19 @@ def random_program(draw: Random) -> Program:
     return program_of(assigner, keys, upstream)
 
 
-def program_of(assigner: ClosedSessionWindows, keys: Sequence[str] = ("k",), upstream: Upstream = Upstream.SOURCE) -> Program:
+def program_of(
+    assigner: ClosedSessionWindows,
+    keys: Sequence[str] = ("k",),
+    upstream: Upstream = Upstream.SOURCE,
+    columns: pa.Schema = COLUMNS,
+    engine: str | None = None,
+) -> Program:
     """Return a program over rows (k, v), whose late rows are an output."""
     function = FunctionPlan("aggregate", aggregates=tuple(AGGREGATES.items()))
-    settings = Settings(late_tag=wp.OutputTag("late"))
+    settings = Settings(late_tag=wp.OutputTag("late"), engine=engine)
     plan = WindowPlan(tuple(keys), assigner, function, event_time="t", settings=settings, upstream=upstream)
     slots = {name: tuple(aggregate.arguments) for name, aggregate in AGGREGATES.items()}
-    types = InputTypes(COLUMNS, pa.schema([("k", pa.string())][: len(keys)]), tuple(keys), TIMESTAMP, slots)
+    types = InputTypes(columns, pa.schema([columns.field("k")][: len(keys)]), tuple(keys), TIMESTAMP, slots)
     return compile_program(plan, types, ("k", "v"))
 
 

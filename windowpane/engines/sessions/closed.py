@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.arrays.columns import flat
+from windowpane.arrays.columns import replaced
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import in_order, numbered
 from windowpane.engines.common.columnar import (
@@ -175,35 +175,41 @@ class _Batch(ColumnarBatch):
         rows = with_plain_keys(self.program, with_encoded_keys(self.program, rows))
         if self.fold.is_ordered:
             rows, self.arrivals = numbered(rows, self.arrivals), self.arrivals + rows.num_rows
-        hashes = key_hashes([plain_key(rows[name]) for name in self._groups], rows.num_rows)
-        return rows.append_column(HASH, pa.array(hashes))
+        count, given = rows.num_rows, rows.column_names
+        columns = {
+            HASH: pa.array(key_hashes([plain_key(rows[name]) for name in self._groups], count)),
+            START: rows[TIME],
+            LAST: rows[TIME],
+            ROWS: pa.array(np.ones(count, np.int64)),
+            WEIGHT: rows[WEIGHT].fill_null(0) if WEIGHT in given else pa.array(np.zeros(count, np.int64)),
+            CLOSES: rows[CLOSES].fill_null(False) if CLOSES in given else pa.array(np.zeros(count, bool)),
+        }
+        for name, column in columns.items():
+            rows = replaced(rows, name, column) if name in given else rows.append_column(name, column)
+        return rows
 
     def _cut(self, held: pa.Table | None, rows: pa.Table | None) -> pa.Table | None:
         """Cut open sessions and the rows behind them, let those fire that have ended, and return those that are open."""
-        columns = {name: _joined(held, rows, name) for name in (HASH, *self._groups)}
-        count = 0 if held is None else held.num_rows
-        total = len(columns[HASH])
-        if not total:
-            return held
-        codes = key_codes([plain_key(columns[name]) for name in self._groups], total)
+        names = [HASH, *self._groups, START, LAST, ROWS, WEIGHT]
+        tables = [each.select(names) for each in (held, rows) if each is not None]
+        if not tables:
+            return None
+        both, count = pa.concat_tables(tables).combine_chunks(), 0 if held is None else held.num_rows
+        codes = key_codes([plain_key(both[name]) for name in self._groups], both.num_rows)
         order = np.argsort(codes, kind="stable")
-        times = _numbers(held, rows, START, TIME)[order]
-        lasts = _numbers(held, rows, LAST, TIME)[order]
-        sums = {ROWS: _sums(held, rows, ROWS)[order], WEIGHT: _sums(held, rows, WEIGHT)[order]}
-        is_held = order < count
-        closes = np.append(np.zeros(count, bool), _closing(rows))[order]
+        times, lasts, counted, weights = (both[name].to_numpy()[order] for name in (START, LAST, ROWS, WEIGHT))
+        sums, is_held = {ROWS: counted, WEIGHT: weights}, order < count
+        closing = np.zeros(0, bool) if rows is None else rows[CLOSES].to_numpy()
+        closes = np.append(np.zeros(count, bool), closing)[order]
         breaks = starts_of_runs(codes[order])
         found = cuts(breaks, times, lasts + self._rule.gap, closes, self._limits(sums, is_held), self._rule.duration)
         starts, ended = times[found.firsts], lasts[found.lasts]
         ends = np.where(found.are_closed, ended + 1, self._ends(starts, ended))
         of = np.repeat(np.arange(len(found.firsts)), found.lasts - found.firsts + 1)
-        named = {name: column.take(pa.array(order[found.firsts])) for name, column in columns.items()}
-        named |= {START: starts, LAST: ended, END: ends}
-        named |= {name: np.add.reduceat(weights, found.firsts) for name, weights in sums.items()}
-        sessions = pa.table(named)
-        partials = self._partials(held, rows, of, order)
-        for name in self.fold.columns:
-            sessions = sessions.append_column(name, partials[name])
+        keys, partials = both.take(pa.array(order[found.firsts])), self._partials(held, rows, of, order)
+        columns = {name: keys[name] for name in (HASH, *self._groups)} | {START: starts, LAST: ended, END: ends}
+        columns |= {name: np.add.reduceat(each, found.firsts) for name, each in sums.items()}
+        sessions = pa.table(columns | {name: partials[name] for name in self.fold.columns})
         is_over = found.are_closed | (ends - 1 <= self.watermark)
         if is_over.any():
             self._fired.append(sessions.filter(pa.array(is_over)))
@@ -246,31 +252,3 @@ class _Batch(ColumnarBatch):
 
     def _summary(self, held: pa.Table) -> PageSummary:
         return PageSummary(int(self._ends(held[START].to_numpy(), held[LAST].to_numpy()).min()) - 1, held.num_rows)
-
-
-def _joined(held: pa.Table | None, rows: pa.Table | None, name: str) -> pa.ChunkedArray:
-    """Return a column of held sessions and of the rows behind them."""
-    chunks = [each[name] for each in (held, rows) if each is not None]
-    return pa.chunked_array([flat(chunk).cast(chunks[0].type) for chunk in chunks] if chunks else [pa.array([], pa.uint64())])
-
-
-def _numbers(held: pa.Table | None, rows: pa.Table | None, of_held: str, of_rows: str) -> Integers:
-    parts = [each[name].to_numpy() for each, name in ((held, of_held), (rows, of_rows)) if each is not None]
-    return np.concatenate(parts)
-
-
-def _sums(held: pa.Table | None, rows: pa.Table | None, name: str) -> Integers:
-    """Return how many rows each has, or the sum of what limits its size."""
-    parts = [] if held is None else [held[name].to_numpy()]
-    if rows is not None and name in rows.column_names:
-        parts.append(rows[name].fill_null(0).to_numpy())
-    elif rows is not None:
-        parts.append(np.full(rows.num_rows, name == ROWS, np.int64))
-    return np.concatenate(parts)
-
-
-def _closing(rows: pa.Table | None) -> Mask:
-    if rows is None or CLOSES not in rows.column_names:
-        return np.zeros(0 if rows is None else rows.num_rows, bool)
-    closing: Mask = rows[CLOSES].fill_null(False).to_numpy()
-    return closing

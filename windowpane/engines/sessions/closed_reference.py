@@ -27,6 +27,7 @@ from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.operators.window.contexts import UserCode
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.sorted_pages import SortedPages
@@ -97,7 +98,7 @@ class _Batch(OrderedBatch[Program]):
         if self.watermark == before:
             return
         fired: list[tuple[int, Any, TimeWindow, Any]] = []
-        for key in dict.fromkeys(key for key, _, _ in self._state.slots()):
+        for key in {encode_key(key): key for key, _, _ in self._state.slots()}.values():
             self._state.set_current_key(key)
             fired += [(window.end, key, window, result) for window, result in self._ended()]
         self._timers.forwarded_watermark = before
