@@ -233,12 +233,13 @@ def diff(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the parts that differ as JSON.")] = False,
     cut: Annotated[str | None, typer.Option("--cut", help="Where new windows would begin.", metavar="INSTANT")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="As start(incomplete='partial') would go on.")] = False,
 ) -> None:
     """Print what starting a program from a checkpoint would change; exit status 0: nothing or safe, 1: to accept, 2: refused."""
     from windowpane.result import changes
 
     with _refusals(location):
-        found = changes(_program(program)(_spark()), location, cut)
+        found = changes(_program(program)(_spark()), location, cut, "partial" if partial else "null")
         typer.echo(json.dumps({"verdict": found.verdict, "parts": found.parts}) if as_json else str(found))
     raise typer.Exit({"accept": 1, "refused": 2}.get(found.verdict, 0))
 

@@ -277,5 +277,6 @@ class MatchResult(Selectable):
             cut=cut,
             history=history,
             history_results=history_results,
+            incomplete="null",
             **sinks,
         )

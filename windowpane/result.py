@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from windowpane.engines.changes import Accepts, Verdict
+from windowpane.engines.changes import Accepts, Incomplete, Verdict
 from windowpane.errors import InvalidSpecError, SparkGoneError
 from windowpane.guidance import Guided
 from windowpane.malformed import MalformedRow
@@ -68,8 +68,9 @@ class Runnable(Guided):
         flush_at_end: bool = False,
         changes: Accepts = "safe",
         cut: str | dt.datetime | dt.date | None = None,
-        history: DataFrame | None = None,
+        history: DataFrame | tuple[DataFrame, DataFrame] | None = None,
         history_results: Literal["emit", "skip"] = "skip",
+        incomplete: Incomplete = "null",
         **sinks: Sink,
     ) -> StreamingQuery:
         """Start one query that writes several outputs, with the state kept once; it can begin with the rows of a history.
@@ -92,9 +93,12 @@ class Runnable(Guided):
             cut: where a change parts old windows from new ones, an instant such as ``"2026-01-01 12:00:00"``; left out, the first
                 start of a new window above every event time so far. With ``history``: where that ends; left out, the microsecond
                 after its newest row.
-            history: a static DataFrame with the columns of the stream, for the first start of a checkpoint.
+            history: a static DataFrame with the columns of the stream, for the first start of a checkpoint; of a join two of
+                them, ``(left, right)``.
             history_results: ``"skip"``: what the history gives before the cut is not emitted. ``"emit"``: it is, with the first
                 batch. Where results change earlier ones (OVER on update, say) it has to be.
+            incomplete: what an aggregate that is added gives for windows that are open: ``"null"``, or ``"partial"``, its value
+                over the rows that come from now on. ``explain()`` of the started result says until when.
             sinks: by output name (``main``, or the name of a side output): a path, a sink spec, or a callable
                 ``(DataFrame, batch_id)``. A batch repeated after a crash reaches a sink again with the same batch id. Of windows
                 over results, the side outputs of each operator can be written; where two have one name, by ``operator.name``.
@@ -123,11 +127,22 @@ class Runnable(Guided):
                 f"start({unnamed[0]!r}): a sink is given by the name of its output, start(main={unnamed[0]!r})."
             )
         with SparkGoneError.instead():
-            query: StreamingQuery = start(
-                self._built, sinks, checkpoint, trigger, query_name, flush_at_end, changes, cut, history, history_results
+            query, running = start(
+                self._built,
+                sinks,
+                checkpoint,
+                trigger,
+                query_name,
+                flush_at_end,
+                changes,
+                cut,
+                history,
+                history_results,
+                incomplete,
             )
-        vars(self)["_query"] = query
-        return query
+        vars(self).update(_query=query, _running=running)
+        started: StreamingQuery = query
+        return started
 
     def explain(self, cost: bool = False) -> str:
         """Return the plan as text: which engine runs it, and why.
@@ -139,7 +154,7 @@ class Runnable(Guided):
         Raises:
             InvalidSpecError: ``cost`` of a result that was not started.
         """
-        plan: str = self._built.explain()
+        plan: str = vars(self).get("_running", self._built).explain()
         if not cost:
             return plan
         query = vars(self).get("_query")
@@ -269,13 +284,16 @@ class Changes:
         return "\n".join([f"changes: {self.verdict}", *lines])
 
 
-def changes(result: Runnable, checkpoint: str, cut: str | dt.datetime | dt.date | None = None) -> Changes:
+def changes(
+    result: Runnable, checkpoint: str, cut: str | dt.datetime | dt.date | None = None, incomplete: Incomplete = "null"
+) -> Changes:
     """Return what starting a program from a checkpoint would change; nothing is written, and no query has to run.
 
     Args:
         result: the program, as ``start`` would be called on it.
         checkpoint: the checkpoint location.
         cut: as ``start`` takes it.
+        incomplete: the same.
 
     Returns:
         The changes, see ``Changes``; none where the checkpoint has not begun.
@@ -291,7 +309,7 @@ def changes(result: Runnable, checkpoint: str, cut: str | dt.datetime | dt.date 
     from windowpane.spark.queries.continuing import reports_of
 
     with SparkGoneError.instead():
-        return Changes(reports_of(result._built, checkpoint, cut))
+        return Changes(reports_of(result._built, checkpoint, cut, incomplete))
 
 
 def progress(query: object) -> Progress:

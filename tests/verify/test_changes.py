@@ -11,8 +11,9 @@ import pytest
 
 from tests.examples import seeds
 from verify.fuzz import changes
+from verify.fuzz.columns import COLUMNS
 from verify.fuzz.comparison import difference
-from verify.fuzz.windowed_programs import program_of
+from verify.fuzz.windowed_programs import Distance, program_of
 from verify.fuzz.windowed_streams import random_stream
 from windowpane import aggregates as agg
 from windowpane.engines.changes import Verdict
@@ -23,8 +24,10 @@ from windowpane.hidden_columns import TIME
 from windowpane.planning.changing import Held, continued
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.assigners import EventTimeSessionWindows, TumblingEventTimeWindows
+from windowpane.windowing.assigners import EventTimeSessionWindows, GlobalWindows, TumblingEventTimeWindows
+from windowpane.windowing.evictors import CountEvictor, TimeEvictor
 from windowpane.windowing.times import MAX, MIN
+from windowpane.windowing.triggers import CountTrigger, DeltaTrigger, PurgingTrigger
 
 
 @pytest.mark.parametrize("seed", seeds(60))
@@ -95,6 +98,69 @@ def test_open_sessions_keep_their_end_and_later_rows_have_the_new_gap_and_latene
             return
         got = bucket.run(batch.parts, batch.watermark)
         assert difference(expected, got) is None, f"batch {number}"
+
+
+def counted(trigger: Any, evictor: Any, engine: str | None = None, assigner: Any = None) -> Program:
+    calls = {"n": agg.count(), "total": agg.sum("n"), "names": agg.collect_list("s")}
+    parts: dict[str, Any] = {} if engine is None else {"engine": engine}
+    return program_of(
+        assigner or GlobalWindows.create(),
+        calls,
+        ("k",),
+        window_bound=pa.int64(),
+        columns=COLUMNS,
+        trigger=trigger,
+        evictor=evictor,
+        **parts,
+    )
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+@pytest.mark.parametrize("seed", seeds(60))
+def test_sizes_of_counts_distances_and_evictors_count_from_the_next_row_on(seed: int, engine: str | None) -> None:
+    """The reference operator, whose program is replaced between two elements, says what that means."""
+    draw = Random(seed)
+    one, other = draw.sample(range(1, 7), 2)
+    kind, assigner = draw.choice(["count", "purging", "delta", "evictor", "session"]), None
+    evictors: list[Any] = [None, None]
+    triggers: list[Any]
+    if kind == "delta":
+        triggers = [DeltaTrigger.of(size, Distance()) for size in (one, other)]
+    elif kind == "session":
+        assigner, triggers = EventTimeSessionWindows(draw.randint(2, 9)), [None, None]
+        evictors = [CountEvictor.of(size, draw.random() < 0.5) for size in (one, other)]
+        evictors[1] = replace(evictors[1], do_evict_after=evictors[0].do_evict_after)
+    elif kind == "evictor":
+        every, by_time = draw.randint(1, 4), draw.random() < 0.5
+        triggers = [CountTrigger.of(every)] * 2
+        evictors = [TimeEvictor.of(size) if by_time else CountEvictor.of(size) for size in (one, other)]
+    else:
+        triggers = [CountTrigger.of(size) for size in (one, other)]
+        triggers = [PurgingTrigger.of(each) for each in triggers] if kind == "purging" else triggers
+    old, new = (counted(*each, engine, assigner) for each in zip(triggers, evictors, strict=True))
+    oracles = [replace(counted(*each, "reference", assigner), description={}) for each in zip(triggers, evictors, strict=True)]
+    bucket, oracle = Bucket(old), Bucket(oracles[0])
+    stream = random_stream(draw, old, COLUMNS)
+    point = draw.randint(1, max(1, len(stream) - 1))
+    for number, batch in enumerate(stream):
+        if number == point:
+            blob = bucket.store.get("header")
+            held = None if blob is None else Held.of([("header", blob)], batch.watermark, MAX - 1)
+            if held is None:
+                return
+            going_on, report = continued(new, held)
+            if report.verdict is Verdict.REFUSED:  # pieces of counts with an evictor, of another length
+                assert kind == "evictor"
+                return
+            assert report.verdict is Verdict.ACCEPT
+            assert isinstance(going_on, Program)
+            bucket.program = going_on
+            oracle.program = oracles[1]
+        try:
+            expected = oracle.run(batch.parts, batch.watermark)
+        except WindowpaneError:
+            return
+        assert difference(expected, bucket.run(batch.parts, batch.watermark)) is None, f"batch {number}, {kind} {one} {other}"
 
 
 REFUSED = {

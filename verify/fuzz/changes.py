@@ -1,8 +1,11 @@
-"""Kind ``changes``: a program of windows is changed in the middle of a stream, and goes on with its state.
+"""Kind ``changes``: a program is changed in the middle of a stream, and goes on with its state.
+
+Of every five seeds one is of OVER windows (``changed_over``) and one of joins (``changed_joins``), the others are of windows.
 
 Drawn are a program, a stream, a batch before which the query restarts, and a change. What comes out has to be what both programs
 give that run alone on the whole stream: of the old one the windows that start before the cut, of the new one the others. A batch
-after the change is run a second time from the state before it, as after a crash.
+after the change is run a second time from the state before it, as after a crash. In some, columns get a wider type with the
+change, or calls that are added give what the rows since make of them: these values are not compared.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from verify.fuzz import changed_joins, changed_over
 from verify.fuzz.columns import COLUMNS
 from verify.fuzz.comparison import difference
 from verify.fuzz.outcome import Outcome, raised
@@ -41,10 +45,16 @@ from windowpane.windowing import assigners
 from windowpane.windowing.times import MAX, MIN
 
 Rows = list[dict[str, Any]]
+WIDER = pa.schema(
+    [field.with_type({"n": pa.int64(), "m": pa.decimal128(16, 3)}.get(field.name, field.type)) for field in COLUMNS]
+)
+"""The columns, two of them of a wider type."""
 
 
 def run(seed: int) -> Outcome:
     """Make the program and the changes of a seed, and compare what comes out with each program alone."""
+    if seed % 5 > 2:
+        return changed_over.run(seed) if seed % 5 == 3 else changed_joins.run(seed)
     draw = Random(seed)
     programs = _drawn(draw)
     stream = random_stream(draw, programs[0], COLUMNS)
@@ -60,13 +70,14 @@ def run(seed: int) -> Outcome:
 
 def _drawn(draw: Random) -> list[Program]:
     """Return two or three programs of the same keys and rows, each unlike the one before."""
-    keys, kind = random_keys(draw), draw.choice(["fixed", "fixed", "sessions", "global"])
-    parts, found = _random_parts(draw, kind), list[Program]()
+    keys, kind = random_keys(draw), draw.choice(["fixed", "fixed", "sessions", "global", "clock"])
+    parts, found, is_wider = _random_parts(draw, kind), list[Program](), draw.random() < 0.2
     wanted = 3 if kind == "fixed" and draw.random() < 0.4 else 2
     while len(found) < wanted:
         engine = "reference" if found and draw.random() < 0.3 else None
+        columns = WIDER if found and is_wider else COLUMNS
         try:
-            program = program_of(keys=keys, window_bound=pa.int64(), columns=COLUMNS, **parts, engine=engine)
+            program = program_of(keys=keys, window_bound=pa.int64(), columns=columns, **parts, engine=engine)
         except WindowpaneError:
             keys, parts, found = random_keys(draw), _random_parts(draw, kind), []
             continue
@@ -82,7 +93,7 @@ def _changed(draw: Random, parts: dict[str, Any], kind: str) -> dict[str, Any]:
         chosen = draw.sample(calls, draw.randint(1, len(calls)))
         return {**parts, "aggregates": {f"was_{name}": each for name, each in chosen}}
     changed = {**parts, **{name: part for name, part in _random_parts(draw, kind).items() if draw.random() < 0.4}}
-    if kind != "fixed":  # calls alone: what else may change there is compared elsewhere
+    if kind in ("sessions", "global"):  # calls alone: what else may change there is compared elsewhere
         changed = {**parts, "aggregates": random_aggregates(draw)}
     if draw.random() < 0.5:
         kept = dict(draw.sample(sorted(parts["aggregates"].items()), draw.randint(0, len(parts["aggregates"]))))
@@ -91,7 +102,8 @@ def _changed(draw: Random, parts: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _random_parts(draw: Random, kind: str) -> dict[str, Any]:
-    assigner = random_fixed_assigner(draw, "event time") if kind == "fixed" else _random_other(draw, kind)
+    clocks: Any = {"fixed": "event time", "clock": "processing time"}
+    assigner = random_fixed_assigner(draw, clocks[kind]) if kind in clocks else _random_other(draw, kind)
     trigger = random_trigger(draw, assigner) if draw.random() < 0.3 else None
     return {
         "assigner": assigner,
@@ -118,8 +130,14 @@ class _Bucket:
     def run(self, batch: Batch) -> Rows:
         """Return the results of a batch."""
         clock = Clock(batch.watermark, batch.processing_time)
-        output = make_engine(self.program).run(self.store, list(batch.parts), clock)
+        types = {field.name: field.type for field in self.program.value_types}
+        parts = [_cast(part, types) for part in batch.parts]
+        output = make_engine(self.program).run(self.store, parts, clock)
         return [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
+
+
+def _cast(rows: pa.Table, types: dict[str, pa.DataType]) -> pa.Table:
+    return rows.cast(pa.schema([field.with_type(types.get(field.name, field.type)) for field in rows.schema]))
 
 
 def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Batch]) -> list[str]:
@@ -135,13 +153,11 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
             if held is None:
                 return found
             now = owners[-1][0] + 1
-            going_on, report = continued(programs[now], held)
+            going_on, report = continued(programs[now], held, incomplete=draw.choice(["null", "null", "null", "partial"]))
             if report.verdict is Verdict.REFUSED or not isinstance(going_on, Program):
                 return found
             bucket.program = going_on
-            since = [call[SINCE] for call in going_on.description["calls"] if SINCE in call]
-            begins = report.cut if report.cut is not None else since[0] if since else None
-            owners = [*owners, (now, begins)] if begins is not None else [*owners[:-1], (now, owners[-1][1])]
+            owners = [*owners, (now, report.cut)] if report.cut is not None else [*owners[:-1], (now, owners[-1][1])]
         before = bucket.store.snapshot()
         got = bucket.run(batch)
         if draw.random() < 0.3:
@@ -151,12 +167,12 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
         ends = [*(begins for _, begins in owners[1:]), MAX]
         shown = programs[owners[-1][0]]
         expected = [
-            row
+            _null_before(bucket.program, row)
             for (of, begins), end in zip(owners, ends, strict=True)
             for row in _as_shown(programs[of], shown, alone[of][number])
             if begins <= _start(row) < end
         ]
-        differs = difference(expected, got)
+        differs = difference(expected, [_null_before(bucket.program, row) for row in got])
         found += [] if differs is None else [f"batch {number}, {owners}: {differs}"]
     return found[:3]
 
@@ -174,6 +190,12 @@ def _as_shown(old: Program, new: Program, rows: Rows) -> Rows:
     numbers = zip(calls, matched_calls(before, calls), strict=True)
     names = {call["name"]: None if number is None else before[number]["name"] for call, number in numbers}
     return [{name: _of(row, names.get(name, name)) for name in new.main_schema.names} for row in rows]
+
+
+def _null_before(program: Program, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a result with NULL for calls that are not complete in its window."""
+    since = {call["name"]: call[SINCE] for call in program.description["calls"] if SINCE in call}
+    return {name: None if _start(row) < since.get(name, MIN) else value for name, value in row.items()}
 
 
 def _start(row: dict[str, Any]) -> int:

@@ -14,6 +14,7 @@ instant, the new one has those from there on (``engines.changing``). Description
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -33,7 +34,13 @@ Description = Mapping[str, Any]
 
 
 SINCE = "complete since"
-"""The part of a call that says from which start on its windows have a result: it was added while others were open."""
+"""The part of a call that says from which start on its windows hold all rows for it: it was added while others were open."""
+
+INCOMPLETE = "incomplete"
+"""The part of such a call whose results before that are of the rows since it was added; without the part they are NULL."""
+
+Incomplete = Literal["null", "partial"]
+"""What an added call gives for windows that were open: NULL, or the result of the rows that came since."""
 
 
 ACCEPTED = "accepted"
@@ -127,7 +134,7 @@ def matched_calls(was: Sequence[Any], now: Sequence[Any]) -> tuple[int | None, .
 
 
 _UNCOMPARED = ("resolved", ACCEPTED)
-_NAMES = ("name", "reads", "type", "types", SINCE)
+_NAMES = ("name", "reads", "type", "types", SINCE, INCOMPLETE)
 """What of a call does not say what it computes."""
 
 
@@ -141,9 +148,10 @@ def _changed_calls(was: Description, now: Description) -> list[Change]:
     matched = matched_calls(before, after)
     found = []
     rules = CALL_RULES[now["kind"]]
+    removed = {call["name"]: call for number, call in enumerate(before) if number not in matched}
     for call, number in zip(after, matched, strict=True):
         if number is None:
-            found.append(Change(f"call {call['name']}", None, call, rules.added(was, now)))
+            found.append(Change(f"call {call['name']}", removed.pop(call["name"], None), call, rules.added(was, now)))
             continue
         old = before[number]
         if old.get(SINCE) != call.get(SINCE):
@@ -151,12 +159,10 @@ def _changed_calls(was: Description, now: Description) -> list[Change]:
             found.append(Change(f"call {call['name']}", old, call, unknown))
             continue
         if any(old.get(each) != call.get(each) for each in ("types", "type")):
-            found.append(Change(f"call {call['name']}", old, call, _refuse(was, now, old, call)))
+            found.append(Change(f"call {call['name']}", old, call, rules.retyped(was, now, old, call)))
         elif old["name"] != call["name"]:
             found.append(Change(f"call {call['name']}", old, call, rules.renamed(was, now)))
-    for number, call in enumerate(before):
-        if number not in matched:
-            found.append(Change(f"call {call['name']}", call, None, rules.removed(was, now)))
+    found += [Change(f"call {name}", call, None, rules.removed(was, now)) for name, call in removed.items()]
     kept = [number for number in matched if number is not None]
     if not found and kept != sorted(kept):
         names = ([each["name"] for each in before], [each["name"] for each in after])
@@ -208,7 +214,8 @@ def _call_text(call: Mapping[str, Any]) -> str:
     parts = [*call["arguments"], *(f"{name}={_text(value)}" for name, value in call["parameters"])]
     window = "" if "window" not in call else f" over {_text(call['window'])}"
     condition = "" if call.get("condition") is None else f" where {call['condition']}"
-    types = f" of {_text(call['types'])}" if call["types"] else ""
+    types = f" of {_text(call['types'])}" if call.get("types") else ""
+    window += f" {_text(call['frame'])}" if call.get("frame") else ""
     return f"{call['name']} = {call['function']}({', '.join(parts)}){types}{window}{condition}"
 
 
@@ -241,22 +248,95 @@ def cuts(description: Description) -> bool:
     return assigner.get("is") in CUT_ASSIGNERS and is_aligned and not has_own_clocks and not description["panes"]["retracts"]
 
 
-CUT_ASSIGNERS = frozenset({"TumblingEventTimeWindows", "SlidingEventTimeWindows", "CumulateEventTimeWindows", "CalendarWindows"})
-"""Assigners whose windows have a start and an end by event time alone."""
+_BY_CLOCK = frozenset({"TumblingProcessingTimeWindows", "SlidingProcessingTimeWindows"})
+CUT_ASSIGNERS = _BY_CLOCK | {
+    "TumblingEventTimeWindows",
+    "SlidingEventTimeWindows",
+    "CumulateEventTimeWindows",
+    "CalendarWindows",
+}
+"""Assigners whose windows have a start and an end by event time alone, or by the clock."""
+
+
+def can_cut(was: Description, now: Description) -> bool:
+    """Whether windows of one program can be followed by those of another, by the same clock."""
+    clocks = {each["assigner"]["is"] in _BY_CLOCK for each in (was, now) if cuts(each)}
+    return cuts(was) and cuts(now) and len(clocks) == 1
+
 
 _OLD_FIRST = "windows that start before the cut are finished by the old program, the others are of the new one"
 
 
 def _by_cut(was: Description, now: Description, before: object, after: object) -> Outcome:
-    if cuts(was) and cuts(now):
+    if can_cut(was, now):
         return Outcome(Verdict.SAFE, _OLD_FIRST, Way.CUT)
-    return Outcome(Verdict.REFUSED, "only windows by event time, each of a start and an end, can be cut")
+    return Outcome(Verdict.REFUSED, "only windows that have a start and an end, by the same clock, can be cut")
 
 
-def _trigger(was: Description, now: Description, before: object, after: object) -> Outcome:
+def _trigger(was: Description, now: Description, before: Any, after: Any) -> Outcome:
     if without_lateness(before) == without_lateness(after):
         return Outcome(Verdict.SAME, "it has the lateness of its windows")
-    return _by_cut(was, now, before, after)
+    if can_cut(was, now):
+        return Outcome(Verdict.ACCEPT, "windows that start before the cut fire as before, the others by the new one", Way.CUT)
+    if was["engine"] == now["engine"] and _has_another_size(before, after) and _pieces(was) is None and _pieces(now) is None:
+        return Outcome(Verdict.ACCEPT, "what it knows of open windows stays; the new size counts from the next row on")
+    if begins_anew(was, now):
+        return Outcome(Verdict.ACCEPT, "its timers and counts begin anew for open windows, whose contents stay")
+    return Outcome(Verdict.REFUSED, f"what the engine {was['engine']} keeps of its trigger is of no use to the new one")
+
+
+def _inner(trigger: Any) -> Any:
+    return trigger["inner"] if _is(trigger) == "PurgingTrigger" else trigger
+
+
+def _is(part: Any) -> Any:
+    return part.get("is") if isinstance(part, dict) else None
+
+
+def _has_another_size(before: Any, after: Any) -> bool:
+    """Whether both are triggers of counts, or of distances, that differ in no other part."""
+    one, other = _inner(before), _inner(after)
+    size = {"CountTrigger": "max_count", "DeltaTrigger": "threshold"}.get(_is(one))
+    return size is not None and _is(before) == _is(after) and {**one, size: 0} == {**other, size: 0}
+
+
+def _pieces(description: Description) -> int | None:
+    """Return of how many elements each piece is in the state of a count with an evictor, ``None`` if it holds no pieces."""
+    trigger, evictor = _inner(description["trigger"]), description["evictor"]
+    if (description["engine"], _is(trigger), _is(evictor)) != ("panes", "CountTrigger", "CountEvictor"):
+        return None
+    length = math.gcd(max(1, trigger["max_count"]), evictor["max_count"])
+    return None if evictor["do_evict_after"] or length == 1 else length
+
+
+_BY_ROW_OR_CLOCK = frozenset(
+    {"CountTrigger", "EachBatch", "ContinuousEventTimeTrigger", "ContinuousProcessingTimeTrigger", "ProcessingTimeoutTrigger"}
+)
+"""Triggers that a pane can be given which holds rows: they have not seen these, and miss none."""
+
+
+def begins_anew(was: Description, now: Description) -> bool:
+    """Whether open windows are given a trigger that has not seen their rows: global ones of partials, in panes."""
+    before, after = was.get("trigger"), now.get("trigger")
+    return before != after and not _has_another_size(before, after) and _can_begin(was) and _can_begin(now)
+
+
+def _can_begin(description: Description) -> bool:
+    panes = description["panes"]
+    is_plain = _holds_partials(description) and description["engine"] == "panes" and not panes["shows_info"]
+    return (
+        is_plain and _is(description["assigner"]) == "GlobalWindows" and _is(_inner(description["trigger"])) in _BY_ROW_OR_CLOCK
+    )
+
+
+def _evictor(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    if can_cut(was, now):
+        return Outcome(Verdict.ACCEPT, "windows that start before the cut evict as before, the others by the new one", Way.CUT)
+    kept = ("is", "do_evict_after")
+    is_alike = before and after and all(before.get(part) == after.get(part) for part in kept)
+    if is_alike and was["engine"] == now["engine"] and _pieces(was) == _pieces(now):
+        return Outcome(Verdict.ACCEPT, "it evicts by the new size from the next row on; what it has evicted is gone")
+    return Outcome(Verdict.REFUSED, "its state holds other rows than the new one needs")
 
 
 def without_lateness(trigger: object) -> Any:
@@ -278,8 +358,7 @@ _SESSIONS = frozenset({"EventTimeSessionWindows", "ProcessingTimeSessionWindows"
 
 
 def _assigner(was: Description, now: Description, before: Any, after: Any) -> Outcome:
-    is_session = before["is"] == after["is"] and after["is"] in _SESSIONS
-    if is_session and isinstance(before["gap"], int) and isinstance(after["gap"], int):
+    if before["is"] == after["is"] and after["is"] in _SESSIONS:
         return Outcome(Verdict.SAFE, "open sessions keep their end; rows from now on have the new gap")
     if before["is"] == after["is"] == "ClosedSessionWindows":
         return Outcome(Verdict.ACCEPT, "open sessions go on by the new rule; what rows that wait were asked stays as it was")
@@ -287,22 +366,30 @@ def _assigner(was: Description, now: Description, before: Any, after: Any) -> Ou
 
 
 def _lateness(was: Description, now: Description, before: object, after: object) -> Outcome:
+    if now["assigner"] == was["assigner"] and (now["assigner"]["is"] == "GlobalWindows" or "Processing" in now["assigner"]["is"]):
+        return Outcome(Verdict.SAFE, "no row is late for its windows")
     if was["engine"] == now["engine"] == "sessions" and was["refinements"] == now["refinements"] == "last":
         return Outcome(Verdict.SAFE, "sessions that are over stay so; those beyond a shorter one are over at the next watermark")
     return _by_cut(was, now, before, after)
+
+
+def _columns_of_windows(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    if not after and _holds_partials(was) and _holds_partials(now):
+        return Outcome(Verdict.SAFE, "the state holds none of them")
+    return _columns(was, now, before, after)
 
 
 WINDOWS: Mapping[str, Rule] = {
     "engine": _by_cut,
     "assigner": _assigner,
     "trigger": _trigger,
-    "evictor": _by_cut,
+    "evictor": _evictor,
     "allowed lateness": _lateness,
     "refinements": _refinements,
     "watermark of each key": _watermark_of_each_key,
     "watermark delay": _free,
     "code": _free,
-    "columns": _columns,
+    "columns": _columns_of_windows,
     "results": _free,
 }
 OTHERS: Mapping[str, Rule] = {"code": _free, "columns": _columns, "labels": _columns, "results": _free}
@@ -364,7 +451,30 @@ PATTERNS: Mapping[str, Rule] = {
     **dict.fromkeys(("reach", "remembers keys"), _no_more),
     "columns": _columns_of_patterns,
 }
-JOINS: Mapping[str, Rule] = {"code": _free, "left columns": _fewer_columns, "right columns": _fewer_columns}
+
+
+def _bounds(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    alike = _is(before) == _is(after) == "IntervalMatch" and before["upper_column"] == after["upper_column"]
+    if not alike or not was["engine"] == now["engine"] == "join_interval":
+        return Outcome(Verdict.REFUSED, "its state is arranged by how rows match")
+    if before["lower"] <= after["lower"] and after["upper"] <= before["upper"]:
+        return Outcome(Verdict.SAFE, "rows that are held meet those to come by the new bounds")
+    return Outcome(Verdict.ACCEPT, "rows to come meet those that are held, and none that was freed under the old bounds")
+
+
+def _how(was: Description, now: Description, before: object, after: object) -> Outcome:
+    engine = was["engine"] if was["engine"] == now["engine"] and now["emit on"] == "close" else None
+    if (before, after) != ("inner", "left") or engine not in ("join_interval", "join_asof", "join_arrival"):
+        return Outcome(Verdict.REFUSED, "its state does not say which rows have matched")
+    return Outcome(Verdict.ACCEPT, "left rows that are held come out without a match, too, also if what they matched was freed")
+
+
+JOINS: Mapping[str, Rule] = {
+    "match": _bounds,
+    "join": _how,
+    "code": _free,
+    **dict.fromkeys(("left columns", "right columns"), _fewer_columns),
+}
 DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _fewer_columns}
 FILLING: Mapping[str, Rule] = {"until": _filled, "values": _filled, "allowed lateness": _free, "columns": _fewer_columns}
 RULES: Mapping[str, Mapping[str, Rule]] = {
@@ -384,28 +494,48 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
 
 @dataclass(frozen=True)
 class CallRules:
-    """What it means that calls are added, removed, or renamed and moved."""
+    """What it means that calls are added, removed, or renamed and moved, or read an argument of another type."""
 
     added: Callable[[Description, Description], Outcome]
     removed: Callable[[Description, Description], Outcome]
     renamed: Callable[[Description, Description], Outcome]
+    retyped: Rule = _refuse
 
 
 def _calls_of_windows(verdict: Verdict, effect: str) -> Callable[[Description, Description], Outcome]:
     def rule(was: Description, now: Description) -> Outcome:
-        can_cut, same_engine = cuts(was) and cuts(now), was["engine"] == now["engine"]
+        same_engine = was["engine"] == now["engine"]
         holds = same_engine and _holds_partials(was) and _holds_partials(now)
-        if can_cut and not (holds and verdict is Verdict.SAFE and _is_ordered(was) == _is_ordered(now)):
+        if holds and _is_ordered(was) == _is_ordered(now):
+            return Outcome(verdict, effect)
+        if can_cut(was, now):
             return Outcome(verdict, effect, Way.CUT)
         if holds:
-            if _is_ordered(was) != _is_ordered(now):
-                return Outcome(
-                    Verdict.REFUSED, "its windows do not say in which order their rows came, as one of the calls needs"
-                )
-            return Outcome(verdict, effect)
+            return Outcome(Verdict.REFUSED, "its windows do not say in which order their rows came, as one of the calls needs")
         return Outcome(Verdict.REFUSED, f"the state of the engine {was['engine']} holds the calls together")
 
     return rule
+
+
+def _retyped(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+    if not all(map(_widens, before["types"], after["types"])):
+        return Outcome(Verdict.REFUSED, "the new type does not hold every value of the old one")
+    return _calls_of_windows(Verdict.SAFE, "what the state holds of it is widened when it is read")(was, now)
+
+
+_WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "float": 32, "double": 64}
+
+
+def _widens(before: Any, after: Any) -> bool:
+    """Whether a type holds every value of another one of its kind."""
+    if isinstance(before, str) and isinstance(after, str):
+        one, other = _WIDTHS.get(before), _WIDTHS.get(after)
+        is_kind = (before[:3] == "int") == (after[:3] == "int")
+        return before == after or (one is not None and other is not None and is_kind and one <= other)
+    if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys() == {"decimal128"}:
+        (digits, places), (more, finer) = before["decimal128"], after["decimal128"]
+        return bool(finer >= places and more - finer >= digits - places)
+    return bool(before == after)
 
 
 def _is_ordered(description: Description) -> bool:
@@ -428,8 +558,13 @@ CALL_RULES: Mapping[str, CallRules] = {
         _calls_of_windows(Verdict.ACCEPT, "NULL in results of windows that began before"),
         _calls_of_windows(Verdict.SAFE, "it is left out of all results"),
         _calls_of_windows(Verdict.SAFE, "it is known by what it computes"),
+        _retyped,
     ),
-    "over": _REFUSED_CALLS,
+    "over": CallRules(
+        lambda was, now: Outcome(Verdict.ACCEPT, "its frames hold the rows that are in state"),
+        lambda was, now: Outcome(Verdict.SAFE, "it is left out of all results"),
+        lambda was, now: Outcome(Verdict.SAFE, "it is known by what it computes"),
+    ),
     "join": _REFUSED_CALLS,
     "rolling": _REFUSED_CALLS,
     "labels": _REFUSED_CALLS,

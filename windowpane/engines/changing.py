@@ -63,9 +63,10 @@ class WindowsAfterCut:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         header = self._taken_over(store)
-        watermark = max(header.watermark, clock.watermark)
-        found = [each.run(store, rows, clock, watermark) for each in self._earlier]
-        found.append(self._current(store, rows, clock))
+        watermark, now = max(header.watermark, clock.watermark), max(header.processing_time, clock.processing_time)
+        at = None if self._program.spec.assigner.is_event_time else now
+        found = [each.run(store, rows, clock, watermark, at) for each in self._earlier]
+        found.append(self._current(store, rows, clock, at))
         tables = sorted((table for output in found for table in output.tables), key=lambda table: table[0])
         counters = _together([output.counters for output in found])
         times = [output.next_processing_time for output in found if output.next_processing_time is not None]
@@ -73,7 +74,7 @@ class WindowsAfterCut:
             header,
             description=self._program.description,
             watermark=watermark,
-            processing_time=max(header.processing_time, clock.processing_time),
+            processing_time=now,
             open_windows=counters.open_windows,
             begins=self._program.begins,
         ).write(store)
@@ -93,10 +94,11 @@ class WindowsAfterCut:
             store.put(f"0/{HEADER}", present(blob, "it was read"))
         return replace(before, generation=program.generation)
 
-    def _current(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+    def _current(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock, at: int | None) -> BucketOutput:
         program = self._program
-        own = [_where(table, lambda times: times >= program.begins, has_null=True) for table in rows] if self._earlier else rows
-        output = self._engine.run(OfGeneration(store, program.generation), own, clock)
+        if self._earlier:
+            rows = [_where(table, lambda times: times >= program.begins, at, has_null=True) for table in rows]
+        output = self._engine.run(OfGeneration(store, program.generation), rows, clock)
         return _between(output, program.begins, MAX, lambda table: table)
 
 
@@ -110,21 +112,26 @@ class _Earlier:
         self._reach = max([end, *(window.end for window in _holding(self._slices, end - 1))]) if end > MIN else MIN
         self._own = _OwnColumns(program, now)
 
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock, watermark: int) -> BucketOutput:
-        """Run its batch; rows of windows behind its end that are over for it are the next program's alone."""
-        own = [self._own.of(each) for each in (self._rows(table, watermark) for table in rows) if each.num_rows]
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock, watermark: int, at: int | None) -> BucketOutput:
+        """Run its batch; rows of windows behind its end that are over for it are the next program's alone.
+
+        Windows are by event time, or by the clock, which is ``at`` an instant for all rows of the batch.
+        """
+        own = [self._own.of(each) for each in (self._rows(table, watermark, at) for table in rows) if each.num_rows]
         state = OfGeneration(store, self._program.generation)
         if not own:
             blob = state.get(HEADER)
-            if blob is None or self._is_over(BucketHeader.of(blob).watermark):
+            header = None if blob is None else BucketHeader.of(blob)
+            if header is None or self._is_over(header.watermark if at is None else header.processing_time - 1):
                 return BucketOutput()
         output = self._engine.run(state, own, clock)
         return _between(output, self._program.begins, self._end, self._own.results)
 
-    def _is_over(self, watermark: int) -> bool:
-        return self._program.spec.lateness.is_over(self._reach - 1, watermark)
+    def _is_over(self, clock: int) -> bool:
+        """Whether all windows are over; rows of the very instant in which one ends by the clock wait for the next."""
+        return self._program.spec.lateness.is_over(self._reach - 1, clock)
 
-    def _rows(self, table: pa.Table, watermark: int) -> pa.Table:
+    def _rows(self, table: pa.Table, watermark: int, at: int | None) -> pa.Table:
         def wanted(times: pa.ChunkedArray) -> Mask:
             found: Mask = (times >= self._takes_from) & (times < self._reach)
             behind = np.flatnonzero(found & (times >= self._end))
@@ -135,7 +142,7 @@ class _Earlier:
                 found[behind] = held & np.array([is_open[start] for start in starts.tolist()], np.bool_)
             return found
 
-        return _where(table, wanted, has_null=False)
+        return _where(table, wanted, at, has_null=False)
 
     def _is_open(self, start: int, watermark: int) -> bool:
         lateness = self._program.spec.lateness
@@ -215,8 +222,15 @@ def _holding(slices: Slices, time: int) -> list[TimeWindow]:
     return list(slices.windows_of(int(starts[0]))) if slices.covers(times, starts)[0] else []
 
 
-def _where(table: pa.Table, wanted: Callable[[Mask], Mask], has_null: bool) -> pa.Table:
-    """Return the rows of wanted times; those without one if asked for."""
+def last_end(assigner: WindowAssigner, time: int) -> int:
+    """Return the end of the last window that holds an instant, or the instant after it."""
+    return max((window.end for window in _holding(_slices(assigner), time)), default=time + 1)
+
+
+def _where(table: pa.Table, wanted: Callable[[Mask], Mask], at: int | None, has_null: bool) -> pa.Table:
+    """Return the rows of wanted times, which are all ``at`` an instant if it is given; those without one if asked for."""
+    if at is not None:
+        return table.filter(pa.array(wanted(np.full(table.num_rows, at))))
     times = table[TIME]
     nothing = times.is_null().to_numpy()
     found = wanted(pc.fill_null(times, 0).to_numpy())

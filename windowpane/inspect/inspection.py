@@ -23,6 +23,7 @@ from windowpane.inspect.lateness import late_rows
 from windowpane.inspect.sources import watermarks_of
 from windowpane.inspect.tables import INSTANT, TABLES
 from windowpane.inspect.windows import Listing, keys_of, timers_of, windows_of
+from windowpane.planning.changing import complete_since
 from windowpane.state.listing import listed
 from windowpane.windowing.times import MAX, MIN
 
@@ -101,6 +102,7 @@ class Inspection:
                     "input_rate": self._recent[-1].get("inputRowsPerSecond") if self._recent else None,
                     "processing_rate": self._recent[-1].get("processedRowsPerSecond") if self._recent else None,
                     "changes": json.dumps(changes),
+                    "complete_since": json.dumps({} if first is None else complete_since(first.header.description)),
                 }
             )
         return TABLES["query"].of(rows)

@@ -67,7 +67,7 @@ TABLES: Final[dict[str, TableKind]] = {
             "Healthy: the last batch is seconds old, and as many rows are processed in a second as arrive.",
             "how-to/is-it-keeping-up.md",
             "id:text name:text operator:int plan:text engine:text why:text buckets:int batches:int last_batch_time:instant "
-            "input_rate:float processing_rate:float changes:text",
+            "input_rate:float processing_rate:float changes:text complete_since:text",
         ),
         _table(
             "watermarks",

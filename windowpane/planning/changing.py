@@ -8,31 +8,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, get_args
 
 from windowpane.arrays.instants import MAX, MIN, format_instant
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.changes import (
     ACCEPTED,
+    INCOMPLETE,
     SINCE,
     Accepts,
     Change,
     Description,
+    Incomplete,
     Outcome,
     Verdict,
     Way,
     changes,
+    cuts,
     matched_calls,
     shown,
 )
-from windowpane.engines.changing import first_start_above
+from windowpane.engines.changing import first_start_above, last_end
+from windowpane.engines.common.changed_calls import made_of
+from windowpane.engines.common.columnar import fold_of
+from windowpane.engines.over.changed_calls import added_call
+from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.registry import AnyProgram
+from windowpane.engines.rolling.engine import RollingEngine
 from windowpane.engines.rolling.growth import growth_of
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import ChangedPlanError, InvalidSpecError, UnreadableDescriptionError, present
 from windowpane.planning.description.programs import read_back
+from windowpane.planning.description.values import read
 
 _TAKEN: Mapping[str, Verdict] = {"none": Verdict.SAME, "safe": Verdict.SAFE, "accept": Verdict.ACCEPT}
 
@@ -43,23 +52,32 @@ class Held:
 
     Args:
         generations: the description of each program, and from where on windows are its own; the last one wrote the state.
-        open_windows: windows, or keys, that are in state.
+        open_windows: windows, or keys, that are in state; ``None`` if it is not known.
         watermark: the watermark that the next batch has, ``None`` if there is none yet.
         latest: the latest event time of rows so far, ``None`` if it is not known.
+        now: the clock of the last batch, ``None`` if it is not known.
+        began: where the history ends that the state began with, ``None`` if it began empty.
+        before: the descriptions of programs before these that may have written what some bucket holds.
     """
 
     generations: tuple[tuple[Description, int], ...]
-    open_windows: int = 0
+    open_windows: int | None = None
     watermark: int | None = None
     latest: int | None = None
+    now: int | None = None
+    began: int | None = None
+    before: tuple[Description, ...] = ()
 
     @classmethod
     def of(cls, headers: Sequence[tuple[str, bytes]], watermark: int | None = None, latest: int | None = None) -> Self | None:
         """Return what headers, by the names of their blobs, say together; ``None`` if there are none."""
         found: dict[int, tuple[Description, int]] = {}
-        open_windows = 0
+        open_windows, now, began, before = 0, MIN, list[int](), list[Description]()
         for name, blob in headers:
             header = BucketHeader.of(blob)
+            now = max(now, header.processing_time)
+            before.append(header.description)
+            began += [] if header.cut is None else [header.cut]
             number = header.generation if name == "header" else int(name.split("/")[0])
             if name == "header":
                 open_windows += header.open_windows
@@ -68,7 +86,15 @@ class Held:
                 found[number] = (header.description, begins)
         if not found:
             return None
-        return cls(tuple(found[number] for number in sorted(found)), open_windows, watermark, latest)
+        return cls(
+            tuple(found[number] for number in sorted(found)),
+            open_windows,
+            watermark,
+            latest,
+            now,
+            max(began, default=None),
+            tuple(before),
+        )
 
 
 @dataclass(frozen=True)
@@ -78,12 +104,14 @@ class Report:
     Args:
         parts: the parts that differ.
         cut: where old windows end and new ones begin, ``None`` where nothing is cut.
-        open_windows: windows, or keys, that are in state; ``None`` for a view, whose rows are stored.
+        open_windows: windows, or keys, that are in state; ``None`` if it is not known, or of a view, whose rows are stored.
+        complete: by the names of calls that are added when the last window ends that lacks rows of theirs.
     """
 
     parts: tuple[Change, ...] = ()
     cut: int | None = None
-    open_windows: int | None = 0
+    open_windows: int | None = None
+    complete: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -99,6 +127,7 @@ class Report:
             found.append(f"    {each.outcome.verdict.name.lower()}: {each.outcome.effect}")
         if self.cut is not None and self.verdict is not Verdict.REFUSED:
             found.append(f"  cut: {format_instant(self.cut)}")
+        found += [f"  complete since {at}: {name}" for name, at in self.complete.items()]
         if self.parts and self.open_windows is not None:
             found.append(f"  open: {self.open_windows} windows or keys")
         return found
@@ -113,74 +142,194 @@ class Report:
                 "verdict": each.outcome.verdict.name.lower(),
                 "effect": each.outcome.effect,
                 "cut": self.cut if each.outcome.way is Way.CUT else None,
+                "complete_since": self.complete.get(each.part.removeprefix("call ")) if each.was is None else None,
             }
             for each in self.parts
         ]
 
 
-def continued(program: AnyProgram, held: Held, cut: int | None = None) -> tuple[AnyProgram, Report]:
+def continued(
+    program: AnyProgram, held: Held, cut: int | None = None, incomplete: Incomplete = "null"
+) -> tuple[AnyProgram, Report]:
     """Return a program as it goes on with the state in a checkpoint, and what that changes.
 
     Args:
         program: the new program.
         held: what the checkpoint holds.
         cut: where new windows begin, ``None`` for the first start of one above every event time so far.
+        incomplete: what calls that are added give for windows that are open.
+
+    Raises:
+        InvalidSpecError: that is no such word.
     """
+    if incomplete not in get_args(Incomplete):
+        raise InvalidSpecError(f"incomplete={incomplete!r}: it is 'null' or 'partial'.")
     was, begins = held.generations[-1]
     if isinstance(program, Program):
         program = _complete_since(program, was)
     parts = _changes(program, was)
-    generation = len(held.generations) - 1
-    accepted = {each.part for each in parts if each.outcome.verdict is Verdict.ACCEPT and each.outcome.way is Way.AS_IS}
+    accepted = {each.part for each in (*changes(was, _plain(program)), *parts) if _is_accepted(each)}
     if accepted or was.get(ACCEPTED):
         named = sorted(accepted | set(was.get(ACCEPTED, ())))
         program = replace(program, description={**program.description, ACCEPTED: named})
+    if isinstance(program, OverProgram):
+        others = [each for each in (*held.before, was) if each.get("calls") not in (None, program.description["calls"])]
+        wrote = (read_back(each) for each in others if each["kind"] == "over")
+        earlier = tuple(each for each in wrote if isinstance(each, OverProgram))
+        program = replace(program, earlier=earlier) if earlier else program
     if not isinstance(program, Program):
         return program, Report(parts, None, held.open_windows)
-    if any(each.was is None and each.outcome.way is Way.AS_IS and each.part.startswith("call ") for each in parts):
-        known = held.latest is not None and program.spec.assigner.is_event_time
-        program = _complete_since(program, was, present(held.latest, "it is known") + 1 if known else MAX)
-    kept = held.generations[:-1]
     is_cut = any(each.outcome.way is Way.CUT for each in parts)
+    kept = held.generations if is_cut else held.generations[:-1]
     if is_cut:
         parts, begins = _cut(program, held, parts, cut)
-        kept, generation = held.generations, generation + 1
-    report = Report(parts, begins if is_cut else None, held.open_windows)
-    if report.verdict is Verdict.REFUSED or not generation:
+    else:
+        program, parts = _with_added(program, held, parts, cut, incomplete)
+    is_refused = any(each.outcome.verdict is Verdict.REFUSED for each in parts)
+    live = [] if is_refused else _live(program, held, kept, begins)
+    parts = tuple(map(_without_wider, parts)) if live else parts
+    report = Report(parts, begins if is_cut else None, held.open_windows, complete_since(program.description))
+    if report.verdict is Verdict.REFUSED or not kept:
         return program, report
+    return replace(program, generation=len(kept), begins=begins, earlier=tuple(live)), report
+
+
+def differs(program: AnyProgram, held: Held) -> bool:
+    """Whether a program is another than the one that wrote the state."""
+    was = held.generations[-1][0]
+    return bool(_changes(_complete_since(program, was) if isinstance(program, Program) else program, was))
+
+
+def _plain(program: AnyProgram) -> Any:
+    return json.loads(json.dumps(program.description))
+
+
+def _is_accepted(change: Change) -> bool:
+    return change.outcome.verdict is Verdict.ACCEPT and change.outcome.way is Way.AS_IS
+
+
+def _without_wider(change: Change) -> Change:
+    """Refuse a wider type where an earlier program, of the narrow one, has windows to finish on the same rows."""
+    types = [each.get("types") if isinstance(each, dict) else None for each in (change.was, change.now)]
+    if None in types or types[0] == types[1]:
+        return change
+    reason = "windows before the cut hold the narrow type: widen it alone, before the cut or after these are over"
+    return replace(change, outcome=Outcome(Verdict.REFUSED, reason))
+
+
+def _live(program: Program, held: Held, kept: Sequence[tuple[Description, int]], begins: int) -> list[Program]:
+    """Return the programs before one that may have windows to finish."""
     earlier = [_earlier(program, description, number, since) for number, (description, since) in enumerate(kept)]
+    if not earlier:
+        return []
     ends = [*(each.begins for each in earlier[1:]), begins]
-    watermark = MIN if held.watermark is None else held.watermark
+    before_now = None if held.now in (None, MIN) else held.now - 1
+    clock = held.watermark if program.spec.assigner.is_event_time else before_now
     later = [(*earlier[number + 1 :], program) for number in range(len(earlier))]
-    live = [of for of, end, others in zip(earlier, ends, later, strict=True) if not _is_over((of, *others), end, watermark)]
-    return replace(program, generation=generation, begins=begins, earlier=tuple(live)), report
+    at = MIN if clock is None else clock
+    return [of for of, end, others in zip(earlier, ends, later, strict=True) if not _is_over((of, *others), end, at)]
 
 
 def _changes(program: AnyProgram, was: Description) -> tuple[Change, ...]:
-    found = changes(was, json.loads(json.dumps(program.description)))
-    if found and isinstance(program, RollingProgram) and growth_of(program, was) is not None:
-        fits = Outcome(Verdict.SAFE, "the state has what it needs")
+    found = changes(was, _plain(program))
+    if found and isinstance(program, OverProgram):
+        old, numbers = read_back(was), _added_calls(was, program.description)
+        outcomes = {part: added_call(old, program, at) for part, at in numbers.items() if isinstance(old, OverProgram)}
+        return tuple(replace(each, outcome=outcomes.get(each.part, each.outcome)) for each in found)
+    growth = None
+    if found and isinstance(program, RollingProgram) and program.engine == RollingEngine.name:
+        growth = growth_of(program, was)
+    if growth is not None:
+        verdict = Verdict.ACCEPT if growth.lost else Verdict.SAFE
+        fits = Outcome(verdict, growth.lost or "the state has what it needs")
         return tuple(replace(each, outcome=fits) for each in found)
     return found
 
 
-def _complete_since(program: Program, was: Description, first: int | None = None) -> Program:
-    """Return a program whose calls say from which start on they are complete: as before, those that are new from ``first`` on."""
-    before, calls = was.get("calls", ()), program.description.get("calls", ())
-    numbers = zip(calls, matched_calls(before, calls), strict=True)
-    since = [first if number is None else before[number].get(SINCE) for call, number in numbers]
-    found = [call if each is None else {**call, SINCE: each} for call, each in zip(calls, since, strict=True)]
+def _added_calls(was: Description, now: Description) -> dict[str, int]:
+    """Return the numbers of calls that are new, by the names of their parts."""
+    calls = now.get("calls", ())
+    matched = matched_calls(was.get("calls", ()), calls)
+    return {f"call {call['name']}": at for at, (call, number) in enumerate(zip(calls, matched, strict=True)) if number is None}
+
+
+_UNKNOWN = "the latest event time so far is not known: say cut=, an instant above it"
+
+
+def _with_added(
+    program: Program, held: Held, parts: tuple[Change, ...], cut: int | None, incomplete: Incomplete
+) -> tuple[Program, tuple[Change, ...]]:
+    """Return a program whose new calls say from when on they are complete, and the parts, those safe that always are."""
+    was = held.generations[-1][0]
+    numbers = _added_calls(was, program.description)
+    added = list(numbers)
+    if not added or any(each.outcome.verdict is Verdict.REFUSED for each in parts):
+        return program, parts
+    fold, outcomes = present(fold_of(program), "its state is partials"), dict[str, Outcome]()
+    if not _live(program, held, held.generations[:-1], held.generations[-1][1]):
+        for part in added:
+            if held.open_windows == 0:
+                outcomes[part] = Outcome(Verdict.SAFE, "no window is open")
+            elif made_of(program, fold, was, numbers[part]):
+                outcomes[part] = Outcome(Verdict.SAFE, "it is made of what the state has of other calls")
+    lacking = [part for part in added if part not in outcomes]
+    first = _first_complete(program, held, cut)
+    if lacking and first is None:
+        outcomes |= dict.fromkeys(lacking, Outcome(Verdict.REFUSED, _UNKNOWN))
+    elif lacking and incomplete == "partial":
+        outcomes |= dict.fromkeys(lacking, Outcome(Verdict.ACCEPT, "of the rows from now on in windows that began before"))
+    since = dict.fromkeys((numbers[part] for part in lacking), first)
+    program = _complete_since(program, was, since, incomplete)
+    return program, tuple(replace(each, outcome=outcomes.get(each.part, each.outcome)) for each in parts)
+
+
+def _first_complete(program: Program, held: Held, cut: int | None) -> int | None:
+    """Return the first start of windows none of whose rows have come, ``None`` if that is not known."""
+    if not program.spec.assigner.has_ends and not program.spec.merges:
+        return MAX
+    latest = _newest(program, held)
+    return cut if latest is None else latest + 1
+
+
+def _newest(program: Program, held: Held) -> int | None:
+    """Return the latest time so far by the clock of a program's windows, ``None`` if it is not known."""
+    if not program.spec.assigner.is_event_time:
+        return held.now
+    return held.latest if held.latest is None or held.began is None else max(held.latest, held.began - 1)
+
+
+def _complete_since(
+    program: Program, was: Description, first: Mapping[int, int | None] | None = None, incomplete: Incomplete = "null"
+) -> Program:
+    """Return a program whose calls say from which start on they are complete: as before, or those of ``first`` by number."""
+    before, calls, found = was.get("calls", ()), program.description.get("calls", ()), []
+    for at, (call, number) in enumerate(zip(calls, matched_calls(before, calls), strict=True)):
+        kept = {} if number is None else {part: before[number][part] for part in (SINCE, INCOMPLETE) if part in before[number]}
+        if number is None and first and first.get(at) is not None:
+            kept = {SINCE: first[at], **({INCOMPLETE: incomplete} if incomplete == "partial" else {})}
+        found.append(call if not kept else {**call, **kept})
     return program if found == list(calls) else replace(program, description={**program.description, "calls": found})
+
+
+def complete_since(description: Description) -> dict[str, str]:
+    """Return by the names of calls that were added while windows were open when the last of these windows ends."""
+    found = dict[str, str]()
+    for each in (each for each in description.get("calls") or () if SINCE in each):
+        end = each[SINCE]
+        if cuts(description):
+            end = last_end(read(description["assigner"]), end - 1)
+        found[each["name"]] = "never" if end == MAX else format_instant(end)
+    return found
 
 
 def _cut(program: Program, held: Held, parts: tuple[Change, ...], cut: int | None) -> tuple[tuple[Change, ...], int]:
     """Return the parts, those refused that cannot be cut, and where the new windows begin."""
     was, begins = held.generations[-1]
-    reason = None
+    newest, reason = _newest(program, held), None
     if program.upstream is not Upstream.SOURCE:
         reason = "windows over the results of others cannot be cut"
-    elif cut is None and held.latest is None and held.watermark is not None:
-        reason = "the latest event time so far is not known: say cut=, an instant above it"
+    elif cut is None and newest is None and held.watermark is not None:
+        reason = _UNKNOWN
     else:
         try:
             read_back(was)
@@ -191,10 +340,10 @@ def _cut(program: Program, held: Held, parts: tuple[Change, ...], cut: int | Non
         return tuple(replace(each, outcome=refused) if each.outcome.way is Way.CUT else each for each in parts), begins
     assigner = program.spec.assigner
     if cut is None:
-        latest = max(MIN if held.latest is None else held.latest, begins - 1)
+        latest = max(MIN if newest is None else newest, begins - 1)
         return parts, MIN if latest == MIN else first_start_above(assigner, latest)
     first = max(cut, begins) if cut == MIN else max(first_start_above(assigner, cut - 1), begins)
-    if held.latest is not None and first <= held.latest:
+    if newest is not None and first <= newest:
         lacking = "rows between the cut and the latest one so far are in old windows alone"
         found = [
             replace(each, outcome=Outcome(Verdict.ACCEPT, lacking, Way.CUT)) if each.outcome.way is Way.CUT else each
@@ -219,16 +368,10 @@ def _earlier(program: Program, description: Description, number: int, begins: in
     )
 
 
-def _is_over(programs: Sequence[Program], end: int, watermark: int) -> bool:
+def _is_over(programs: Sequence[Program], end: int, clock: int) -> bool:
     """Whether no window of the first program is open, and rows of before its end are late for the later ones, too."""
-    return all(each.spec.lateness.is_over(max(_last_end(each, end), end) - 1, watermark) for each in programs)
-
-
-def _last_end(program: Program, end: int) -> int:
-    if end == MIN:
-        return MIN + 1
-    windows = program.spec.assigner.assign_windows(None, end - 1, None)  # type: ignore[arg-type]  # aligned windows read no context
-    return max((window.end for window in windows if hasattr(window, "end")), default=end)
+    last = [MIN if end == MIN else max(last_end(each.spec.assigner, end - 1), end) - 1 for each in programs]
+    return all(each.spec.lateness.is_over(instant, clock) for each, instant in zip(programs, last, strict=True))
 
 
 def check(reports: Sequence[Report], accepts: Accepts) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +14,14 @@ from windowpane.engines.changes import Verdict
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.join.sides import tagged
-from windowpane.errors import ChangedPlanError
+from windowpane.errors import ChangedPlanError, WindowpaneError
+from windowpane.hidden_columns import ARRIVAL
+from windowpane.kernels.aggregates.protocol import KernelAggregate
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.planning.changing import Held, Report, check, continued
 from windowpane.planning.description.programs import of_deduplication, of_join
+from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.aggregates.definition import definitions
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch
 from windowpane.windowing.times import MAX, MIN
 
@@ -87,3 +93,33 @@ def test_last_rows_are_compared_by_another_length(engine: str) -> None:
     new, _ = going_on(old, deduplication(BEFORE, 10, Keep.LAST, engine))
     found = bucket.run(new, MIN, rows(BEFORE, entry(8)))
     assert shown(found, "id", "_change_type") == [(1, "update_preimage"), (8, "update_postimage")]
+
+
+def test_partials_that_end_alike_and_fold_alike_are_the_same() -> None:
+    """So one of another call can be taken for that of a new one, over the same argument."""
+    table = pa.table(
+        {
+            "i": pa.array([3, None, -7, 2**40], pa.int64()),
+            "f": pa.array([1.5, None, float("nan"), -0.0]),
+            "m": pa.array([Decimal("1.25"), None, Decimal("-3.00"), Decimal("0.50")], pa.decimal128(12, 2)),
+            "b": pa.array([True, None, False, True]),
+            "s": pa.array(["x", None, "", "y"]),
+            "g": pa.array([0, 0, 1, 0]),
+        }
+    )
+    seen: dict[Any, list[tuple[str, Any]]] = {}
+    for column in "ifmbs":
+        for definition in (each for each in definitions() if each.is_built_in):
+            try:
+                fold = GroupedFold.of([("", Aggregate(definition.name, (column,)), (column,))], table.schema)
+            except (WindowpaneError, KeyError, ValueError):
+                continue  # it takes other arguments, or parameters
+            if fold is None or not isinstance(fold.aggregates[0], KernelAggregate):
+                continue
+            rows = fold.fold(table.append_column(ARRIVAL, pa.array(range(4))), ["g"]).sort_by("g")
+            for each in fold.aggregates[0].partials:
+                key = column, each.name.removeprefix(fold.aggregates[0].prefix), each.fold, each.merge
+                seen.setdefault(key, []).append((definition.name, rows[each.name].to_pylist()))
+    assert {"sum", "avg"} <= {name for name, _ in seen["i", "h", "sum", "sum"]}
+    for found in seen.values():
+        assert len({repr(values) for _, values in found}) == 1, found

@@ -83,3 +83,22 @@ def test_what_does_not_begin_with_a_history_is_refused(spark: Any, tmp_path: Pat
     for result, options, message in refused:
         with pytest.raises(InvalidSpecError, match=message):
             result.start(main=print, history=past, **options)
+
+
+def test_a_join_goes_on_from_the_histories_of_both_sides(spark: Any, tmp_path: Path) -> None:
+    left, right = "k string, t timestamp, v long", "k string, t timestamp, w long"
+    lefts = Feed(tmp_path / "left", left).add([("a", 31, 4), ("a", 29, 90)], [("z", 200, 0)], [("z", 300, 0)])
+    rights = Feed(tmp_path / "right", right).add([("b", 30, 20), ("b", 24, 99)], [("a", 33, 40)], [("z", 300, 0)])
+    past = table(spark, [("a", 1, 1), ("b", 20, 2), ("c", 27, 3)], left), table(spark, [("a", 3, 10)], right)
+
+    def joined() -> Any:
+        one, other = (wp.stream(each.stream(spark), event_time="t", watermark="0 seconds") for each in (lefts, rights))
+        return wp.join(one, other).on("k").within("-10 seconds", "10 seconds").how("left")
+
+    found = run(joined(), checkpoint=tmp_path / "checkpoint", history=past, cut=instant(CUT))
+    # b is in the history, and meets a row of the stream; a has met its own before the cut; of before it are 90 and 99
+    expected = [("a", 31, 4, 33, 40), ("b", 20, 2, 30, 20), ("c", 27, 3, None, None)]
+    assert [row for row in found.rows() if row[0] != "z"] == expected
+    assert sum(found.counted("before_cut")) == 2
+    with pytest.raises(InvalidSpecError, match=r"for each source, 2 here"):
+        joined().start(main=print, history=past[0])

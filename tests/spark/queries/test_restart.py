@@ -62,14 +62,15 @@ class Killable:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
 
-    def kill_when(self, happened: Callable[[], bool]) -> None:
-        """Kill it once something has happened."""
+    def kill_when(self, happened: Callable[[], bool], after: float = 0) -> None:
+        """Kill it some seconds after something has happened."""
         deadline = time.monotonic() + PATIENCE
         try:
             while not happened():
                 assert self.process.poll() is None, self.log.read_text()[-4000:]
                 assert time.monotonic() < deadline, "the program did not get there: " + self.log.read_text()[-4000:]
                 time.sleep(0.05)
+            time.sleep(after)
         finally:
             self._kill()
 

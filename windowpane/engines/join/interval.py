@@ -69,6 +69,24 @@ class _IntervalBatch(JoinBatch):
         for side in SIDES:
             marks = MATCHED if self._marks[side] else None
             self.side_pages[side] = SidePages(store, side[0], self.columns(side), span, partial(self._summary, side), marks)
+        was = self.header.description
+        if any(was.get(part) != program.description.get(part) for part in ("match", "join")):
+            self._rearrange(marks_left=self._marks["left"] and was.get("join") == "inner")
+
+    def _rearrange(self, marks_left: bool) -> None:
+        """Put held rows where other bounds have them; where the left ones were not marked so far, mark those that match."""
+        held = {side: self.side_pages[side].rearranged() for side in SIDES}
+        if marks_left and held["left"].num_rows:
+            left, right = held["left"], held["right"]
+            codes, others = self.codes(left, right)
+            lowers = moved(integers(left[TIME]), self._match.lower)
+            ranges = Ranges.of(codes, lowers, self._uppers(left), Places.of(others, integers(right[TIME])))
+            matched = np.zeros(left.num_rows, np.bool_)
+            for lefts, _ in self._fulfilling(_Met(ranges, 0, 0, left, right)):
+                matched[lefts] = True
+            held["left"] = replaced(left, MATCHED, pa.array(matched))
+        for side in SIDES:
+            self.side_pages[side].replace_all(held[side])
 
     def _summary(self, side: Side, page: pa.Table) -> PageSummary:
         finals = self._uppers(page) if side == "left" else moved(integers(page[TIME]), -self._match.lower)

@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
-from windowpane.arrays.columns import padded
+from windowpane.arrays.columns import padded, replaced
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.errors import present
-from windowpane.hidden_columns import hidden
+from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.kernels.segments import concatenated
 from windowpane.sizes import Size
@@ -130,6 +130,18 @@ class SidePages:
         table = pa.concat_tables(tables) if tables else self._schema.empty_table()
         self._weights = self._weigh(table)
         return table
+
+    def rearranged(self) -> pa.Table:
+        """Return all rows, each with the ORDER that the present spans give it."""
+        table = self.read(np.arange(len(self.pages))).sort_by(ORDER)
+        orders = self.orders(hashes_of(integers(table[ORDER])), integers(table[TIME]))
+        return replaced(table, ORDER, pa.array(orders))
+
+    def replace_all(self, table: pa.Table) -> None:
+        """Put rows in place of all that are held."""
+        if len(self.pages):
+            self.pages.replace(range(len(self.pages)), table.drop_columns([PLACE]))
+            self.pages.commit()
 
     def _page(self, place: int) -> pa.Table:
         page = present(self.pages.read(place), "there are pages")

@@ -47,7 +47,7 @@ class JoinCounters(Counters):
     held_right: int = 0  # the same of the right side
 
 
-JOIN_COUNTERS: Final = ("left_late", "right_late", "pairs", "padded", "held_left", "held_right", "state_bytes")
+JOIN_COUNTERS: Final = ("left_late", "right_late", "pairs", "padded", "held_left", "held_right", "state_bytes", "before_cut")
 """The counters of a join in a query's progress."""
 
 

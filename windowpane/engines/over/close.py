@@ -25,6 +25,7 @@ from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import flat, padded, replaced
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.over.batch import OverBatch
+from windowpane.engines.over.changed_calls import ChangedCalls
 from windowpane.engines.over.changes import in_arrival_order, in_window_order, sorting_words
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.sort_buffer import SortBuffer
@@ -162,7 +163,11 @@ class _Batch(OverBatch):
         self._engine = engine
         self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0], engine.coded, engine.waiting)
         self._closer = OverCloser(engine, store)
-        if self.header.added:
+        was = self.header.description
+        if was.get("calls") != engine.program.description.get("calls"):
+            changed, window, kept = ChangedCalls.of(engine.program, was), engine.window, engine.kept
+            self._closer.tails.pages.rewrite(lambda page: changed.recomputed(window, page, kept))
+        elif self.header.added:
             self._closer.tails.widen()
 
     def work(self, tables: list[pa.Table]) -> None:

@@ -7,14 +7,15 @@ in mode update, and TIME and FIRING_WATERMARK. Changes of one batch to one row c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import pyarrow as pa
 
 from windowpane.engines.batch.late_rows import INSTANT, late_schema
-from windowpane.engines.changes import Description
+from windowpane.engines.changes import Description, shown
 from windowpane.engines.program import Upstream
+from windowpane.errors import ChangedPlanError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.outputs import CHANGE_TYPE
@@ -60,6 +61,20 @@ class OverProgram:
     engine: str = "over reference"
     engine_reason: str = ""
     description: Description = field(default_factory=dict, compare=False)  # what a restart compares
+    earlier: tuple[OverProgram, ...] = ()  # those with other calls that may have written what a bucket holds
+
+    def writer_of(self, was: Description) -> OverProgram:
+        """Return the earlier program that a header describes.
+
+        Raises:
+            ChangedPlanError: it is none of those that a start has found.
+        """
+        found = next((each for each in self.earlier if each.description["calls"] == was["calls"]), None)
+        if found is None:
+            note = "  its calls were others, which result.start(...) knows of, and result.df does not"
+            raise ChangedPlanError({"calls": (shown("calls", was["calls"]), shown("calls", self.description["calls"]))}, [note])
+        columns = pa.schema([field for field in self.columns if field.name in {each["name"] for each in was["columns"]}])
+        return replace(found, columns=columns)
 
     @property
     def main_schema(self) -> pa.Schema:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.over.batch import OverBatch
+from windowpane.engines.over.changed_calls import ChangedCalls
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import LATE, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -120,9 +121,21 @@ class _UpdateBatch(_Batch):
     """Mode update: changes in, changes out; the watermark only says which rows are late."""
 
     def take(self, entries: Iterable[Entry]) -> None:
-        program = self.program
+        program, was = self.program, self.header.description
         operator = OverOnUpdate(program.spec, program.columns, program.outputs, self.state, self.report)
-        self.emit_entries(entry for change in operator.process(entries) for entry in change.entries())
+        touched: list[Any] = []
+        if was.get("calls") != program.description.get("calls"):
+            calls = ChangedCalls.of(program, was)
+            self.state.rewrite(lambda rows: [(at, _renamed(row, calls)) for at, row in rows])
+            touched = [key for key, _, _ in self.state.slots()]
+        self.emit_entries(entry for change in operator.process(entries, touched) for entry in change.entries())
+
+
+def _renamed(row: Row, calls: ChangedCalls) -> Row:
+    """Return a row in state with the outputs of the calls of now, as they were emitted."""
+    known = {name: old for name, old in calls.sources.items() if old is not None}
+    known |= {name: name for name, was_there in calls.new.items() if was_there}
+    return row | {name: row[known[name]] if name in known else None for name in calls.sources}
 
 
 class _CloseBatch(_Batch):

@@ -23,6 +23,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.over.batch import OverBatch
+from windowpane.engines.over.changed_calls import ChangedCalls
 from windowpane.engines.over.changes import net_changes
 from windowpane.engines.over.computing import Computed, computed
 from windowpane.engines.over.eviction import Eviction, swept
@@ -81,15 +82,20 @@ class OverUpdateEngine:
 
     def put(self, store: BlobStore, held: pa.Table) -> None:
         """Write rows, as pages have them, into an empty bucket."""
+        pages = RowPages(store, _PAGES)
+        self.put_into(pages, held)
+        pages.flush()
+
+    def put_into(self, pages: RowPages, held: pa.Table) -> None:
+        """Write rows in place of those of all pages."""
+        pages.replace(0, len(pages), [])
         keys = self.sort_keys.of_stored(held)
         order = np.argsort(keys, kind="stable")
         held, keys, runs = held.take(pa.array(order)).combine_chunks(), keys[order], self.form.runs
         columns = [flat(column) for column in held.columns]
         writer = PageWriter(self.form, columns[runs:], np.arange(held.num_rows if runs else 0), columns[:runs])
-        pages = RowPages(store, _PAGES)
         nothing = np.zeros(held.num_rows, np.int64)
         write_pages(pages, Altered(nothing, nothing[:1]), writer, lambda row: bytes(keys[row]), nothing)
-        pages.flush()
 
     def held_rows(self, store: BlobStore) -> Iterator[pa.Table]:
         """List the rows that are stored, a page at a time."""
@@ -107,7 +113,14 @@ class _Batch(OverBatch):
         super().__init__(engine.program, store)
         self._engine = engine
         self._pages = RowPages(store, _PAGES)
-        if self.header.added:
+        self._changed: ChangedCalls | None = None
+        was = self.header.description
+        if was.get("calls") != self.program.description.get("calls"):
+            self._changed = ChangedCalls.of(self.program, was)
+            before = OverUpdateEngine(self.program.writer_of(was))
+            held = self._changed.recomputed(self._engine.window, before.held(store), self._engine.form.schema)
+            self._engine.put_into(self._pages, held)
+        elif self.header.added:
             self._widen(self.header.added)
         self._horizon: int | None = None
 
@@ -125,6 +138,8 @@ class _Batch(OverBatch):
         self._horizon = self.program.horizon(self.late_under)
         rows = self.arrived(tables) if tables else None
         emitted = None if rows is None else self._take(rows)
+        if self._changed is not None:
+            emitted = self._changed.changelog(emitted)
         if emitted is not None:
             self.emit(emitted)
         if self._horizon != self.program.horizon(self.before):

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import Left
+from windowpane.engines.changes import begins_anew
 from windowpane.engines.common.columnar import key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.held_panes import ELEMENTS, KNOWN, NEXT, PaneTables, Wanted
@@ -45,7 +46,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import ContinuousProcessingTimeTrigger, NeverTrigger
-from windowpane.windowing.windows import TimeWindow
+from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow
 
 
 class FiredPanes(ColumnarBatch):
@@ -55,6 +56,9 @@ class FiredPanes(ColumnarBatch):
         self._windows = PaneWindows(self)
         self._state = PaneState(program, triggers, contents, store, self.header.open_windows)
         self.widen(self._state.rows)
+        if begins_anew(self.header.description, program.description):
+            triggers.set_clocks(self.watermark, self.now)
+            self._state.begin_anew(triggers.begun(GLOBAL_WINDOW, self.watermark))
         if self.header.added and isinstance(triggers, Called):
             added = AddedColumns(self.header.added, program.values)
             self._state.rows.rewrite(partial(standings_with_added_columns, added))

@@ -77,6 +77,20 @@ class PaneState:
         self.due = DueTimers(store)
         self.filled = filled
 
+    def begin_anew(self, number: int) -> None:
+        """Give all panes the same number, whatever another trigger has kept of them; their contents stay."""
+        segments = self.rows.segments()
+        rows = self.rows.read(segments)
+        self.due.clear()
+        if rows is None:
+            return
+        rows = rows.filter(rows[FILLED]) if FILLED in rows.column_names else rows
+        count, columns = rows.num_rows, self._contents.columns
+        shown = Shown(PaneNumbers.none(count, self._triggers.has_timers), np.full(count, NONE), None, np.full(count, -1))
+        contents = Held(rows.select(columns), np.arange(count))
+        panes = Panes(rows.select([*self._keys, SEGMENT]), np.full(count, number), contents, shown)
+        self.write(panes, panes, segments, None, by_clock=True)
+
     def read(self, rows: pa.Table) -> Panes:
         """Return the panes of rows that were written: one row a pane, or more where some are appended."""
         if self._triggers.appends:

@@ -311,6 +311,11 @@ class Standings:
             (desk.event_times if self.spec.assigner.is_event_time else desk.processing_times).add(cleanup)
         return self.number(desk.standing()), bits
 
+    def begun(self, window: Window, time: int) -> int:
+        """Return the standing of a window with rows that the trigger has not seen: it waits for clocks, and has counted none."""
+        after, _ = self._asked(0, window, time, None)
+        return self.number(self._all[after]._replace(values=()))
+
     def merged(self, numbers: Sequence[int], target: Window) -> int:
         """Return the standing of the window that windows with these standings have become."""
         like: Any = target

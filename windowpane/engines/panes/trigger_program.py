@@ -116,6 +116,10 @@ class TriggerProgram(ABC):
         """Return when a clock is first due to call for each pane, given the last instants of the windows; ``MAX`` for never."""
         return np.full(len(numbers), MAX)
 
+    def begun(self, window: Window, time: int) -> int:
+        """Return the number of a pane that holds rows which the trigger has not seen."""
+        return NEW
+
     def in_words(self, numbers: Integers) -> pa.Array:
         """Return what is known of each pane, for people; NULL for nothing."""
         return pa.nulls(len(numbers), pa.string())
@@ -156,7 +160,7 @@ class Counting(TriggerProgram):
         return np.where(counts == 0, self._answer, 0), after
 
     def numbers(self, rows: pa.Table) -> Integers:
-        counts: Integers = rows[COUNT].to_numpy()
+        counts: Integers = np.minimum(rows[COUNT].to_numpy(), self._every - 1)  # it may have been a larger size
         return counts
 
     def beside(self, rows: pa.Table, numbers: Integers) -> pa.Table:

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import Left
+from windowpane.engines.changes import ACCEPTED, Description
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.batch import RollingBatch
@@ -91,6 +92,11 @@ def refusal(program: RollingProgram) -> str | None:
     return piece_refusal(program.spec, program.columns)
 
 
+def _goes_on(program: RollingProgram, was: Description) -> bool:
+    growth = growth_of(program, was)
+    return growth is not None and (not growth.lost or bool(program.description.get(ACCEPTED)))
+
+
 @dataclass
 class _Arrived:
     """The rows of a batch that are not late: their keys, and pieces whose owners are numbers of these."""
@@ -102,7 +108,7 @@ class _Arrived:
 class _Batch(RollingBatch):
     def __init__(self, engine: RollingEngine, store: BlobStore) -> None:
         program = engine.program
-        super().__init__(program, store, accepts=lambda was: growth_of(program, was) is not None)
+        super().__init__(program, store, accepts=lambda was: _goes_on(program, was))
         self._spec = program.spec
         self._features = engine.features
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_KEYS.value, DENSE_KEYS.value)

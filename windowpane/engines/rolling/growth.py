@@ -1,7 +1,7 @@
-"""Larger plans: state of rolling features that another plan wrote is used on where it holds all that the new one needs.
+"""Other plans: state of rolling features that another plan wrote is used on where it holds all that the new one needs.
 
-A plan may have more features than the one that wrote the state, if the state holds the aggregate of each over another window:
-pieces are merged into windows, and know none. Pieces must not be too coarse for the new window, nor forgotten too early::
+A plan may have fewer features than the one that wrote the state, or more, if the state holds the aggregate of each over another
+window: pieces are merged into windows, and know none. Pieces must not be too coarse for a new window, nor forgotten too early::
 
     held of a key     | day | day | 3 | 1 | 2 | 5 | 4 |      an hour exactly, 30 days by the day
     of 30 minutes                         [           ]      sees single instants
@@ -11,16 +11,20 @@ pieces are merged into windows, and know none. Pieces must not be too coarse for
 from __future__ import annotations
 
 import dataclasses
+import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.changes import Description
+from windowpane.engines.changes import ACCEPTED, Description, matched_calls
 from windowpane.engines.rolling.pieces import Keys, Pieces
 from windowpane.engines.rolling.program import RollingProgram
+from windowpane.hidden_columns import hidden
 from windowpane.kernels.rolling import PieceFeatures
-from windowpane.windowing.rolling import RollingSpec
+from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.rolling import RollingCall, RollingSpec, RollingWindow
 from windowpane.windowing.times import MIN
 
 
@@ -31,6 +35,7 @@ class Growth:
     places: tuple[int | None, ...]  # for each feature of the larger plan its number in the smaller one, ``None`` if it is new
     renamed: tuple[tuple[str, str], ...]  # the partial columns of the smaller plan, each with its name in the larger one
     types: tuple[pa.DataType, ...]  # the types of the features of the larger plan
+    lost: str  # what of the smaller one does not serve it, for people; empty for nothing
 
     def of(self, keys: Keys, pieces: Pieces) -> tuple[Keys, Pieces]:
         """Return keys and pieces as the larger plan holds them; each key is to be looked at again."""
@@ -45,32 +50,57 @@ class Growth:
 
 def growth_of(program: RollingProgram, was: Description) -> Growth | None:
     """Return how ``program`` reads the state of a plan with the parts ``was``; ``None`` if it cannot."""
-    now = program.description
+    now, spec = program.description, program.spec
     differing = {part for part in {*was, *now} if was.get(part) != now.get(part)}
-    if not differing <= {"calls", "columns", "resolved"}:
+    if not differing <= {"calls", "columns", "resolved", ACCEPTED}:
         return None
-    held, after = was["calls"], now["calls"]
-    numbers = [number for number, call in enumerate(after) if call in held]
-    if [after[number] for number in numbers] != held:
+    before = RollingSpec(tuple(map(_of_window, was["calls"])), spec.step, spec.emit)
+    lost = _lost(before, spec)
+    if lost is None:
         return None
-    before = dataclasses.replace(program.spec, calls=tuple(program.spec.calls[number] for number in numbers))
-    if not _is_sound(before, program.spec):
+    aggregates = list(dict.fromkeys(map(_aggregate, was["calls"])))
+    new, renamed = PieceFeatures(spec, program.columns), list[tuple[str, str]]()
+    for call, form in zip(dict.fromkeys(map(_aggregate, now["calls"])), new.fold.aggregates, strict=True):
+        if call not in aggregates:
+            return None
+        prefix = hidden(f"{aggregates.index(call)}_")
+        renamed += [(prefix + name.removeprefix(form.prefix), name) for name in form.columns]
+    return Growth(matched_calls(was["calls"], now["calls"]), tuple(renamed), tuple(new.types), lost)
+
+
+def _of_window(call: Any) -> RollingCall:
+    window = call["window"]
+    return RollingCall(call["name"], Aggregate.of("count"), RollingWindow(window["length"], window["hop"], window["is_exact"]))
+
+
+def _aggregate(call: Any) -> str:
+    """Return what calls that differ in their windows alone have in common."""
+    return json.dumps([call[part] for part in ("function", "arguments", "parameters", "types", "condition")])
+
+
+def _lost(before: RollingSpec, now: RollingSpec) -> str | None:
+    """Return what is lost of the features of state, empty for nothing; ``None`` if it does not serve."""
+    if _is_sound(before, now):
+        return ""
+    new = [window for window in now.windows if window not in before.windows]
+    finer = [window for window in new if any(_is_finer(window, old) for old in before.windows)]
+    kept = [window for window in now.windows if window not in finer]
+    if not {*kept} <= {*before.windows} or now.reach > before.reach:
         return None
-    old, new = PieceFeatures(before, program.columns), PieceFeatures(program.spec, program.columns)
-    if {*old.distinct} != {*new.distinct}:
-        return None
-    renamed = [
-        pair
-        for call, aggregate in zip(new.distinct, new.fold.aggregates, strict=True)
-        for pair in zip(old.fold.aggregates[old.distinct.index(call)].columns, aggregate.columns, strict=True)
-    ]
-    places = tuple(numbers.index(number) if number in numbers else None for number in range(len(program.spec.calls)))
-    return Growth(places, tuple(renamed), tuple(new.types))
+    if finer:
+        return "windows cut what state has put together by the old hop until they have passed it"
+    return "what only a window could see that is gone is forgotten"
+
+
+def _is_finer(window: RollingWindow, old: RollingWindow) -> bool:
+    return window.length == old.length and (window.is_exact or (not old.is_exact and old.hop % window.hop == 0))
 
 
 def _is_sound(before: RollingSpec, now: RollingSpec) -> bool:
     """Whether the pieces that ``before`` has kept are all that ``now`` needs, and as fine."""
     added = [window for window in now.windows if window not in before.windows]
+    if before.windows == now.windows:
+        return True
     if before.grain != now.grain or before.reach != now.reach or before.windows[-1] != now.windows[-1]:
         return False
     return all(

@@ -57,9 +57,12 @@ class OverOnUpdate:
         self._state = state
         self._report = report
 
-    def process(self, changes: Iterable[tuple[str, Row]]) -> list[Change]:
-        """Take one batch of (change type, row) and return what it changes: each row at most once, partition by partition."""
-        deltas: dict[bytes, _Delta] = {}
+    def process(self, changes: Iterable[tuple[str, Row]], touched: Iterable[tuple[Any, ...]] = ()) -> list[Change]:
+        """Take one batch of (change type, row) and return what it changes: each row at most once, partition by partition.
+
+        Partitions that are ``touched`` are computed anew without a change.
+        """
+        deltas: dict[bytes, _Delta] = {encode_key(partition): _Delta(partition) for partition in touched}
         for change in consolidate(changes, self._key.frozen, self._inputs.same, self._report):
             if change.before is not None:
                 self._delta(deltas, change.before).deleted[self._order.position(change.before)] = change.before

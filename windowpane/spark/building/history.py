@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgra
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import PREFIX
 from windowpane.planning.engines import engine_of
-from windowpane.spark.building.operator_input import SourceRows
+from windowpane.spark.building.operator_input import BothSides, OperatorInput, SourceRows
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.session.column_names import spelled_as
 from windowpane.spark.session.settings import Buckets, choose_settings
@@ -37,23 +38,21 @@ HistoryResults = Literal["emit", "skip"]
 
 
 def with_history(built: BuiltProgram, history: object, cut: Cut | None, results: HistoryResults = "skip") -> BuiltProgram:
-    """Return a program of a stream that begins with the rows of a history, a static DataFrame.
+    """Return a program of a stream that begins with the rows of a history, a static DataFrame for each source.
 
     Rows of the history from ``cut`` on are left out, and rows of the stream before it are; ``None`` is the microsecond after the
     newest row of the history.
 
     Raises:
-        InvalidSpecError: the program, or the DataFrame, is of a kind that does not begin so.
+        InvalidSpecError: the program, or a DataFrame, is of a kind that does not begin so.
     """
-    operator, reads = _checked(built, results)
-    past = Source.of(spelled_as(history, built.source.dataframe.columns), built.source.event_time, None, None, "history")
-    if past.is_streaming:
-        raise InvalidSpecError("history= is a static DataFrame, and this one is a stream. Read its source with spark.read.")
-    if past.event_type != built.source.event_type:
-        raise InvalidSpecError(_differing(str(past.event_time), past.event_type, built.source.event_type))
-    choose_settings(past.dataframe.sparkSession)
-    micros = _micros(past, cut)
-    folded = _folded(past, built.source.heartbeat, operator, reads, micros, results == "emit")
+    operator, sides = _checked(built, results)
+    pasts = history if isinstance(history, list | tuple) else (history,)
+    if len(pasts) != len(sides):
+        raise InvalidSpecError(f"history= is a static DataFrame for each source, {len(sides)} here: (left, right) of a join.")
+    known = [_past(each, source) for each, source in zip(pasts, built.sources, strict=True)]
+    micros = max(_micros(past, cut) for past in known)
+    folded = _folded(known, [source.heartbeat for source in built.sources], operator, sides, micros, results == "emit")
     program = operator.program
     if isinstance(program, RollingProgram):
         program = dataclasses.replace(program, cut=micros)
@@ -61,32 +60,51 @@ def with_history(built: BuiltProgram, history: object, cut: Cut | None, results:
     return going_on_from_history(dataclasses.replace(built, operators=(begun,)), results == "emit")
 
 
+def _past(history: object, source: Source) -> Source:
+    past = Source.of(spelled_as(history, source.dataframe.columns), source.event_time, None, None, "history")
+    if past.is_streaming:
+        raise InvalidSpecError("history= is a static DataFrame, and this one is a stream. Read its source with spark.read.")
+    if past.event_type != source.event_type:
+        raise InvalidSpecError(_differing(str(past.event_time), past.event_type, source.event_type))
+    choose_settings(past.dataframe.sparkSession)
+    return past
+
+
 def going_on_from_history(built: BuiltProgram, emits: bool) -> BuiltProgram:
     """Return a program whose state has a history: rows arrive whole, since those before its cut are passed over one by one."""
     (operator,) = built.operators
-    reads = operator.reads
-    if not isinstance(reads, SourceRows):
-        raise InvalidSpecError("history= goes with rows of a source.")
-    encoder = dataclasses.replace(reads.encoder, combiner=None, next_watermark=None, calls_all=reads.encoder.calls_all or emits)
-    going_on = dataclasses.replace(
-        operator, reads=dataclasses.replace(reads, encoder=encoder), next_watermark=None, begins_with_results=emits
-    )
+    sides = [_whole(each, emits) for each in _sides(operator.reads)]
+    reads: OperatorInput = BothSides(*sides) if len(sides) > 1 else sides[0]
+    going_on = dataclasses.replace(operator, reads=reads, next_watermark=None, begins_with_results=emits)
     return dataclasses.replace(built, operators=(going_on,))
 
 
-def _checked(built: BuiltProgram, results: HistoryResults) -> tuple[Operator, SourceRows]:
+def _whole(reads: SourceRows, emits: bool) -> SourceRows:
+    encoder = dataclasses.replace(reads.encoder, combiner=None, next_watermark=None, calls_all=reads.encoder.calls_all or emits)
+    return dataclasses.replace(reads, encoder=encoder)
+
+
+def _sides(reads: OperatorInput) -> tuple[SourceRows, ...]:
+    found = (reads.left, reads.right) if isinstance(reads, BothSides) else (reads,)
+    sides = tuple(each for each in found if isinstance(each, SourceRows))
+    if len(sides) < len(found):
+        raise InvalidSpecError("history= goes with rows of a source.")
+    return sides
+
+
+def _checked(built: BuiltProgram, results: HistoryResults) -> tuple[Operator, tuple[SourceRows, ...]]:
     if results not in ("emit", "skip"):
         raise InvalidSpecError(f"history_results={results!r}: it is 'emit' or 'skip'.")
-    if len(built.sources) > 1 or isinstance(built.operators[0].program, PointInTimeProgram):
-        raise InvalidSpecError("history= is the past of one source, and this program has two.")
-    if built.source.kind is not Upstream.SOURCE or len(built.operators) > 1:
+    if isinstance(built.operators[0].program, PointInTimeProgram):
+        raise InvalidSpecError("history= is the past of rows, and here labels wait for rows to come. Give them static labels.")
+    if any(source.kind is not Upstream.SOURCE for source in built.sources) or len(built.operators) > 1:
         raise InvalidSpecError(
             "history= goes with rows of a source, and these are results of another operator of the same query. Write them to a "
             "table and read that as a stream."
         )
     (operator,) = built.operators
     program = operator.program
-    if built.source.event_time is None or built.plan.uses_processing_time:
+    if any(source.event_time is None for source in built.sources) or built.plan.uses_processing_time:
         raise InvalidSpecError("history= ends at a cut by event time, and this program goes by the clock, or has none.")
     if isinstance(program, Program) and program.key_delay is not None:
         raise InvalidSpecError("history= ends at one cut for all keys, and here each key has a watermark of its own.")
@@ -97,20 +115,34 @@ def _checked(built: BuiltProgram, results: HistoryResults) -> tuple[Operator, So
         raise InvalidSpecError(
             "history_results='skip': results of this program change earlier ones, which would be missing. Say 'emit'."
         )
-    if not isinstance(operator.reads, SourceRows):
-        raise InvalidSpecError("history= goes with rows of a source.")
-    return operator, operator.reads
+    return operator, _sides(operator.reads)
 
 
-def _folded(past: Source, heartbeat: str | None, operator: Operator, reads: SourceRows, cut: int, emits: bool) -> Any:
-    spark, program = past.dataframe.sparkSession, operator.program
+def _folded(
+    pasts: Sequence[Source],
+    heartbeats: Sequence[str | None],
+    operator: Operator,
+    sides: Sequence[SourceRows],
+    cut: int,
+    emits: bool,
+) -> Any:
+    spark, program = pasts[0].dataframe.sparkSession, operator.program
     first = max(cut - 1 - program.spec.reach, MIN) if isinstance(program, RollingProgram) else MIN
-    rows = _filled(_visible(past, heartbeat, first, cut), reads, operator)
+    number = Buckets.of(spark, is_streaming=True).number
+    encoded = spark.range(0, 1, 1, 1).mapInArrow(bounded.call_to_buckets(number), encode.SCHEMA)
+    for past, heartbeat, reads in zip(pasts, heartbeats, sides, strict=True):
+        rows = _filled(_visible(past, heartbeat, first, cut), reads, operator)
+        encoded = encoded.union(_encoded(rows, reads, number))
+    make_engine: Any = partial(engine_of(program), program)
+    fold = bounded.history_processor(make_engine, cut, emits)
+    return encoded.groupBy(encode.BUCKET).applyInArrow(fold, bounded.STATE)
+
+
+def _encoded(rows: Any, reads: SourceRows, number: int) -> Any:
     projected = dataclasses.replace(reads.projection, dataframe=rows).select()
     for one, other in zip(reads.dataframe.schema.fields, projected.schema.fields, strict=True):
         if one.dataType != other.dataType:
             raise InvalidSpecError(_differing(one.name, other.dataType.simpleString(), one.dataType.simpleString()))
-    number = Buckets.of(spark, is_streaming=True).number
     unwatched: dict[str, Any] = {
         "heartbeat": None,
         "own_watermark": None,
@@ -119,11 +151,7 @@ def _folded(past: Source, heartbeat: str | None, operator: Operator, reads: Sour
         "calls_all": False,
     }
     encoder = dataclasses.replace(reads.encoder, partitions=number, **unwatched)
-    every = spark.range(0, 1, 1, 1).mapInArrow(bounded.call_to_buckets(number), encode.SCHEMA)
-    encoded = mapped_in_arrow(projected, encoder, encode.SCHEMA).union(every)
-    make_engine: Any = partial(engine_of(program), program)
-    fold = bounded.history_processor(make_engine, cut, emits)
-    return encoded.groupBy(encode.BUCKET).applyInArrow(fold, bounded.STATE)
+    return mapped_in_arrow(projected, encoder, encode.SCHEMA)
 
 
 def _filled(rows: Any, reads: SourceRows, operator: Operator) -> Any:

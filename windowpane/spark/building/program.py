@@ -22,6 +22,7 @@ from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, Unkno
 from windowpane.guidance import instead_of_argument
 from windowpane.hidden_columns import TIME
 from windowpane.malformed import MALFORMED_COUNT, ROWS
+from windowpane.planning.changing import complete_since
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
 from windowpane.planning.filling.plan import FillingPlan
@@ -125,9 +126,9 @@ class BuiltProgram:
     def counted(self) -> dict[str, tuple[str, ...]]:
         """The names of the counters of each operator, those of earlier programs of the query first."""
         operators = ((each, number) for each in self.programs for number in range(1, len(each.operators) + 1))
-        return {each._counted_as(number): (*each.counters, MALFORMED_COUNT) for each, number in operators}
+        return {each.counted_as(number): (*each.counters, MALFORMED_COUNT) for each, number in operators}
 
-    def _counted_as(self, number: int) -> str:
+    def counted_as(self, number: int) -> str:
         return self.name if number == 1 else f"{self.name}_{number}"
 
     @property
@@ -186,6 +187,10 @@ class BuiltProgram:
     def _explained_alone(self) -> str:
         text = self.explained(self._buckets.text) + self.operators[0].reads.explanation
         text += "".join(f"\n  then            {step}" for step in self.outputs["main"].steps)
+        for operator in self.operators:
+            text += "".join(
+                f"\n  complete since  {at}: {name}" for name, at in complete_since(operator.program.description).items()
+            )
         return text + (self.source.watermark_text if len(self.sources) == 1 else "")
 
     @property
@@ -222,9 +227,10 @@ class BuiltProgram:
                 next_watermark=operator.next_watermark,
                 begins_with_results=operator.begins_with_results,
                 watermark_delay=self._watermark_delay,
+                name=self.counted_as(number),
             )
             counters = counter_columns(self.counters, own is not None and number == 1)
-            rows = run_on_buckets(encoded, processor, operator.history).observe(self._counted_as(number), *counters)
+            rows = run_on_buckets(encoded, processor, operator.history).observe(self.counted_as(number), *counters)
         return rows
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any, overload
 
 from py4j.protocol import Py4JError
@@ -107,6 +108,15 @@ def task_property(name: str) -> str | None:
     """Return, on a task, a local property of its job; ``None`` elsewhere, and where it has none."""
     context = TaskContext.get()
     return None if context is None else context.getLocalProperty(name)
+
+
+TOLD = "windowpane.told."  # Before the name of an operator: the local property with what makes its engine instead
+
+
+def tell_tasks(spark: Any, told: Mapping[str, str | None]) -> None:
+    """Give the tasks of queries that this thread starts from now on a property each, by the names of operators; classic alone."""
+    for name, text in told.items():
+        spark.sparkContext.setLocalProperty(TOLD + name, text)
 
 
 def mark_of_job() -> str | None:

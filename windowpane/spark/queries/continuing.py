@@ -8,36 +8,47 @@ checkpoint without that file, as ``df.writeStream`` leaves it, is asked for the 
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import types as T
 
-from windowpane.engines.changes import Accepts, Outcome, Verdict, Way
+from windowpane.engines.changes import Accepts, Change, Incomplete, Outcome, Verdict, Way
 from windowpane.engines.program import Program
 from windowpane.errors import ChangedPlanError
-from windowpane.planning.changing import Held, Report, check, continued
+from windowpane.planning.changing import Held, Report, check, continued, differs
+from windowpane.planning.engines import engine_of
 from windowpane.spark.building.history import Cut, micros_of
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.internals.blob_state import SparkBlobStore
+from windowpane.spark.internals.session import is_classic
 from windowpane.spark.session.checkpoints import last_batches, mark_of, only, read_line, set_mark
 
 _MARK = "programs"
 
 
-def continuing(built: BuiltProgram, checkpoint: str, accepts: Accepts, cut: Cut | None) -> BuiltProgram:
+def continuing(
+    built: BuiltProgram, checkpoint: str, accepts: Accepts, cut: Cut | None, incomplete: Incomplete = "null"
+) -> tuple[BuiltProgram, dict[str, str]]:
     """Return a program as it goes on with a checkpoint, and say there what runs from its next batch on.
+
+    Programs whose results it reads by way of their DataFrame are part of that, with an engine of their own. Where these go on
+    otherwise, the tasks have to be told: also returned is what makes their engines, by the names of operators.
 
     Args:
         built: the program that starts.
         checkpoint: the checkpoint location.
         accepts: which changes are taken.
         cut: where new windows begin at the earliest, ``None`` for above every event time so far.
+        incomplete: what calls that are added give for windows that are open.
 
     Raises:
         ChangedPlanError: the checkpoint has state that it cannot go on with, or changes that are not taken.
@@ -45,7 +56,7 @@ def continuing(built: BuiltProgram, checkpoint: str, accepts: Accepts, cut: Cut 
     spark = built.source.dataframe.sparkSession
     committed, _ = last_batches(spark, checkpoint)
     before = _known(spark, checkpoint, committed)
-    going_on, reports = _compared(built, checkpoint, committed, before, cut)
+    going_on, reports = _compared(built, checkpoint, committed, before, cut, incomplete)
     check(reports, accepts)
     operators = [_generations(program, held) for program, held in going_on]
     if before is None or before["operators"] != operators:
@@ -54,10 +65,19 @@ def continuing(built: BuiltProgram, checkpoint: str, accepts: Accepts, cut: Cut 
         entry = {"batch": committed + 1, "time": time, "parts": parts, "operators": operators}
         kept = [each for each in _entries(spark, checkpoint) if each["batch"] <= committed]
         set_mark(spark, checkpoint, _MARK, json.dumps([*kept, entry]))
-    return _with_programs(built, [program for program, _ in going_on])
+    operators_of = [(each, number) for each in built.programs for number in range(1, len(each.operators) + 1)]
+    can_tell = is_classic(spark)
+    told = {
+        each.counted_as(number): base64.b64encode(CloudPickleSerializer().dumps(partial(engine_of(program), program))).decode()
+        for (each, number), (program, _) in zip(operators_of, going_on, strict=True)
+        if can_tell and each is not built and program is not each.operators[number - 1].program
+    }
+    return _with_programs(built, [program for program, _ in going_on]), told
 
 
-def reports_of(built: BuiltProgram, checkpoint: str, cut: Cut | None = None) -> list[tuple[str, Report]]:
+def reports_of(
+    built: BuiltProgram, checkpoint: str, cut: Cut | None = None, incomplete: Incomplete = "null"
+) -> list[tuple[str, Report]]:
     """Return what a start would change, by the name of each operator; nothing is written.
 
     Raises:
@@ -65,7 +85,7 @@ def reports_of(built: BuiltProgram, checkpoint: str, cut: Cut | None = None) -> 
     """
     spark = built.source.dataframe.sparkSession
     committed, _ = last_batches(spark, checkpoint)
-    _, reports = _compared(built, checkpoint, committed, _known(spark, checkpoint, committed), cut)
+    _, reports = _compared(built, checkpoint, committed, _known(spark, checkpoint, committed), cut, incomplete)
     return list(zip((name for name, _ in _operators(built)), reports, strict=False))
 
 
@@ -81,7 +101,12 @@ def _operators(built: BuiltProgram) -> list[tuple[str, Operator]]:
 
 
 def _compared(
-    built: BuiltProgram, checkpoint: str, committed: int, before: dict[str, Any] | None, cut: Cut | None
+    built: BuiltProgram,
+    checkpoint: str,
+    committed: int,
+    before: dict[str, Any] | None,
+    cut: Cut | None,
+    incomplete: Incomplete,
 ) -> tuple[list[tuple[Any, Held | None]], list[Report]]:
     """Return each program as it goes on, with what the checkpoint holds of it, and what that changes."""
     operators = _operators(built)
@@ -93,6 +118,10 @@ def _compared(
     known = _in_order(_from_state(spark, checkpoint), operators) if before is None else _held(before["operators"])
     if len(known) != len(operators):
         raise ChangedPlanError({"operators": (str(len(known)), str(len(operators)))})
+    pairs = zip(known, operators, strict=True)
+    if before is not None and any(held is not None and differs(operator.program, held) for held, (_, operator) in pairs):
+        in_state = _in_order(_from_state(spark, checkpoint), operators)
+        known = [_counted(held, counted) for held, counted in zip(known, in_state, strict=True)]
     going_on: list[tuple[Any, Held | None]] = []
     reports: list[Report] = []
     earlier = [_held(entry["operators"]) for entry in _entries(spark, checkpoint) if entry["batch"] <= committed]
@@ -102,15 +131,19 @@ def _compared(
             continue
         was = [each[number] for each in (*earlier, known) if len(each) == len(known)]
         held = _timed(held, operator, watermark if operator.behind == 0 else None, was)
-        program, report = continued(operator.program, held, at)
+        program, report = continued(operator.program, held, at, incomplete)
         going_on.append((program, held))
         is_last = any(operator is each for each in built.operators)
-        reports.append(report if is_last else _uncut(report))
-    if before is not None and any(report.parts for report in reports):
-        in_state = _in_order(_from_state(spark, checkpoint), operators)
-        counts = [0 if held is None else held.open_windows for held in in_state]
-        reports = [replace(report, open_windows=number) for report, number in zip(reports, counts, strict=False)]
+        told_of = None if is_classic(spark) else program
+        reports.append(report if is_last else _untold(report, told_of, operator.program))
     return going_on, reports
+
+
+def _counted(held: Held | None, counted: Held | None) -> Held | None:
+    """Return what is held with what the headers in state count; where no state can be read that is not known."""
+    if held is None or counted is None:
+        return held
+    return replace(held, open_windows=counted.open_windows, now=counted.now, began=counted.began)
 
 
 def _timed(held: Held, operator: Operator, watermark: int | None, earlier: Sequence[Held | None]) -> Held:
@@ -119,6 +152,7 @@ def _timed(held: Held, operator: Operator, watermark: int | None, earlier: Seque
     A delay may have been longer before: no row was further above the watermark than the longest one.
     """
     programs = [was for each in earlier if each is not None for was, _ in each.generations]
+    held = replace(held, before=(*held.before, *programs))
     delays = [each.get("watermark delay") for each in (operator.program.description, *programs)]
     known = [delay for delay in delays if delay is not None]
     if watermark is None or len(known) < len(delays):
@@ -126,10 +160,22 @@ def _timed(held: Held, operator: Operator, watermark: int | None, earlier: Seque
     return replace(held, watermark=watermark * 1000 - 1, latest=(watermark + 1) * 1000 + max(known))
 
 
-def _uncut(report: Report) -> Report:
-    refused = Outcome(Verdict.REFUSED, "windows whose results others read cannot be cut", Way.CUT)
-    parts = tuple(replace(each, outcome=refused) if each.outcome.way is Way.CUT else each for each in report.parts)
+def _untold(report: Report, going_on: Any, program: Any) -> Report:
+    """Return the report of a program that comes before others by way of its DataFrame.
+
+    A cut is refused, since its rows would have to come whole; so is, on Spark Connect, what its tasks have to be told of.
+    """
+    is_told = going_on is not None and (going_on.description != program.description or bool(getattr(going_on, "earlier", ())))
+    refused = Outcome(Verdict.REFUSED, "a program whose results others read by way of .df cannot be told of it", Way.CUT)
+    parts = tuple(
+        replace(each, outcome=refused) if each.outcome.way is Way.CUT or (is_told and _is_more(each)) else each
+        for each in report.parts
+    )
     return replace(report, parts=parts)
+
+
+def _is_more(change: Change) -> bool:
+    return change.outcome.verdict is Verdict.ACCEPT or change.part.startswith("call ")
 
 
 def _generations(program: Any, held: Held | None) -> list[list[Any]]:

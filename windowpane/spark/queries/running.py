@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from windowpane.connectors.object_stores import is_remote
-from windowpane.engines.changes import Accepts
+from windowpane.engines.changes import Accepts, Incomplete
 from windowpane.errors import HistoryAfterStartError, InvalidSpecError, MissingHistoryError, UnknownColumnError
 from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Shaped, Sink, SinkFunction, folder_columns
 from windowpane.spark.building.history import Cut, HistoryResults, going_on_from_history, with_history
@@ -26,6 +26,7 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.internals.counted import note_operators
+from windowpane.spark.internals.session import tell_tasks
 from windowpane.spark.queries.continuing import continuing
 from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import ShortFailures
@@ -61,8 +62,9 @@ def start(
     cut: Cut | None = None,
     history: object = None,
     history_results: HistoryResults = "skip",
-) -> Any:
-    """Start a query that writes each output named in ``sinks`` and return it; with ``flush_at_end``, when it has ended."""
+    incomplete: Incomplete = "null",
+) -> tuple[Any, BuiltProgram]:
+    """Start a query that writes each output named in ``sinks``; return it, with ``flush_at_end`` when ended, and what it runs."""
     if not built.is_streaming:
         raise InvalidSpecError("start runs a stream, and this DataFrame is static: write result.df instead.")
     if not sinks:
@@ -88,22 +90,27 @@ def start(
     written = (_written(output, sinks[name], location) for name, output in outputs.items())
     batches = BatchWriter(tuple(written))
     built = _begun(built, checkpoint, cut, history, history_results)
+    told: dict[str, str] = {}
     if checkpoint is not None:
         refuse_a_second_query(spark, checkpoint)
-        built = continuing(built, checkpoint, changes, None if history is not None else cut)
+        built, told = continuing(built, checkpoint, changes, None if history is not None else cut, incomplete)
         refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
         if built.beside:
             compare_earlier_outputs(spark, checkpoint, built.names_beside(outputs.values()))
     with _malformed_rows_taken(built, writes_malformed) as blobs:
         rows = built.with_outputs_beside(blobs, outputs.values())
-        query = start_writing(rows, batches, location, trigger, query_name)
+        tell_tasks(spark, told)
+        try:
+            query = start_writing(rows, batches, location, trigger, query_name)
+        finally:
+            tell_tasks(spark, dict.fromkeys(told))
     note_operators(query, built.counted)
     if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
     if flush_at_end:
         query.awaitTermination()
         end_stream(spark, location, built, ShortFailures(batches).__call__)
-    return query
+    return query, built
 
 
 def _begun(

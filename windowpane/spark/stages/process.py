@@ -17,7 +17,9 @@ Spark repeats with the batch.
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -30,7 +32,7 @@ from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_colum
 from windowpane.hidden_columns import PREFIX
 from windowpane.pickles import values_only
 from windowpane.spark.internals.blob_state import SparkBlobStore
-from windowpane.spark.internals.session import RUN, task_property
+from windowpane.spark.internals.session import RUN, TOLD, task_property
 from windowpane.spark.internals.worker import frame_of, prepare_worker, without_trace
 from windowpane.spark.stages.layout import Layout
 from windowpane.spark.stages.messages import Moves, Received, latest_of, received, taken_results
@@ -106,6 +108,7 @@ class BucketProcessor(StatefulProcessor):
     watermark_delay: int | None = None  # by how much the watermark stays behind rows, as late rows show it
     next_watermark: NextWatermark | None = None  # writes a bound of the watermark for the tasks of the next batch
     holds_values_only: bool = False  # whether state is written and read without classes of the user's (``pickles``)
+    name: str = ""  # of the operator, whose engine a start may tell of, empty for none
 
     def __post_init__(self) -> None:
         self._own = None if self.own_watermark is None else OwnWatermark(self.own_watermark)
@@ -114,7 +117,9 @@ class BucketProcessor(StatefulProcessor):
         prepare_worker()
         values_only(self.holds_values_only)
         self._handle = handle
-        self._engine = self.make_engine()
+        told = task_property(TOLD + self.name) if self.name else None
+        make_engine = self.make_engine if told is None else pickle.loads(base64.b64decode(told))
+        self._engine = make_engine()
         self._store = SparkBlobStore(handle.getMapState(*SparkBlobStore.DECLARED))
         self._called: set[Any] = set()
 
