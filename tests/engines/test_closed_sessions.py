@@ -21,9 +21,12 @@ from windowpane.engines.sessions.closed_reference import ClosedSessionsReference
 from windowpane.errors import InvalidSpecError, NegativeSizeError, TimestampOverflowError
 from windowpane.kernels.sessions.cuts import Limit, cuts
 from windowpane.planning.engines import make_engine
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing import WindowTestHarness
 from windowpane.windowing.assigners import ClosedSessionWindows
+from windowpane.windowing.functions import WindowFunctionSpec
 from windowpane.windowing.times import MAX, MIN
 
 ENGINES = [ClosedSessionsEngine, ClosedSessionsReferenceEngine]
@@ -139,3 +142,26 @@ def test_what_is_no_limit_is_refused() -> None:
         wp.EventTimeSessionWindows.with_dynamic_gap(lambda row: 5).closed_by(count=3)
     with pytest.raises(InvalidSpecError, match="cannot assign a row by itself"):
         gap.closed_by(count=3).assign_windows(1, 5, WindowTestHarness(gap).operator)
+
+
+def reducing(*columns: str) -> Program:
+    """Return a program that sums rows of these columns by a function of the user's own."""
+
+    def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+        return {name: one[name] if name == "k" else (one[name] or 0) + (other[name] or 0) for name in one}
+
+    function = FunctionPlan("reduce", WindowFunctionSpec.reduce(added))
+    plan = WindowPlan(("k",), ClosedSessionWindows(20, "c"), function, event_time="t")
+    types = pa.schema([*closed_sessions.COLUMNS, ("w", pa.int64())])
+    keys = pa.schema([("k", pa.string())])
+    return compile_program(plan, InputTypes(types, keys, ("k",), closed_sessions.TIMESTAMP, {}), columns)
+
+
+def test_a_function_sees_null_where_rows_that_wait_lack_a_column_of_now() -> None:
+    before, now, store = reducing("k", "v"), reducing("k", "v", "w"), MemoryBlobStore()
+    make_engine(before).run(store, [closed_sessions.table_of(Batch(MIN, MIN, [row(10), row(30)]))], Clock(MIN, 0))
+    make_engine(before).run(store, [], Clock(11, 0))  # one row is in the open session, the other waits
+    later = closed_sessions.table_of(Batch(MIN, MIN, [row(25)])).append_column("w", pa.array([4]))
+    make_engine(now).run(store, [later], Clock(11, 0))
+    ((_, ended),) = make_engine(now).run(store, [], Clock(MAX, 0)).tables
+    assert ended.select(["k", "v", "w"]).to_pylist() == [{"k": "a", "v": 3, "w": 4}]

@@ -7,9 +7,8 @@ arrival, and its open session. Who may mutate: this engine, once a batch. Recove
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from windowpane.engines.common.arrival import in_order
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.program import LATE, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.engines.sessions.closed import punctual_rows, rule_of
 from windowpane.errors import present
@@ -40,8 +40,7 @@ Waiting = tuple[int, Any, bool, int]
 """The event time of a row, what the function sees of it, whether it closes its session, and what it adds to its size."""
 
 
-@dataclass
-class Session:
+class Session(NamedTuple):
     """An open session: the times of its first and last row, its rows and their sum, and what the function made of them."""
 
     start: int
@@ -56,6 +55,8 @@ class _Batch(OrderedBatch[Program]):
         super().__init__(program, store)
         self._pages = SortedPages(store, "s")
         self._state = KeyedState(self._pages)
+        if self.header.added:
+            self._state.rewrite(AddedColumns(self.header.added, program.values, program.main.names))
         self._rule = rule_of(program)
         self._function = present(program.spec.function.accumulate, "the planner checked")
         self._code = UserCode(self._function, self._state)
@@ -109,7 +110,8 @@ class _Batch(OrderedBatch[Program]):
     def _ended(self) -> Iterator[tuple[TimeWindow, Any]]:
         """Yield the sessions of the current key that end up to the watermark."""
         waiting: list[Waiting] = self._state.get_list(None, WAITING)
-        session: Session | None = self._state.get(None, OPEN)
+        held = self._state.get(None, OPEN)
+        session = None if held is None else Session(*held)
         for row in sorted((row for row in waiting if row[0] <= self.watermark), key=itemgetter(0)):
             if session is not None and row[0] >= self._end(session):
                 yield self._fired(session, self._end(session))
@@ -122,7 +124,7 @@ class _Batch(OrderedBatch[Program]):
             yield self._fired(session, self._end(session))
             session = None
         self._state.put_list(None, WAITING, [row for row in waiting if row[0] > self.watermark])
-        self._state.put(None, OPEN, session)
+        self._state.put(None, OPEN, None if session is None else tuple(session))
 
     def _with(self, session: Session | None, row: Waiting) -> Session:
         time, value, _, weight = row
