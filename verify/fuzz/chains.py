@@ -326,7 +326,7 @@ def _last(draw: Random, upstream: Upstream, _changes: bool) -> Link:
 def _deduplicated(draw: Random, upstream: Upstream, keep: Keep) -> Link:
     settings = Settings(allowed_lateness=draw.choice([0, 15]))
     plan = DeduplicationPlan(draw.choice([5, 25]), keep, keys=("k",), event_time="at", settings=settings)
-    program = compile_deduplication(plan, ROWS, ("k",), tuple(ROWS.names), upstream)
+    program = compile_deduplication(plan, ROWS, ("k",), tuple(ROWS.names), upstream, INSTANT)
     held_back = plan.held_back
     if held_back is None:
         raise AssertionError("it goes by event time")
