@@ -136,7 +136,8 @@ class OverStream(Guided):
             columns: the names of the columns that are compared, at least one.
 
         Returns:
-            What ``emit_on_window_close`` emits; ``allowed_lateness`` and ``side_output_late_data`` can be set before.
+            What ``emit_on_window_close`` or ``emit_on_update`` emits; ``allowed_lateness`` and ``side_output_late_data`` can be
+            set before.
 
         Raises:
             InvalidSpecError: no column, or no order.
@@ -193,15 +194,12 @@ class OverSelection(Configured, Guided):
         Raises:
             InvalidSpecError: settings, names or types that do not fit.
         """
-        if self.only is not None:
-            raise InvalidSpecError(
-                "changes_only: on update the row before a row may change, and rows would have to come and go with it. Use "
-                "emit_on_window_close, where each row is final."
-            )
         known = [each.value for each in Inconsistent]
         if on_inconsistent not in known:
             raise InvalidSpecError(f"on_inconsistent={on_inconsistent!r}: it is one of {', '.join(map(repr, known))}.")
-        return self._result(Emit.UPDATE, None if retain is None else to_micros(retain), Inconsistent(on_inconsistent))
+        return self._chosen(
+            self._result(Emit.UPDATE, None if retain is None else to_micros(retain), Inconsistent(on_inconsistent))
+        )
 
     def emit_on_window_close(self) -> OverResult:
         """Emit each row once, in order, when its place in the order and its frame are final. The output is append-only.
@@ -212,7 +210,9 @@ class OverSelection(Configured, Guided):
             NeverClosesError: the window would never close, for example with UNBOUNDED FOLLOWING.
             InvalidSpecError: settings, names or types that do not fit.
         """
-        result = self._result(Emit.CLOSE, None, Inconsistent.ERROR)
+        return self._chosen(self._result(Emit.CLOSE, None, Inconsistent.ERROR))
+
+    def _chosen(self, result: OverResult) -> OverResult:
         if self.only is None:
             return result
         visible = [name for name in result._built.outputs["main"].column_names if not name.startswith(PREFIX)]

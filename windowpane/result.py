@@ -196,26 +196,20 @@ class Selectable(Runnable):
         """Keep the results for which a condition is true; NULL is not.
 
         Where a window fires again, each firing is compared by itself: a later result that is left out does not take back the one
-        before.
+        before. A changelog does: the row before an update and the row behind it are each compared by itself, and both are a
+        ``delete`` and an ``insert`` from here on.
 
         Args:
             condition: over the columns of the results: ``wp.col("n") > 100``, or a Column of PySpark.
 
         Raises:
             UnknownColumnError: there is no such column.
-            InvalidSpecError: it is no condition; or the results are a changelog, of whose pairs of changes one might stay alone:
-                filter the table that it makes.
+            InvalidSpecError: it is no condition.
 
         Example:
             >>> hourly.where(wp.col("n") > 100)
         """
-        there = self._built.outputs["main"].column_names
-        if CHANGE_TYPE in there:
-            raise InvalidSpecError(
-                "where: these results are a changelog, and of an update the row before and the row after may differ in the "
-                "condition. Filter the table that apply_changes keeps, or the rows before the program."
-            )
-        return self._with_step(where_step(condition, there))
+        return self._with_step(where_step(condition, self._built.outputs["main"].column_names))
 
     def having(self, condition: Any) -> Self:
         """Keep the results for which a condition is true: SQL's word for ``where`` behind aggregates."""

@@ -23,7 +23,7 @@ from windowpane.spark.stages.types import spark_schema
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.aggregates.results import Select, Step
 from windowpane.windowing.expressions import Expression, Name, names_in
-from windowpane.windowing.outputs import OutputTag
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, OutputTag
 
 ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
 Selected = tuple[tuple[str, Expression], ...]
@@ -50,7 +50,12 @@ def stepped(rows: Any, step: Step, carried: Sequence[str] = ()) -> Any:
     if isinstance(step, Select):
         return rows.select(*[column_of(made).alias(name) for name, made in step.columns], *carried)
     condition = column_of(step.condition)
-    return rows.filter(F.coalesce(condition, F.lit(False)) | F.col(PASSED).isNotNull() if PASSED in carried else condition)
+    kept = rows.filter(F.coalesce(condition, F.lit(False)) | F.col(PASSED).isNotNull() if PASSED in carried else condition)
+    if not step.of_changes:
+        return kept
+    word = F.col(CHANGE_TYPE)
+    alone = F.when(word == UPDATE_PREIMAGE, DELETE).when(word == UPDATE_POSTIMAGE, INSERT).otherwise(word)
+    return kept.withColumn(CHANGE_TYPE, alone)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from windowpane.errors import DuplicateColumnError, InvalidSpecError, UnknownCol
 from windowpane.hidden_columns import PREFIX, hidden
 from windowpane.windowing.calls import Windowable
 from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in, names_in, replaced, ways_of_spark
+from windowpane.windowing.outputs import CHANGE_TYPE
 
 ALL = "*"
 Call = TypeVar("Call")
@@ -140,6 +141,8 @@ class Where:
     """Which results stay: those for which the condition is true."""
 
     condition: Expression
+    of_changes: bool = False
+    """Whether results are a changelog: of an update one row may stay alone, so both are a ``delete`` and an ``insert``."""
 
     def __str__(self) -> str:
         return f"where {self.condition!r}"
@@ -169,7 +172,9 @@ def where_step(condition: Any, there: Sequence[str]) -> Where:
     """Return the step for a condition over the columns that are ``there``; errors are those of ``select_step``."""
     if not isinstance(condition, Expression) and not hasattr(condition, "cast"):
         raise InvalidSpecError(f"where({condition!r}): expected a condition over the results, such as wp.col('n') > 100.")
-    return Where(checked(condition if isinstance(condition, Expression) else Constant(condition), "where", there))
+    rows = [name for name in there if name != CHANGE_TYPE]
+    found = checked(condition if isinstance(condition, Expression) else Constant(condition), "where", rows)
+    return Where(found, of_changes=len(rows) < len(there))
 
 
 def checked(made: Expression, step: str, there: Iterable[str]) -> Expression:
