@@ -341,7 +341,8 @@ class BuiltProgram:
         if own is not None and own.of_each_key:
             raise InvalidSpecError(
                 f"watermark={own!r} is one of each key, and a second window may have other keys: there is none that it could "
-                "have. Use a watermark of the whole stream, or write the first results to a table and read that as a stream."
+                "have. Say it again of the results, wp.stream(result.df, event_time=..., watermark=wp.Watermarks.monotonous()."
+                "per_key()), or use a watermark of the whole stream."
             )
         has_reports = self.source.stream_watermark is not None or self.source.follows_watermark
         reports = [WATERMARK_ROW] if has_reports else []
