@@ -42,6 +42,17 @@ _WIDEST = 200
 
 
 @dataclass(frozen=True)
+class Message:
+    """A message of Kafka in which a row was malformed; its timestamp is in microseconds since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None = None
+    key: bytes | None = None
+
+
+@dataclass(frozen=True)
 class MalformedRow:
     """A row that cannot be read.
 
@@ -51,6 +62,7 @@ class MalformedRow:
         column: the column whose value does not fit; ``None`` where the whole row cannot be read.
         value: the text that was read.
         reason: what is wrong with it.
+        message: the message of Kafka that it was in; ``None`` for other sources.
     """
 
     source: str
@@ -58,6 +70,7 @@ class MalformedRow:
     column: str | None
     value: str | None
     reason: str
+    message: Message | None = None
 
     def __str__(self) -> str:
         column = "" if self.column is None else f"column {self.column!r}"
@@ -106,13 +119,28 @@ class Cells:
         return pa.table(texts).filter(pa.array([number not in odd for number in range(len(self.positions))]))
 
 
-ROWS: Final = pa.schema([(name, pa.string()) for name in ("source", "position", "column", "value", "reason")])
-"""Malformed rows as an Arrow table."""
+_TEXTS = ("source", "position", "column", "value", "reason")
+_OF_MESSAGES = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "key": pa.binary(),
+}
+ROWS: Final = pa.schema([*((name, pa.string()) for name in _TEXTS), *_OF_MESSAGES.items()])
+"""Malformed rows as an Arrow table: what is wrong, and the message of Kafka that it was in, NULL for other sources."""
 
 
 def rows_table(rows: Sequence[MalformedRow]) -> pa.Table:
     """Return malformed rows as a table of ``ROWS``."""
-    return pa.table([pa.array([getattr(row, name) for row in rows], pa.string()) for name in ROWS.names], schema=ROWS)
+    texts = [pa.array([getattr(row, name) for row in rows], pa.string()) for name in _TEXTS]
+    messages = [[getattr(row.message, name, None) for row in rows] for name in _OF_MESSAGES]
+    return pa.table([*texts, *map(pa.array, messages, _OF_MESSAGES.values())], schema=ROWS)
+
+
+def shown_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of such a table as counters show it: without its message."""
+    return {name: row[name] for name in _TEXTS}
 
 
 def shortened(text: str) -> str:

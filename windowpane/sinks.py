@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from windowpane.connectors.message_formats import Avro, Protobuf
 from windowpane.connectors.object_stores import is_remote, shown
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import unknown_name
@@ -154,7 +155,7 @@ def apply_changes(
     from windowpane.spark.queries.running import start_writing
     from windowpane.spark.sinks.paired import PairedSink, QueryId
 
-    write = write.for_query(partial(_named, uuid4().hex) if checkpoint is None else QueryId(checkpoint).read)
+    write = replace(write, read_query=partial(_named, uuid4().hex) if checkpoint is None else QueryId(checkpoint).read)
     query: StreamingQuery = start_writing(df, PairedSink(write, checkpoint), checkpoint, trigger, options=options or {})
     return query
 
@@ -164,7 +165,7 @@ def kafka(
     *,
     servers: str,
     key: str | Sequence[str] = (),
-    value: Literal["json", "text", "bytes"] = "json",
+    value: Literal["json", "text", "bytes"] | Avro | Protobuf = "json",
     guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
     changes: Literal["append", "upsert", "debezium"] = "append",
     options: Mapping[str, object] | None = None,
@@ -178,7 +179,8 @@ def kafka(
         key: the columns of the key: one is written as it is, its text or its bytes; of several a JSON object. The partition is
             that of Kafka's own producers (murmur2), so others join with it; changes of a key keep their order.
         value: ``"json"``: an object a row. Instants are ISO 8601 in UTC; decimals, dates, and NaN are text; bytes are base64.
-            ``"text"`` and ``"bytes"``: the one column that is not in the key.
+            ``"text"`` and ``"bytes"``: the one column that is not in the key. ``wp.avro(schema)``, ``wp.protobuf(...)``: a record
+            with a field for each column; ``wp.avro(registry=, subject=)`` with the latest schema of the subject, and its number.
         guarantee: ``"exactly_once"``: each bucket of the query writes a batch in one transaction with its number, so readers
             of committed messages see each row once, whatever is killed; ``"at_least_once"`` writes a repeated batch again.
         changes: of rows with ``_change_type``: ``"append"`` writes every row, that column among the others; ``"upsert"`` the new
@@ -190,7 +192,7 @@ def kafka(
         A sink for ``start``.
 
     Raises:
-        InvalidSpecError: an argument that cannot be.
+        InvalidSpecError: an argument that cannot be; or when the query runs and a row is none of the schema.
         UnknownTopicError: when the query runs and there is no such topic; nothing was written.
         UnknownColumnError: when the query runs and rows have no such key.
         MessageError: a message is too large, or not authorised, or has no key for an upsert.
@@ -203,10 +205,18 @@ def kafka(
     """
     from windowpane.connectors.kafka_client import Connection
     from windowpane.connectors.kafka_writing import CHANGES, FORMATS, GUARANTEES, MessageFormat
+    from windowpane.connectors.record_formats import number_of, resolved
     from windowpane.spark.sinks.kafka import KafkaSink, KafkaTransactions
 
+    schema = None
+    if isinstance(value, Avro):
+        if value.registry is not None and (value.schema is not None or value.subject is None):
+            raise InvalidSpecError("sinks.kafka: with a registry records have the latest schema of subject=: leave schema out.")
+        value, schema = resolved(value), number_of(value)
+    if isinstance(value, Protobuf) and value.with_header:
+        raise InvalidSpecError("sinks.kafka: wp.protobuf(..., registry=True) is read alone; without it messages have no header.")
     for role, given, known in (("value", value, FORMATS), ("guarantee", guarantee, GUARANTEES), ("changes", changes, CHANGES)):
-        if given not in known:
+        if given not in known and not isinstance(given, Avro | Protobuf):
             raise InvalidSpecError(f"sinks.kafka: {role}={given!r} is not one of {', '.join(map(repr, known))}.")
     names = _names(key)
     if changes != "append" and not names:
@@ -214,7 +224,8 @@ def kafka(
     if changes == "debezium" and value != "json":
         raise InvalidSpecError(f"sinks.kafka: changes='debezium' is JSON, and value={value!r} is not.")
     kind = KafkaTransactions if guarantee == "exactly_once" else KafkaSink
-    return kind(Connection(servers, {**(options or {}), **more}), topic, MessageFormat(names, value, changes))
+    form = MessageFormat(names, value, changes, schema=schema)
+    return kind(Connection(servers, {**(options or {}), **more}), topic, form)
 
 
 def delta(
@@ -427,12 +438,15 @@ class ChangeWriter(Selectable):
         key: the columns that identify a row of the table.
         table: name of the table.
         read_query: returns the id of the query of a batch where the session does not know it; ``start`` gives it.
+        by_tasks: whether the tasks that made the changes bring them to PostgreSQL, which ``start`` says of its outputs: those of
+            one key are in one task, in their order. Else, and for DuckDB, the driver brings them.
     """
 
     store: str
     key: tuple[str, ...]
     table: str
     read_query: Callable[[Any], str] | None = field(default=None, repr=False, compare=False)
+    by_tasks: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if is_remote(self.store):
@@ -442,8 +456,8 @@ class ChangeWriter(Selectable):
             )
 
     def for_query(self, read: Callable[[Any], str]) -> ChangeWriter:
-        """Return the same for one query."""
-        return replace(self, read_query=read)
+        """Return the same for the output of one query."""
+        return replace(self, read_query=read, by_tasks=True)
 
     def __call__(self, df: Any, batch_id: int) -> None:
         """Apply one batch; the table must have the one before it.
@@ -483,6 +497,15 @@ class ChangeWriter(Selectable):
 
     def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
         """Apply one batch beside a checkpoint; see ``NumberedSink``."""
+        from windowpane.stores import Batch, is_server
+
+        if self.by_tasks and is_server(self.store):
+            from windowpane.spark.sinks.staged import bring
+
+            write, source = self._of(dataframe), self._source(self._query(dataframe))
+            columns = pa.table({name: pa.nulls(0) for name in dataframe.columns})
+            bring(dataframe, self.store, Batch(self.table, write.key, columns, number, source, pair=pair, settled=settled))
+            return
         self._of(dataframe)._apply(dataframe.toArrow(), number, self._source(self._query(dataframe)), pair, settled)
 
     def _of(self, df: object) -> ChangeWriter:

@@ -24,18 +24,18 @@ def windows(events: Any) -> Any:
 
 
 def running(events: Any) -> Any:
-    """Return the running total of each key, as a changelog."""
+    """Return of each row the sum of it and the two before it, as a changelog: a row that comes late changes three."""
     over = wp.over(events, key="id").partition_by("k").order_by("t", "id")
-    return over.select("id", "k", total=wp.sum("v")).emit_on_update()
+    return over.select("id", "k", total=wp.sum("v").rows(-2, 0)).emit_on_update()
 
 
 def main() -> None:
-    servers, topic, out, folder = sys.argv[1:]
+    servers, topic, out, folder, most = sys.argv[1:]
     work = Path(folder)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2,4]").config(map=brief_settings(folder)).getOrCreate()
     events = wp.read_kafka(
-        spark, topic, servers=servers, value=wp.json(SCHEMA), event_time="t", delay="20 seconds", max_rows_per_batch=3_000
+        spark, topic, servers=servers, value=wp.json(SCHEMA), event_time="t", delay="20 seconds", max_rows_per_batch=int(most)
     )
     sinks = {"main": wp.sinks.kafka(out, servers=servers, key="k"), "late": wp.sinks.iceberg("db.late", catalog=catalog_in(work))}
     windows(events).start(**sinks, checkpoint=f"{folder}/windows", trigger=AT_THE_END).awaitTermination()

@@ -83,6 +83,8 @@ def test_malformed_messages_are_data(spark: Any, broker: Broker, tmp_path: Path)
         (topic, "partition 0, offset 1", "no"),
         (topic, "partition 0, offset 3", ""),
     ]
+    assert [(topic, 0, 1, None), (topic, 0, 3, b"k")] == [(*each[5:8], each[9]) for each in found]
+    assert all(each[8] is not None for each in found)
     assert written(tmp_path / "out", spark) == [("a", 0, 10, 2)]
     static = wp.read_kafka(spark, topic, servers=broker.servers, value=wp.json(EVENTS), streaming=False)
     with pytest.raises(Exception, match=rf"MalformedRowError: {topic}, partition 0, offset 1") as caught:

@@ -20,6 +20,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 import windowpane as wp
 from windowpane.connectors.kafka_values import RecordDecoder
+from windowpane.connectors.kafka_writing import MessageFormat
 from windowpane.connectors.record_formats import columns_of, record_reader, resolved
 from windowpane.errors import ConnectorError, InvalidSpecError, UnsupportedTypeError
 
@@ -49,7 +50,7 @@ def written(schema: Any, record: Any) -> bytes:
 
 def decoded(format: Any, *documents: bytes | None, needed: str | None = None) -> Any:
     return RecordDecoder("orders", columns_of(format), record_reader(format), needed)(
-        documents, lambda number: f"offset {number}"
+        documents, lambda number: (f"offset {number}", None)
     )
 
 
@@ -83,7 +84,7 @@ def registry() -> Iterator[str]:
             found = {"/schemas/ids/1": OLD, "/schemas/ids/2": NEW, "/subjects/orders-value/versions/latest": NEW}.get(self.path)
             self.send_response(404 if found is None else 200)
             self.end_headers()
-            self.wfile.write(json.dumps({"schema": json.dumps(found)}).encode())
+            self.wfile.write(json.dumps({"schema": json.dumps(found), "id": 2}).encode())
 
         def log_message(self, *given: Any) -> None:
             return
@@ -146,3 +147,47 @@ def test_a_message_of_protocol_buffers_is_a_row() -> None:
     assert with_header.rows["user"].to_pylist() == ["a", "a"]
     with pytest.raises(InvalidSpecError, match="needs descriptors"):
         wp.protobuf("shop.Order")
+
+
+def messages(sink: Any, rows: pa.Table) -> list[bytes | None]:
+    """Return the values that a sink of Kafka writes of rows."""
+    form: MessageFormat = sink.format
+    return [value for _, value in form(rows.to_batches())]
+
+
+def test_rows_are_written_as_records_of_avro(registry: str) -> None:
+    rows = pa.Table.from_pylist([{**ORDER, "country": "fr"}, {**ORDER, "user": None, "country": "de"}], columns_of(wp.avro(NEW)))
+    plain = messages(wp.sinks.kafka("orders", servers="s", value=wp.avro(OLD)), rows.drop_columns(["country"]))
+    schema = fastavro.parse_schema(json.loads(json.dumps(OLD)))
+    assert [fastavro.schemaless_reader(io.BytesIO(each or b""), schema, None) for each in plain] == [
+        ORDER,
+        {**ORDER, "user": None},
+    ]
+    known = wp.sinks.kafka("orders", servers="s", value=wp.avro(registry=registry, subject="orders-value"))
+    found = [each or b"" for each in messages(known, rows)]
+    assert [each[:5] for each in found] == [b"\0" + (2).to_bytes(4, "big")] * 2
+    assert decoded(wp.avro(NEW, registry=registry), *found).rows.to_pylist() == rows.to_pylist()
+    sink = wp.sinks.kafka("orders", servers="s", value=wp.avro(NEW))
+    with pytest.raises(InvalidSpecError, match=r"none of the schema in value=: .*Field user is specified"):
+        messages(sink, rows.drop_columns(["user"]))
+    with pytest.raises(InvalidSpecError, match="none of the schema in value="):
+        messages(sink, rows.append_column("further", pa.array([1, 2])))
+    with pytest.raises(InvalidSpecError, match="leave schema out"):
+        wp.sinks.kafka("orders", servers="s", value=wp.avro(NEW, registry=registry))
+
+
+def test_rows_are_written_as_messages_of_protocol_buffers() -> None:
+    kind = message_class()
+    form = wp.protobuf(kind)
+    given = [
+        {"user": "a", "at": AT, "items": [{"id": Decimal(2**63)}], "kind": "GIFT"},
+        {"user": None, "at": None, "items": [], "kind": None},
+    ]
+    first, second = messages(wp.sinks.kafka("orders", servers="s", value=form), pa.Table.from_pylist(given, columns_of(form)))
+    order = kind(user="a", items=[{"id": 2**63}], kind=1)
+    order.at.FromDatetime(AT)
+    assert (kind.FromString(first), kind.FromString(second)) == (order, kind())
+    with pytest.raises(InvalidSpecError, match='no field named "other"'):
+        messages(wp.sinks.kafka("orders", servers="s", value=form), pa.table({"other": [1]}))
+    with pytest.raises(InvalidSpecError, match="is read alone"):
+        wp.sinks.kafka("orders", servers="s", value=wp.protobuf(kind, registry=True))

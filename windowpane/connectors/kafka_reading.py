@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from windowpane.connectors.kafka_client import PATIENCE, Connection, Offsets
 from windowpane.errors import ConnectorError, MissingOffsetsError
+from windowpane.malformed import Message
 
 SPAN = "topic string, partition int, start bigint, end bigint"
 MESSAGES = 50_000  # So many messages are decoded at once
@@ -55,6 +56,12 @@ class Messages:
 
     def keys(self) -> list[bytes | None]:
         return [message.key() for message in self.messages]
+
+    def place(self, number: int) -> tuple[str, Message]:
+        """Return where a message is, as text, and what says so."""
+        found = self.messages[number]
+        message = Message(self.span.topic, self.span.partition, found.offset(), _microseconds(found), found.key())
+        return self.span.position(found.offset()), message
 
     def about(self, name: str) -> pa.Array:
         """Return one of the columns of ``ABOUT``."""

@@ -15,9 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.connectors.typed_cells import TypedCells
-from windowpane.malformed import Cells, MalformedRow, Misread, json_cells, shortened
+from windowpane.malformed import Cells, MalformedRow, Message, Misread, json_cells, shortened
 
 _TOMBSTONE = "it has no value: a tombstone deletes its key, and a row needs values"
+
+
+Place = tuple[str, Message | None]
+"""Where a document is, as text, and the message that it is."""
+
+
+def _malformed(source: str, place: Place, column: str | None, value: str | None, reason: str) -> MalformedRow:
+    return MalformedRow(source, place[0], column, value, reason, place[1])
 
 
 @dataclass(frozen=True)
@@ -34,12 +42,12 @@ class Decoder:
     policy: str  # one of ``malformed.POLICIES``; ``fail`` keeps what ``null`` does, and the first malformed one is an error
     needed: str | None  # the column without which a row is of no use
 
-    def __call__(self, documents: Sequence[bytes | None], position: Callable[[int], str]) -> Decoded:
-        """Return the rows of documents; ``position`` says where one is."""
+    def __call__(self, documents: Sequence[bytes | None], place: Callable[[int], Place]) -> Decoded:
+        """Return the rows of documents; ``place`` says where one is."""
         table = self._at_once(documents)
         if table is not None and (self.needed is None or not table[self.needed].null_count):
             return Decoded(table, None, [])
-        return self._one_by_one(documents, position)
+        return self._one_by_one(documents, place)
 
     def _at_once(self, documents: Sequence[bytes | None]) -> pa.Table | None:
         """Return the rows of objects, one a line; ``None`` where there may be something else."""
@@ -55,22 +63,22 @@ class Decoder:
             return None
         return table if table.num_rows == len(documents) else None
 
-    def _one_by_one(self, documents: Sequence[bytes | None], position: Callable[[int], str]) -> Decoded:
+    def _one_by_one(self, documents: Sequence[bytes | None], place: Callable[[int], Place]) -> Decoded:
         cells = self._texts(documents)
         numbers = [int(each) for each in cells.positions]
         texts = pa.table({name: pa.array(column, pa.string()) for name, column in cells.columns.items()})
-        met = [MalformedRow(self.source, position(int(each.position)), None, each.value, each.reason) for each in cells.misread]
+        met = [_malformed(self.source, place(int(each.position)), None, each.value, each.reason) for each in cells.misread]
         columns, lost = [], np.zeros(len(numbers), np.bool_)
         for field in self.cells.schema:
             column, misfits = self.cells.fitted(texts[field.name], field)
             for row, reason in misfits:
                 value = shortened(texts[field.name][row].as_py())
-                met.append(MalformedRow(self.source, position(numbers[row]), field.name, value, reason))
+                met.append(_malformed(self.source, place(numbers[row]), field.name, value, reason))
                 lost[row] |= self.policy == "drop" or field.name == self.needed
             if field.name == self.needed:
                 absent = np.asarray(pc.is_null(column)) & ~lost
                 for row in np.flatnonzero(absent).tolist():
-                    met.append(MalformedRow(self.source, position(numbers[row]), field.name, None, "a row needs an event time"))
+                    met.append(_malformed(self.source, place(numbers[row]), field.name, None, "a row needs an event time"))
                 lost |= absent
             columns.append(column)
         is_row = np.zeros(len(documents), np.bool_)
@@ -93,7 +101,7 @@ class RecordDecoder:
     read: Callable[[bytes], Mapping[str, Any]]  # raises ``ValueError`` where a message is no record
     needed: str | None
 
-    def __call__(self, documents: Sequence[bytes | None], position: Callable[[int], str]) -> Decoded:
+    def __call__(self, documents: Sequence[bytes | None], place: Callable[[int], Place]) -> Decoded:
         rows: list[Mapping[str, Any]] = []
         is_row = np.zeros(len(documents), np.bool_)
         met = []
@@ -103,7 +111,7 @@ class RecordDecoder:
                 found = "a row needs an event time"
             if isinstance(found, str):
                 shown = shortened((document or b"").decode("utf-8", "backslashreplace"))
-                met.append(MalformedRow(self.source, position(number), None, shown, found))
+                met.append(_malformed(self.source, place(number), None, shown, found))
                 continue
             is_row[number] = True
             rows.append(found)

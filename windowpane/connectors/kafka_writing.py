@@ -24,6 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.connectors.kafka_client import PATIENCE, Connection
+from windowpane.connectors.message_formats import Avro, Protobuf
+from windowpane.connectors.record_formats import avro_writer, protobuf_writer
 from windowpane.errors import ConnectorError, FencedWriterError, InvalidSpecError, MessageError, UnknownTopicError
 from windowpane.state.pairs import NONE
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_PREIMAGE
@@ -42,9 +44,10 @@ class MessageFormat:
     """How rows are written as messages."""
 
     key: tuple[str, ...]  # the columns of the key, none for messages without one
-    value: str  # one of ``FORMATS``
+    value: str | Avro | Protobuf  # one of ``FORMATS``, or records
     changes: str  # one of ``CHANGES``
     key_as_object: bool = False  # whether a key of one column is a JSON object, too
+    schema: int | None = None  # the number of Avro's schema in a registry
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
         before: dict[bytes | None, list[Any]] = {}  # rows that a change has replaced, the new row of which is still to come
@@ -77,6 +80,19 @@ class MessageFormat:
                 replaced = before.get(key)
                 yield key, _change(replaced.pop(0) if replaced else None, row, "c" if kind == INSERT else "u")
 
+    def _records(self, rows: pa.Table) -> list[bytes | None]:
+        if isinstance(self.value, Avro):
+            write, found = avro_writer(self.value, self.schema), rows.to_pylist()
+        else:
+            write, found = protobuf_writer(self.value), _plain(rows)  # type: ignore[arg-type]
+        try:
+            return [write(row) for row in found]
+        except ValueError as error:
+            raise InvalidSpecError(
+                f"sinks.kafka: a row with the columns {', '.join(rows.column_names)} is none of the schema in value=: {error}. "
+                "Nothing of its batch was committed by this writer; cast or select the rows."
+            ) from None
+
     def _keys(self, rows: pa.Table) -> list[bytes | None]:
         if not self.key:
             return [None] * rows.num_rows
@@ -88,6 +104,8 @@ class MessageFormat:
     def _values(self, rows: pa.Table) -> list[bytes | None]:
         if self.value == "json":
             return [_json(row) for row in _plain(rows)]
+        if not isinstance(self.value, str):
+            return self._records(rows)
         rest = [name for name in rows.column_names if name not in self.key] if rows.num_columns > 1 else rows.column_names
         if len(rest) != 1:
             raise InvalidSpecError(

@@ -309,3 +309,55 @@ def record_reader(format: Avro | Protobuf) -> Callable[[bytes], Record]:
 
 def columns_of(format: Avro | Protobuf) -> pa.Schema:
     return avro_columns(format) if isinstance(format, Avro) else protobuf_columns(format)
+
+
+# --- Rows as messages ----------------------------------------------------------------------------------
+
+
+def number_of(format: Avro) -> int | None:
+    """Return the number that a registry knows the schema of a subject by, ``None`` where there is no registry."""
+    if format.registry is None or format.subject is None:
+        return None
+    return int(_asked(format.registry, f"subjects/{quote(format.subject, safe='')}/versions/latest")["id"])
+
+
+def avro_writer(format: Avro, number: int | None) -> Callable[[Record], bytes]:
+    """Return what writes a row of Python's values as a record, behind the number of its schema if there is one.
+
+    Raises:
+        ValueError: when it writes a row that is none of the schema.
+    """
+    from fastavro import parse_schema, schemaless_writer
+
+    schema: Any = parse_schema(json.loads(json.dumps(format.schema)))
+    header = b"" if number is None else b"\0" + number.to_bytes(_HEADER - 1, "big")
+
+    def write(row: Record) -> bytes:
+        out = io.BytesIO()
+        try:
+            schemaless_writer(out, schema, row, strict_allow_default=True)
+        except Exception as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from None
+        return header + out.getvalue()
+
+    return write
+
+
+def protobuf_writer(format: Protobuf) -> Callable[[Record], bytes]:
+    """Return what writes a row of values of JSON as a message.
+
+    Raises:
+        ValueError: when it writes a row with other fields, or values that do not fit.
+    """
+    from google.protobuf.json_format import ParseDict, ParseError
+    from google.protobuf.message_factory import GetMessageClass
+
+    kind = GetMessageClass(_descriptor(format))
+
+    def write(row: Record) -> bytes:
+        try:
+            return bytes(ParseDict(dict(row), kind()).SerializeToString(deterministic=True))
+        except (ParseError, TypeError, ValueError) as error:
+            raise ValueError(str(error)) from None
+
+    return write

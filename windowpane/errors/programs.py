@@ -281,6 +281,17 @@ class MissingExtraError(WindowpaneError, ModuleNotFoundError):
                 raise cls(package, extra)
 
 
+class MissingJarError(WindowpaneError):
+    """Spark was to read by a connector whose jar it does not have."""
+
+    def __init__(self, package: str, version: str) -> None:
+        super().__init__(
+            f"Spark {version} has no such connector: start it with its jar, as in spark-submit --packages {package}:<version> or "
+            f".config('spark.jars.packages', '{package}:<version>'); or say through='arrow', which needs no jar."
+        )
+        self.package = package
+
+
 class WorkerPythonError(WindowpaneError):
     """Spark's workers on this machine run a Python that cannot run windowpane."""
 

@@ -110,7 +110,7 @@ def read_kafka(
     missing: Literal["fail", "continue"] = "fail",
     malformed: Policy = "fail",
     group: str | None = None,
-    through: Literal["arrow"] = "arrow",
+    through: Literal["arrow", "spark"] = "arrow",
     options: Mapping[str, object] | None = None,
     **more: Any,
 ) -> DataFrame:
@@ -140,10 +140,10 @@ def read_kafka(
         malformed: as for ``wp.read_in_arrow``: ``"fail"``, ``"null"`` or ``"drop"``; a message without a value, or without an
             event time where there is one, is malformed, too. They are the output ``malformed`` of ``start``.
         group: a consumer group that is told the offsets of each batch, for tools that watch its lag; nothing is read from it.
-        through: tasks read by librdkafka and Arrow, the one way there is. Spark's connector makes a DataFrame of its own, which
-            ``wp.stream`` takes as any other.
+        through: ``"arrow"``: tasks read by librdkafka. ``"spark"``: Spark's own connector reads, where its jar is there, and
+            passes messages on as bytes; they become columns in the same way, with the same watermarks.
         options: of librdkafka, by their names: ``{"security.protocol": "SASL_SSL", "sasl.password": ...}``. They appear in no
-            plan, log or error.
+            plan, log or error. With ``through="spark"`` those of Kafka's Java client, which Spark gets as options of its own.
         more: such options, too, as arguments.
 
     Returns:
@@ -156,6 +156,7 @@ def read_kafka(
         MissingOffsetsError: when the query runs and messages are gone, with ``missing="fail"``.
         MalformedRowError: when the query runs and a message cannot be read, with ``malformed="fail"``.
         MissingExtraError: confluent-kafka is not installed: ``pip install 'windowpane[kafka]'``.
+        MissingJarError: with ``through="spark"``, Spark has no connector.
 
     Source of the rule: Spark's Kafka source for offsets, Flink's for watermarks of partitions and idleness.
 
@@ -167,12 +168,8 @@ def read_kafka(
     from windowpane.connectors.kafka_client import Connection, Topics
     from windowpane.spark.sources.kafka import Read
 
-    if through != "arrow":
-        raise InvalidSpecError(
-            f"read_kafka(through={through!r}): it is 'arrow'. Rows of Spark's own connector are read by "
-            "spark.readStream.format('kafka'), and go into wp.stream as they are, with "
-            "watermark=wp.Watermarks.bounded(...).per_source('partition')."
-        )
+    if through not in ("arrow", "spark"):
+        raise InvalidSpecError(f"read_kafka(through={through!r}): it is 'arrow' or 'spark'.")
     if missing not in ("fail", "continue"):
         raise InvalidSpecError(f"missing={missing!r}: it is 'fail' or 'continue'.")
     included = (include,) if isinstance(include, str) else tuple(include)
@@ -194,6 +191,7 @@ def read_kafka(
         event_time,
         delay,
         idle,
+        through == "spark",
     )
     found: DataFrame = read.rows(spark, streaming=streaming)
     return found

@@ -89,7 +89,10 @@ class PostgresStore:
             self.prepare(batch)
             if batch.is_whole:
                 self.run(f"DELETE FROM {quoted(batch.table)}")
-            self._merge(batch, self._staged(batch) if staging is None else staging)
+            staging = self._staged(batch) if staging is None else staging
+            for is_null in self._nulls(batch, staging, f"WHERE {NEEDS_ROW}"):
+                batch.refuse_absent(self.run(_absent_sql(batch, staging, is_null)).fetchall())
+            self._merge(batch, staging)
             self.drop_staging(batch.source)
             self.run("UPDATE windowpane_batches SET number = %s WHERE source = %s", [batch.number, batch.source])
         return True
@@ -107,7 +110,7 @@ class PostgresStore:
         with self.transaction():
             self.prepare(batch)
             self.drop_staging(batch.source)
-            columns = f"LIKE {quoted(batch.table)}, {IS_DELETED} boolean, {_PART} integer, {_PLACE} bigint"
+            columns = f"LIKE {quoted(batch.table)}, {IS_DELETED} boolean, {NEEDS_ROW} boolean, {_PART} integer, {_PLACE} bigint"
             self.run(f"CREATE UNLOGGED TABLE {name} ({columns})")
         return name
 
@@ -117,7 +120,8 @@ class PostgresStore:
         Args:
             staging: its name.
             part: number of the part.
-            tables: the rows, with ``IS_DELETED``; the last one of a key counts, and rows that are not deleted before all others.
+            tables: the rows, with ``IS_DELETED``, and where the table must have their keys with ``NEEDS_ROW``; the last one of a
+                key counts, and rows that are not deleted before all others.
         """
         with self.transaction():
             self.run("SELECT pg_advisory_xact_lock(hashtext(%s), %s)", [staging, part])
@@ -156,11 +160,10 @@ class PostgresStore:
 
     def _staged(self, batch: Batch) -> str:
         self.run(f"DROP TABLE IF EXISTS pg_temp.{_STAGING}")
-        columns = f"LIKE {quoted(batch.table)}, {IS_DELETED} boolean, {NEEDS_ROW} boolean, {_PLACE} bigint DEFAULT 0"
+        columns = f"LIKE {quoted(batch.table)}, {IS_DELETED} boolean, {NEEDS_ROW} boolean, "
+        columns += f"{_PART} integer DEFAULT 0, {_PLACE} bigint DEFAULT 0"
         self.run(f"CREATE TEMP TABLE {_STAGING} ({columns}) ON COMMIT DROP")
         self._copy(_STAGING, batch.by_key())
-        for is_null in self._nulls(batch, _STAGING, f"WHERE {NEEDS_ROW}"):
-            batch.refuse_absent(self.run(_absent_sql(batch, _STAGING, is_null)).fetchall())
         return _STAGING
 
     def _copy(self, table: str, rows: pa.Table) -> None:
@@ -226,7 +229,7 @@ def _merge_sql(batch: Batch, staging: str, is_null: Mapping[str, bool]) -> str:
     sets = ", ".join(f"{name} = s.{name}" for name in names)
     key = "".join(f"{quoted(name)}, " for name in batch.key)
     last = f"SELECT{f' DISTINCT ON ({key[:-2]})' * bool(key)} * FROM {staging} WHERE {_of_pattern(is_null)} "
-    last += f"ORDER BY {key}{IS_DELETED}, {_PLACE} DESC" + ("" if key else " LIMIT 1")
+    last += f"ORDER BY {key}{IS_DELETED}, {_PART} DESC, {_PLACE} DESC" + ("" if key else " LIMIT 1")
     values = f"({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
     return (
         f"MERGE INTO {quoted(batch.table)} AS t USING ({last}) AS s ON {_same_key(is_null)} "

@@ -177,3 +177,49 @@ def test_stop_while_the_store_writes_a_batch_applies_it_once(spark: Any, tmp_pat
     write(tmp_path / "in", 1, (2, "b", "insert"))
     start(changes, tmp_path, availableNow=True).awaitTermination()
     assert rows(str(tmp_path / "views.duckdb")) == [(1, "a"), (2, "b")]
+
+
+def test_tasks_bring_changes_to_postgres_as_the_driver_does_to_duckdb(
+    spark: Any, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that move to another partition of the OVER window are deleted by one task and written by another."""
+    folder, stores = tmp_path / "in", (postgres_url, str(tmp_path / "views.duckdb"))
+    monkeypatch.setattr(ChangeWriter, "_apply", lambda *given: _driver(given, stores[1]))
+    write(folder, 0, *((key, f"p{key % 5}", "insert") for key in range(40)))
+    write(folder, 1, *((key, f"p{key % 5}", "delete") for key in range(0, 40, 3)))
+    moved = [(key, where, word) for key in range(1, 40, 3) for where, word in (("p" + str(key % 5), "delete"), ("p9", "insert"))]
+    write(folder, 2, *moved, (1, "p9", "delete"), (1, "p1", "insert"))
+
+    def run(store: str, name: str) -> None:
+        changes = spark.readStream.schema("k bigint, v string, _change_type string").option("maxFilesPerTrigger", 1)
+        over = wp.over(changes.parquet(str(folder)), key="k").partition_by("v").order_by("k")
+        result = over.select("k", "v", before=wp.lag("k")).emit_on_update()
+        sink = ChangeWriter(store, ("k",), "t")
+        for _ in range(2):
+            query = result.start(main=sink, checkpoint=str(tmp_path / name), trigger={"availableNow": True})
+            query.awaitTermination()
+
+    def held(store: str) -> list[tuple[Any, ...]]:
+        opened = open_store(store)
+        found = sorted(opened.read("SELECT k, v, before FROM t"))
+        opened.close()
+        return found
+
+    for number, store in enumerate(stores):
+        run(store, f"checkpoint-{number}")
+    left = [(key, "p9" if key % 3 == 1 and key > 1 else f"p{key % 5}") for key in range(40) if key % 3]
+    last: dict[str, int] = {}
+    expected = []
+    for key, place in left:
+        expected.append((key, place, last.get(place)))
+        last[place] = key
+    assert held(stores[0]) == held(stores[1]) == expected
+
+
+_of_driver = ChangeWriter._apply
+
+
+def _driver(given: tuple[Any, ...], store: str) -> None:
+    """Apply on the driver, which is for one store alone."""
+    assert given[0].store == store
+    _of_driver(*given)

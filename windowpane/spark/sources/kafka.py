@@ -25,8 +25,9 @@ from windowpane.connectors.record_formats import columns_of, record_reader, reso
 from windowpane.connectors.typed_cells import TypedCells
 from windowpane.errors import InvalidSpecError, MalformedRowError, MissingOffsetsError
 from windowpane.hidden_columns import hidden
-from windowpane.malformed import POLICIES, MalformedRow
+from windowpane.malformed import POLICIES, MalformedRow, Message
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
+from windowpane.spark.sources.kafka_by_spark import SparkConnector, handed_over
 from windowpane.spark.sources.planned import PlannedStream, limits, planned
 from windowpane.spark.sources.source import DELAYED, Given
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema
@@ -57,6 +58,7 @@ class Read:
     event_time: str | None = None
     delay: Duration | None = None
     idle: Duration | None = None
+    by_spark: bool = False  # whether Spark's own connector reads the messages
 
     def __post_init__(self) -> None:
         for role, format in (("value", self.value), ("key", self.key)):
@@ -85,7 +87,10 @@ class Read:
         reader = MessageReader(
             self, arrow_schema(columns, "read_kafka"), _typed(spark, self.value), _typed(spark, self.key), zone, reading
         )
-        origin = self._stream(spark) if streaming else self._bounded(spark)
+        if self.by_spark:
+            origin = SparkConnector(self).rows(spark, streaming=streaming)
+        else:
+            origin = self._stream(spark) if streaming else self._bounded(spark)
         made = ArrowRows(origin, reader, columns, reading=reading)
         seen = T.StructType([self._marked(field) for field in columns if field.name != _SPLIT])
         shown = replace(made, function=replace(reader, schema=arrow_schema(seen, "read_kafka")), schema=seen)
@@ -215,6 +220,9 @@ class MessageReader:
     reading: Reading
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        if self.read.by_spark:
+            yield from (self._rows(messages) for batch in batches for messages in handed_over(batch))
+            return
         reader = SpanReader(self.read.connection, self.read.goes_on, self._gone)
         for batch in batches:
             for row in batch.to_pylist():
@@ -224,7 +232,8 @@ class MessageReader:
     def _gone(self, span: Span, at: int, to: int) -> None:
         warn_of_gone(span.topic, span.position(at), to - at)
         where = f"partition {span.partition}, offset {at} to {to - 1}"
-        self.reading.met.append(MalformedRow(span.topic, where, None, None, f"{to - at} offsets are gone from Kafka"))
+        message = Message(span.topic, span.partition, at)
+        self.reading.met.append(MalformedRow(span.topic, where, None, None, f"{to - at} offsets are gone from Kafka", message))
 
     def _rows(self, messages: Messages) -> pa.Table:
         columns: dict[str, Any] = {}
@@ -254,7 +263,8 @@ class MessageReader:
             return self._plain(self.read.key, messages, messages.keys())
         keys = messages.keys()
         given = [number for number, each in enumerate(keys) if each is not None]
-        decoded = self._decoded(self.read.key, self.key, messages, [keys[number] for number in given], None)
+        with_key = Messages(messages.span, [messages.messages[number] for number in given])
+        decoded = self._decoded(self.read.key, self.key, with_key, with_key.keys(), None)
         found = decoded.rows.to_struct_array().to_pylist()
         is_row = iter([True] * len(given) if decoded.kept is None else decoded.kept.to_pylist())
         structs, rows = iter(found), []
@@ -271,9 +281,8 @@ class MessageReader:
             texts = [None if each is None else each.decode("utf-8", "replace") for each in found]
             for number, each in enumerate(found):
                 if each is not None and texts[number] != each.decode("utf-8", "ignore"):
-                    self._met(
-                        MalformedRow(messages.span.topic, _position(messages, number), None, texts[number], "it is not UTF-8")
-                    )
+                    at, message = messages.place(number)
+                    self._met(MalformedRow(messages.span.topic, at, None, texts[number], "it is not UTF-8", message))
             return pa.array(texts, pa.string())
 
     def _decoded(
@@ -286,7 +295,7 @@ class MessageReader:
             decoder = RecordDecoder(messages.span.topic, schema, self._record_reader(format), needed)
         else:
             decoder = Decoder(messages.span.topic, TypedCells(schema, self.zone), self.reading.policy, needed)
-        decoded = decoder(documents, lambda number: _position(messages, number))
+        decoded = decoder(documents, messages.place)
         for each in decoded.met:
             self._met(each)
         return decoded
@@ -306,10 +315,6 @@ class MessageReader:
         if self.reading.policy == "fail":
             raise MalformedRowError(row)
         self.reading.met.append(row)
-
-
-def _position(messages: Messages, number: int) -> str:
-    return messages.span.position(messages.messages[number].offset())
 
 
 class SpanStream(PlannedStream):

@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import COUNTERS, BucketOutput
 from windowpane.errors import MistakeError
-from windowpane.malformed import MALFORMED_COUNT, MALFORMED_ROWS
+from windowpane.malformed import MALFORMED_COUNT, MALFORMED_ROWS, shown_row
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.messages import counted_once, malformed_read, marked
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
@@ -162,7 +162,7 @@ def _counted(
 
 
 def _some(malformed: Sequence[pa.Table]) -> str:
-    shown = [row for table in malformed for row in table.slice(0, _SHOWN).to_pylist()][:_SHOWN]
+    shown = [shown_row(row) for table in malformed for row in table.slice(0, _SHOWN).to_pylist()][:_SHOWN]
     return base64.b64encode(json.dumps(shown).encode()).decode() if shown else ""
 
 
