@@ -13,10 +13,11 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.brief_jvm import BRIEF
-from tests.spark.helpers import EVENTS, WHY, Feed, rows
+from tests.spark.helpers import EVENTS, WHY, Feed, instant, rows
 from windowpane import OutputTag, ProcessWindowFunction, TumblingEventTimeWindows
 from windowpane.errors import EndedStreamError, InvalidSpecError, UnknownColumnError
 from windowpane.sinks import ChangeWriter
+from windowpane.testing import batches
 
 ARRIVED = [[("a", 1, 1), ("b", 2, 5)], [("a", 3, 7), ("a", 30, 2)], [("a", 4, 100)]]
 TEN = TumblingEventTimeWindows.of("10 seconds")
@@ -66,7 +67,7 @@ def with_start(spark: Any, folder: Path) -> dict[str, Any]:
 
 def other_ways(spark: Any, folder: Path) -> dict[str, Any]:
     """Run rows that Python makes, watermarks that the operator makes, and a sink of Spark's."""
-    made = made_in_python(spark, folder)
+    made = made_in_python(spark, folder) | made_up(spark, folder)
     return made | with_watermarks_of_its_own(spark, folder) | written_by_spark(spark, folder)
 
 
@@ -110,6 +111,25 @@ def made_in_python(spark: Any, folder: Path) -> dict[str, Any]:
     result.start(checkpoint=str(folder / "ck4"), trigger={"availableNow": True}, **sinks).awaitTermination()
     columns = {"main": ("k", "n"), "late": ("k", "v")}
     return {f"made_{name}": rows(spark.read.parquet(path).select(*columns[name])) for name, path in sinks.items()}
+
+
+def made_up(spark: Any, folder: Path) -> dict[str, Any]:
+    """Count generated rows by a stream and at once, and lists of rows, whose last row is late."""
+    given: dict[str, Any] = {"rows": 100, "keys": 3, "disorder": "5 seconds", "every": "1 second"}
+    generated = wp.generate(spark, rows_per_batch=40, **given)
+    listed = batches(
+        spark, [[("a", instant(1), 1), ("b", instant(2), 2)], [("a", instant(31), 4)], [("a", instant(3), 8)]], EVENTS
+    )
+    said = {"generated": wp.generate(spark, streaming=False, **given).count()}
+    for name, rows_of, time in (("counted", generated, "at"), ("listed", listed, "t")):
+        windowed = wp.stream(rows_of, time, watermark="5 seconds").key_by("key" if name == "counted" else "k").window(TEN)
+        sinks: dict[str, Any] = {output: str(folder / f"{name}-{output}") for output in ("main", "late")}
+        result = windowed.side_output_late_data(LATE).aggregate(n=wp.count())
+        now, checkpoint = {"availableNow": True}, str(folder / f"ck-{name}")
+        result.start(checkpoint=checkpoint, trigger=now, flush_at_end=True, **sinks).awaitTermination()
+        said[name] = sum(row["n"] for row in spark.read.parquet(sinks["main"]).collect())
+        said[f"{name}_late"] = spark.read.parquet(sinks["late"]).count()
+    return said
 
 
 def over(spark: Any, folder: Path) -> dict[str, Any]:

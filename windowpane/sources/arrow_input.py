@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from windowpane.malformed import Policy
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from windowpane.spark.sources.arrow_rows import ArrowRows, BatchFunction
 
 
@@ -99,3 +101,11 @@ def read_in_arrow(
 
     written = CsvFormat(header, delimiter, null)
     return arrow_files(spark, path, schema, format, written, options, streaming=streaming, malformed=malformed)
+
+
+def in_batches(spark: object, rows: object, schema: object) -> DataFrame:
+    """Return a stream of lists of rows, see ``windowpane.testing.batches``."""
+    from windowpane.spark.sources.generated import given_batches
+
+    found: DataFrame = given_batches(spark, rows, schema)
+    return found

@@ -1,7 +1,7 @@
 """Harnesses for programs of windows, without Spark and in milliseconds.
 
 ``WindowTestHarness`` runs a whole windowed computation, ``TriggerTestHarness`` one trigger alone, ``PatternTestHarness`` a row
-pattern.
+pattern. ``batches`` makes a stream of lists of rows for programs on Spark.
 
 Example:
     >>> from windowpane.testing import WindowTestHarness
@@ -16,6 +16,7 @@ from windowpane.testing.drawing import draw
 from windowpane.testing.harness import StateEntry, WindowTestHarness
 from windowpane.testing.pattern_harness import PatternTestHarness
 from windowpane.testing.records import LateRecord, OutputRecord, SideRecord, WatermarkRecord
+from windowpane.testing.streams import batches
 from windowpane.testing.trigger_harness import Firing, TriggerTestHarness
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "TriggerTestHarness",
     "WatermarkRecord",
     "WindowTestHarness",
+    "batches",
     "draw",
 ]

@@ -65,6 +65,8 @@ def test_rows_that_python_makes_watermarks_of_the_operator_and_a_sink_of_spark(t
     assert said["df"] == [["a", 0, 10, 2, 8], ["b", 0, 10, 1, 5]]
     assert (said["made_main"], said["made_late"]) == ([["a", 2], ["b", 1]], [["a", 100]])
     assert (said["of_source"], said["of_key"]) == ([["a", 2], ["b", 1]], [["a", 2]])
+    assert (said["generated"], said["counted"] + said["counted_late"]) == (100, 100)
+    assert (said["listed"], said["listed_late"]) == (3, 1)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from windowpane.connectors.generated import COLUMNS, Generated
 from windowpane.spark.sources.arrow_rows import ArrowRows
 from windowpane.spark.sources.planned import PlannedStream, planned
 from windowpane.spark.sources.source import Given
-from windowpane.spark.stages.types import spark_schema
+from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema
 
 _RANGE = "start bigint, end bigint"
 _TASKS = 8
@@ -29,6 +29,18 @@ class RangeReader:
         for batch in batches:
             for row in batch.to_pylist():
                 yield from self.made.rows(row["start"], row["end"])
+
+
+@dataclass(frozen=True)
+class ListReader:
+    """Reads lists of rows by their numbers."""
+
+    lists: tuple[pa.Table, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from self.lists[row["start"] : row["end"]]
 
 
 class GeneratedStream(PlannedStream):
@@ -70,3 +82,16 @@ def generated(spark: Any, made: Generated, rows: int | None, rows_per_batch: int
         origin = spark.createDataFrame(ranges(0, rows or 0), _RANGE)
     found = ArrowRows(origin, RangeReader(made), columns)
     return Given(found, None, None).put_on(found.df)
+
+
+def given_batches(spark: Any, rows: Any, schema: Any) -> Any:
+    """Return the DataFrame of lists of rows, see ``windowpane.testing.batches``."""
+    columns = declared_schema(spark, schema, "batches")
+    arrow = arrow_schema(columns, "batches")
+
+    def table(given: Sequence[Any]) -> pa.Table:
+        named = [row if isinstance(row, Mapping) else dict(zip(arrow.names, row, strict=True)) for row in given]
+        return pa.Table.from_pylist(named, arrow)
+
+    origin = planned(spark, _RANGE, partial(GeneratedStream, len(rows), 1))
+    return ArrowRows(origin, ListReader(tuple(map(table, rows))), columns).df
