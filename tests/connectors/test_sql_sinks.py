@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.connectors.conftest import Broker
@@ -83,12 +84,24 @@ CREATE MATERIALIZED VIEW s AS SELECT k, p, _rw_kafka_key AS m, sum(v) AS total F
 """
 
 
+SINKS = """
+CREATE MATERIALIZED VIEW t AS SELECT k, sum(v) AS total FROM c GROUP BY k;
+CREATE SINK by_kafka FROM t WITH (connector = 'kafka', topic = '{topic}', properties.bootstrap.server = '{servers}',
+    primary_key = 'k') FORMAT UPSERT ENCODE JSON;
+CREATE SINK by_delta FROM t WITH (connector = 'deltalake', type = 'upsert', location = '{folder}/d');
+CREATE SINK by_iceberg FROM t WITH (connector = 'iceberg', type = 'upsert', database.name = 'db', table.name = 'totals',
+    catalog.type = 'sql', catalog.uri = '{uri}', warehouse.path = '{warehouse}');
+CREATE SINK by_files FROM t WITH (connector = 'parquet', path = '{folder}/files');
+"""
+
+
 @pytest.mark.spark
 def test_a_topic_into_a_view_without_a_jar(spark: Any, broker: Broker, tmp_path: Path) -> None:
-    topic = broker.topic(1)
+    topic, out, catalog = broker.topic(1), broker.topic(1), catalog_in(tmp_path)
     broker.send(topic, (b"x", b'{"k": "a", "v": 1}'), (b"x", b"no"), (b"x", b'{"k": "a", "v": 2}'))
     with Session(spark, str(tmp_path / "views.duckdb")) as session:
         session.run(SOURCE.format(topic=topic, servers=broker.servers))
+        session.run(SINKS.format(topic=out, servers=broker.servers, folder=tmp_path, **catalog))
         session.run("FLUSH")
         assert session.query("SELECT k, p, m, total FROM s").rows() == [("a", "0", b"x", 3)]
         assert f"{topic}, partition 0, offset 1" in str(session.query("SHOW ERRORS").rows())
@@ -96,3 +109,12 @@ def test_a_topic_into_a_view_without_a_jar(spark: Any, broker: Broker, tmp_path:
         for option, words in (("tpoic = 't'", "Did you mean 'topic'"), ("scan.startup.mode = 'soon'", "There is 'earliest'")):
             with pytest.raises((SqlNameError, UnsupportedSqlError), match=words):
                 session.run(f"CREATE SOURCE d (k varchar) WITH ({given}, {option})")
+        with pytest.raises(UnsupportedSqlError, match="On Spark rows of a source are inserts"):
+            session.run(f"CREATE TABLE d (k varchar PRIMARY KEY) WITH ({given}) FORMAT UPSERT ENCODE JSON")
+        broker.send(topic, (b"x", b'{"k": "a", "v": 4}'))
+        session.run("FLUSH")
+    assert [json.loads(value or b"")["total"] for _, _, value in broker.read(out)] == [3, 7]
+    tables = delta.Table(str(tmp_path / "d")), iceberg.Table("db.totals", catalog)
+    assert [[(row["k"], row["total"]) for row in read(table)] for table in tables] == [[("a", 7)], [("a", 7)]]
+    files = sorted((tmp_path / "files").glob("*.parquet"))
+    assert [row["total"] for file in files for row in pq.read_table(file).to_pylist()] == [3, 3, 7]

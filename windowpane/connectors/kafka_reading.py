@@ -163,5 +163,17 @@ def limited(start: Offsets, end: Offsets, rows: int) -> Offsets:
     return limit
 
 
+def check_behind(start: Offsets, end: Offsets, goes_on: bool) -> None:
+    """Refuse partitions that have fewer messages than were read of them; going on takes them as they are."""
+    for topic, numbers in start.items():
+        for number, at in numbers.items():
+            to = end.get(topic, {}).get(number)
+            if to is not None and to >= at:
+                continue
+            if not goes_on:
+                raise MissingOffsetsError(topic, int(number), at, 0, to or 0)
+            end.setdefault(topic, {})[number] = at if to is None else to
+
+
 def warn_of_gone(topic: str, position: str, count: int) -> None:
     logging.getLogger(__name__).warning("topic %s, %s: %d offsets are gone and were passed over", topic, position, count)

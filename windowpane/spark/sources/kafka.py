@@ -18,7 +18,17 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from windowpane.connectors.kafka_client import Connection, Offsets, Topics
-from windowpane.connectors.kafka_reading import ABOUT, SPAN, Messages, Span, SpanReader, limited, spans, warn_of_gone
+from windowpane.connectors.kafka_reading import (
+    ABOUT,
+    SPAN,
+    Messages,
+    Span,
+    SpanReader,
+    check_behind,
+    limited,
+    spans,
+    warn_of_gone,
+)
 from windowpane.connectors.kafka_values import Decoded, Decoder, RecordDecoder
 from windowpane.connectors.message_formats import PLAIN, Avro, Json, Protobuf
 from windowpane.connectors.record_formats import columns_of, record_reader, resolved
@@ -343,7 +353,7 @@ class SpanStream(PlannedStream):
         if start is None:
             return end
         end = {**{topic: dict(numbers) for topic, numbers in end.items()}}
-        _check_behind(start, end, self._read.goes_on)
+        check_behind(start, end, self._read.goes_on)
         return limited(start, end, limit.max_rows) if limits is not None and isinstance(limit, limits.ReadMaxRows) else end
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
@@ -371,18 +381,6 @@ class SpanStream(PlannedStream):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_read": self._read, "_target": None}
-
-
-def _check_behind(start: Offsets, end: Offsets, goes_on: bool) -> None:
-    """Refuse partitions that have fewer messages than were read of them; going on takes them as they are."""
-    for topic, numbers in start.items():
-        for number, at in numbers.items():
-            to = end.get(topic, {}).get(number)
-            if to is not None and to >= at:
-                continue
-            if not goes_on:
-                raise MissingOffsetsError(topic, int(number), at, 0, to or 0)
-            end.setdefault(topic, {})[number] = at if to is None else to
 
 
 def _warn_of_group(group: str, error: BaseException) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.connectors.kafka_client import Connection, Offsets, Topics
-from windowpane.connectors.kafka_reading import ABOUT, Messages, Span, SpanReader, limited, spans
+from windowpane.connectors.kafka_reading import ABOUT, Messages, Span, SpanReader, check_behind, limited, spans
 from windowpane.errors import MissingOffsetsError, SqlRunError
 from windowpane.hidden_columns import ORIGIN
 from windowpane.malformed import Cells, MalformedRow, json_cells, json_object, json_text, shortened
@@ -177,6 +177,7 @@ class TopicSources:
             self._tell(topic, consumer, start)
         with topic.connection.named():
             first, last = topic.bounds(consumer)
+        check_behind(start, last, goes_on=False)
         for each in spans(start, last):
             if each.start < (least := first[each.topic][str(each.partition)]):
                 ends = last[each.topic][str(each.partition)]
