@@ -3,8 +3,8 @@
 Usage: ``python -m bench.kafka [--messages N] [--keys N] [--runs N] [--system NAME]``. It starts a broker (``scripts/kafka.sh``),
 sends JSON objects of a user, a price and a time over six partitions, and counts and adds them up by user in windows of ten
 seconds, each system in a process of its own over the same topic. ``spark`` is the connector's bytes, ``from_json`` and native
-windows, with ``spark-sql-kafka`` from Maven's folder or by ``spark.jars.packages``. A run takes its messages in eight batches; the
-figures are medians of messages a second: of the whole query, and of its last four batches, when the JVM has compiled what it runs.
+windows, with ``spark-sql-kafka`` from Maven's folder or by ``spark.jars.packages``. A run takes eight batches; the
+figures are medians of messages a second: of the whole query, and of its last four batches, when the JVM is warm.
 """
 
 from __future__ import annotations
