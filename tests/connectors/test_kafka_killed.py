@@ -37,7 +37,7 @@ KILLS = int(os.environ.get("WINDOWPANE_KILLS", "4"))
 MESSAGES = int(os.environ.get("WINDOWPANE_MESSAGES", "20000"))
 TRANSACTIONS = int(os.environ.get("WINDOWPANE_TRANSACTIONS", "40"))
 RESTARTS = int(os.environ.get("WINDOWPANE_RESTARTS", "1"))
-PARTITIONS, KEYS, BATCHES = 6, 500, 40
+PARTITIONS, KEYS, BATCHES = 6, 500, 24
 LIVES = (9.0, 30.0)  # Seconds until a process is killed; the first of them start Spark
 Row = tuple[int, str, float, int]
 
