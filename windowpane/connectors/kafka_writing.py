@@ -202,9 +202,13 @@ class BucketWriter:
         writer = Writer(self.connection, self.topic, name, compacted=self.format.changes == "upsert")
         try:
             return writer.write(self.batch, rest if first is None else chain([first], rest))
-        except KafkaException as error:
+        except (KafkaException, SystemError) as error:
+            # The client calls back with its own error raised, and Python makes a SystemError of the two.
+            found = error.__cause__ if isinstance(error, SystemError) else error
             writer.abort()
-            raise writer.error(error.args[0]) from None
+            if not isinstance(found, KafkaException):
+                raise
+            raise writer.error(found.args[0]) from None
         except BaseException:
             writer.abort()
             raise
@@ -301,7 +305,7 @@ class Writer:
             return
         try:
             self._producer.abort_transaction(5)
-        except KafkaException:
+        except (KafkaException, SystemError):
             return
 
 
