@@ -327,3 +327,32 @@ def test_an_address_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             with pytest.raises(UnsupportedSqlError, match="without a scheme"):
                 session.run(f"{statement} WITH (connector = 'parquet', path = '{address}')")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sink_has_every_malformed_row_of_a_source_once(tmp_path: Path) -> None:
+    store, folder, out = str(tmp_path / "store.db"), tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    many = "".join(f'{{"k": {number}, "v": "no"}}\n' for number in range(150))
+    (folder / "1.json").write_text(many + 'no\n{"k": 1000, "v": 1}\n')
+    sink = f"CREATE SINK bad FROM MALFORMED ROWS OF s WITH (connector = 'parquet', path = '{out}')"
+    with Session(store) as session:
+        session.run(f"CREATE SOURCE s (k int, v int) WITH (connector = 'json', path = '{folder}'); {sink}; FLUSH")
+        assert session.query("SELECT count(*), count(v) FROM s").rows() == [(151, 1)]
+        with pytest.raises(SqlNameError, match="no source 't' with malformed rows"):
+            session.run(f"CREATE TABLE t (k int); {sink.replace('bad', 'other').replace('OF s', 'OF t')}")
+        with pytest.raises(UnsupportedSqlError, match="'bad' reads 's'"):
+            session.run("DROP SOURCE s")
+        assert session.relations() == ["s", "t"]
+    (folder / "2.json").write_text('{"k": "x", "v": 2}\n')
+    with Session(store) as session:
+        session.run("ALTER SOURCE s RENAME TO events; FLUSH")
+    rows = [row for file in sorted(out.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    assert len(rows) == 152
+    assert sum(row["column"] == "v" and row["value"] == "no" for row in rows) == 150
+    assert [(row["position"].rpartition("/")[2], row["value"]) for row in rows if row["column"] is None] == [
+        ("1.json, line 151", "no")
+    ]
+    assert [(row["source"], row["column"], row["value"]) for row in rows if row["column"] == "k"] == [("events", "k", "x")]
+    with Session(store) as session:
+        session.run("FLUSH; DROP SINK bad; DROP SOURCE events")
+        assert session.query("SHOW ERRORS").rows() == []

@@ -30,6 +30,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.binder import name_of
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import as_declared, declaration
+from windowpane.sql.failures.malformed_rows import MALFORMED_COLUMNS, MalformedRows
 from windowpane.sql.nodes import Node, Over, compile_plan, scanned
 from windowpane.sql.optimize import planned
 from windowpane.sql.parse.naming import check_relation
@@ -294,7 +295,8 @@ class Definitions:
     def create_sink(self, statement: CreateSink, text: Text) -> Result:
         notice = ""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
-            self.flush()
+            if statement.rows != "MALFORMED":  # what a flush finds malformed before the sink is there, it does not get
+                self.flush()
             notice = self._add_sink(statement, text, is_new=True)
             self.remember(statement.name, statement.text)
         return Result("CREATE_SINK", notice=notice)
@@ -302,7 +304,9 @@ class Definitions:
     def _add_sink(self, statement: CreateSink, text: Text, *, is_new: bool) -> str:
         """Add a sink, and return what a user should know of its query."""
         place, source, notice = statement.place, statement.source, ""
-        if statement.takes_late_rows:
+        if statement.rows == "MALFORMED":
+            source = self._add_malformed(statement, is_new=is_new)
+        elif statement.rows == "LATE":
             source = query_of_sink(statement.name)
             strict = self.strictness(source, is_new=is_new)
             self.add(source, self._late_rows(statement, text), statement.text, strict=strict, is_new=is_new)
@@ -315,12 +319,34 @@ class Definitions:
         if relation is None or isinstance(relation, PlainView):
             raise SqlNameError(f"there is no table or materialized view {source!r} to sink from.", place.line, place.column)
         sinks.check_options(statement.name, statement.options, relation, place)
-        info = SinkInfo(statement.name, source, statement.options, statement.text)
+        followed = (statement.source or "") if statement.rows == "MALFORMED" else ""
+        info = SinkInfo(statement.name, source, statement.options, statement.text, followed)
         if is_new:
             self._runner.bring(source)
         self._deliveries.open(info, is_new=is_new)
         self._catalog.entries[statement.name] = info
         return notice
+
+    def _add_malformed(self, statement: CreateSink, *, is_new: bool) -> str:
+        """Add the table of a sink that the malformed rows of a source go to, and return its name.
+
+        Raises:
+            SqlError: there is no such source, or none of its rows can be malformed here.
+        """
+        entry, place, name = self._catalog.entries.get(statement.source or ""), statement.place, query_of_sink(statement.name)
+        if not isinstance(entry, TableInfo) or not entry.options:
+            raise SqlNameError(
+                f"there is no source {statement.source!r} with malformed rows to sink from.", place.line, place.column
+            )
+        self._runner.check_malformed(place)
+        text = f"CREATE TABLE {quoted(name)} ({MALFORMED_COLUMNS}) APPEND ONLY"
+        made = read_script(text)[0]
+        if not isinstance(made, CreateTable):
+            raise MistakeError("the text is that of a table")
+        self._add_table(made, Text(text), is_new=is_new)
+        if is_new:
+            MalformedRows(self._storage).send(entry.relation.name, name)
+        return name
 
     def check_kind(self, kind: str, name: str, place: Place) -> None:
         """Refuse a name that is of no such entry.

@@ -156,6 +156,8 @@ class SinkInfo:
     source: str
     options: Mapping[str, str]
     text: str
+    malformed_of: str = ""
+    """The source whose malformed rows it has, where it has such."""
 
 
 @dataclass(frozen=True)
@@ -175,13 +177,11 @@ def read_by(entry: Entry) -> frozenset[str]:
     """Return the names that an entry reads; of a view plain views among them."""
     if isinstance(entry, ViewInfo):
         return entry.reads | entry.names
-    if isinstance(entry, TableInfo):
-        return frozenset()
-    return (
-        entry.reads
-        if isinstance(entry, PlainView)
-        else frozenset([entry.source if isinstance(entry, SinkInfo) else entry.relation])
-    )
+    if isinstance(entry, SinkInfo):
+        return frozenset({entry.source, entry.malformed_of} - {""})
+    if isinstance(entry, PlainView):
+        return entry.reads
+    return frozenset() if isinstance(entry, TableInfo) else frozenset([entry.relation])
 
 
 class Catalog:

@@ -17,7 +17,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.parse.cursor import Cursor
 from windowpane.sql.parse.dialect import TokenType, tokenize
-from windowpane.sql.parse.reader import LATE_ROWS_OF, split
+from windowpane.sql.parse.reader import rows_of, split
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def followed_name(text: str, new: str) -> Edit:
     cursor = _behind_kind(text)
     cursor.name()
     cursor.skip()
-    cursor.take(*LATE_ROWS_OF)
+    rows_of(cursor)
     return _next_name(cursor, new)
 
 
@@ -97,6 +97,8 @@ _NAMED_BY = (
     ("catalog", "name"),
     ("errors", "view"),
     ("malformed", "source"),
+    ("malformed_to", "source"),
+    ("malformed_to", "relation"),
     ("malformed", "reader"),
     ("strict", "view"),
     ("zones", "name"),

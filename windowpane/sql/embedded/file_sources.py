@@ -218,12 +218,14 @@ def _take_by_rows(
     if cells.absent:
         raise SqlRunError(f"its heading has no column {cells.absent[0]!r}")
     casts = {column: cast_of_text(column, kind, column in nested) for column, kind in types.items()}
-    rows = text_rows(info, casts, beside={ORIGIN})
-    found = found_in([MalformedRow(name, f"{path}, {each.position}", None, each.value, each.reason) for each in cells.misread])
+    most = MalformedRows(storage).most(name)
+    rows = text_rows(info, casts, beside={ORIGIN}, most=most)
+    misread = [MalformedRow(name, f"{path}, {each.position}", None, each.value, each.reason) for each in cells.misread]
+    found = found_in(misread, most)
     rows.refuse(found)
     arrived = storage.temporary_from(cells.table(rows.policy))
     with storage.trying():
-        found = found.and_more(rows.found(storage, arrived, f"{path}, "))
+        found = found.and_more(rows.found(storage, arrived, f"{path}, "), most)
         writer.append((rows.lenient(arrived), tuple(types)), info)
     MalformedRows(storage).note(name, found)
 

@@ -279,15 +279,16 @@ class _Chunk:
         misread += [(each.origin, None, _NO_VALUE) for each in documents if each.value is None]
         found = [*malformed, *(MalformedRow(info.relation.name, at, None, value, reason) for at, value, reason in misread)]
         casts = {name: cast_of_text(name, kind, name in nested) for name, kind in types.items()}
-        rows = text_rows(info, casts, beside={ORIGIN}, others=tuple(columns))
-        noted, taken = found_in(found), pa.array(numbers, pa.int64())
+        most = MalformedRows(storage).most(info.relation.name)
+        rows = text_rows(info, casts, beside={ORIGIN}, others=tuple(columns), most=most)
+        noted, taken = found_in(found, most), pa.array(numbers, pa.int64())
         rows.refuse(noted)
         table = Cells(cells.columns, [documents[number].origin for number in numbers], ()).table(rows.policy)
         for name, column in columns.items():
             table = table.append_column(name, column.take(taken))
         arrived = storage.temporary_from(table)
         with storage.trying():
-            noted = noted.and_more(rows.found(storage, arrived))
+            noted = noted.and_more(rows.found(storage, arrived), most)
             self.writer.append((rows.lenient(arrived), (*casts, *columns)), info)
         MalformedRows(storage).note(info.relation.name, noted)
 

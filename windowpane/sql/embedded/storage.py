@@ -56,6 +56,7 @@ _SET_UP = (
     "(view VARCHAR, expression VARCHAR, value VARCHAR, error VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
     "CREATE TABLE IF NOT EXISTS windowpane.malformed (source VARCHAR, reader VARCHAR, position VARCHAR, field VARCHAR, "
     "value VARCHAR, reason VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
+    "CREATE TABLE IF NOT EXISTS windowpane.malformed_to (source VARCHAR, relation VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.stale (view VARCHAR, reason VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.strict (view VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.sinks (name VARCHAR, id VARCHAR, last BIGINT)",

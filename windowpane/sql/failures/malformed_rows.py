@@ -18,11 +18,15 @@ import pyarrow as pa
 from windowpane.errors import MalformedRowError
 from windowpane.hidden_columns import MISREAD, ORIGIN
 from windowpane.malformed import MOST_SHOWN, MalformedRow, shortened, why_no_object
-from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted, text_literal
 from windowpane.sql.failures.trying import computed, why_it_fails
 from windowpane.sql.parse.connector_options import MALFORMED
+
+MALFORMED_COLUMNS = 'source varchar, "position" varchar, "column" varchar, "value" varchar, reason varchar'
+"""The columns of malformed rows in a sink."""
+_EVERY = 1_000_000  # So many malformed rows of a batch are kept where a sink takes them
 
 _REQUIRED = "the column is NOT NULL"
 
@@ -39,12 +43,17 @@ class Found:
     shown: tuple[MalformedRow, ...] = ()
     count: int = 0
 
-    def and_more(self, other: Found) -> Found:
-        return Found((*self.shown, *other.shown)[:MOST_SHOWN], self.count + other.count)
+    def and_more(self, other: Found, most: int = MOST_SHOWN) -> Found:
+        return Found((*self.shown, *other.shown)[:most], self.count + other.count)
 
 
 def text_rows(
-    info: TableInfo, casts: Mapping[str, str], *, beside: Collection[str] = (), others: tuple[str, ...] = ()
+    info: TableInfo,
+    casts: Mapping[str, str],
+    *,
+    beside: Collection[str] = (),
+    others: tuple[str, ...] = (),
+    most: int = MOST_SHOWN,
 ) -> TextRows:
     """Return how the texts of a source become values of a table.
 
@@ -53,10 +62,11 @@ def text_rows(
         casts: by column, the SQL that reads its text.
         beside: those of the columns ``ORIGIN`` and ``MISREAD`` that rows have.
         others: further columns, which are passed on.
+        most: how many malformed rows are returned one by one, of each kind and column.
     """
     required = {column.name for column in info.relation.visible if column.not_null}
     policy = info.options.get(MALFORMED, "null")
-    return TextRows(info.relation.name, casts, required, info.relation.key, policy, beside, others)
+    return TextRows(info.relation.name, casts, required, info.relation.key, policy, beside, others, most)
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,7 @@ class TextRows:
         policy: what becomes of a row that cannot be read.
         beside: those of the columns ``ORIGIN`` and ``MISREAD`` that rows have.
         others: further columns, which are passed on.
+        most: how many malformed rows are returned one by one, of each kind and column.
     """
 
     source: str
@@ -80,6 +91,7 @@ class TextRows:
     policy: str = "null"
     beside: Collection[str] = ()
     others: tuple[str, ...] = ()
+    most: int = MOST_SHOWN
 
     def strict(self, rows: str) -> str:
         """Return the query of the values; a text that does not fit is an error of it."""
@@ -109,12 +121,14 @@ class TextRows:
         """
         found, place = Found(), f"{text_literal(within)} || {quoted(ORIGIN)}" if ORIGIN in self.beside else "''"
         if MISREAD in self.beside:
-            found = found.and_more(self._select(storage, rows, place, None, MISREAD, f"{quoted(MISREAD)} IS NOT NULL"))
+            misread = self._select(storage, rows, place, None, MISREAD, f"{quoted(MISREAD)} IS NOT NULL")
+            found = found.and_more(misread, self.most)
         is_row = f"{quoted(MISREAD)} IS NULL AND " if MISREAD in self.beside else ""
         for name in self.casts:
-            found = found.and_more(self._select(storage, rows, place, name, name, is_row + self._is_misfit(name)))
+            found = found.and_more(self._select(storage, rows, place, name, name, is_row + self._is_misfit(name)), self.most)
             if name in self.required:
-                found = found.and_more(self._select(storage, rows, place, name, name, f"{is_row}{quoted(name)} IS NULL"))
+                absent = self._select(storage, rows, place, name, name, f"{is_row}{quoted(name)} IS NULL")
+                found = found.and_more(absent, self.most)
         self.refuse(found)
         return found
 
@@ -128,7 +142,7 @@ class TextRows:
 
     def _select(self, storage: Storage, rows: str, place: str, column: str | None, shown: str, where: str) -> Found:
         items = f"CAST({place} AS VARCHAR), {_text(shown)}, count(*) OVER ()"
-        listed = storage.run(f"SELECT {items} FROM {rows} WHERE {where} LIMIT {MOST_SHOWN}")
+        listed = storage.run(f"SELECT {items} FROM {rows} WHERE {where} LIMIT {self.most}")
         each = tuple(
             MalformedRow(self.source, position or "", column, value and shortened(value), self._reason(column, value))
             for position, value, _ in listed
@@ -168,6 +182,8 @@ class MalformedRows:
         if not found.count:
             return
         where, whose = "WHERE source = ? AND reader IS NOT DISTINCT FROM ?", [source, reader]
+        for (relation,) in self._storage.run("SELECT relation FROM windowpane.malformed_to WHERE source = ?", [source]):
+            self._insert(relation, found)
         held = int(self._storage.run(f"SELECT count(*) FROM windowpane.malformed {where}", whose)[0][0])
         shown = found.shown[: max(0, MOST_SHOWN - held)]
         insert = "INSERT INTO windowpane.malformed VALUES (?, ?, ?, ?, ?, ?, ?, now())"
@@ -182,8 +198,27 @@ class MalformedRows:
         else:
             self._storage.run(insert, [*whose, None, None, None, "further malformed rows", further])
 
+    def send(self, source: str, relation: str) -> None:
+        """Bring the malformed rows of a source to a table from now on."""
+        self._storage.run("INSERT INTO windowpane.malformed_to VALUES (?, ?)", [source, relation])
+
+    def most(self, source: str) -> int:
+        """Return how many of a batch are asked for one by one: all, where a table takes them."""
+        return _EVERY if self._storage.run("SELECT 1 FROM windowpane.malformed_to WHERE source = ?", [source]) else MOST_SHOWN
+
+    def _insert(self, relation: str, found: Found) -> None:
+        columns = {
+            name: [getattr(row, name) for row in found.shown] for name in ("source", "position", "column", "value", "reason")
+        }
+        rows = pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()})
+        last = self._storage.waiting.last_number(relation)
+        numbered = f"SELECT *, {last} + row_number() OVER () FROM {self._storage.temporary_from(rows)}"
+        self._storage.run(f"INSERT INTO main.{quoted(relation)} ({', '.join(map(quoted, columns))}, {quoted(ROW_ID)}) {numbered}")
+        self._storage.waiting.number(relation, len(found.shown))
+
     def drop(self, name: str) -> None:
-        """Forget those of a source, or those that a view has read."""
+        """Forget those of a source, or those that a view has read; and of a table, that it takes any."""
+        self._storage.run("DELETE FROM windowpane.malformed_to WHERE relation = ?", [name])
         self._storage.run("DELETE FROM windowpane.malformed WHERE source = ? OR reader = ?", [name, name])
 
     def listed(self) -> pa.Table:
@@ -198,5 +233,5 @@ NOTHING: Final = Found()
 """No malformed row."""
 
 
-def found_in(rows: Sequence[MalformedRow]) -> Found:
-    return Found(tuple(rows[:MOST_SHOWN]), len(rows))
+def found_in(rows: Sequence[MalformedRow], most: int = MOST_SHOWN) -> Found:
+    return Found(tuple(rows[:most]), len(rows))

@@ -216,8 +216,9 @@ def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
     return CreateView(cursor.start_place, text, name, cursor.parse_rest(), materialized, closes, columns, guarded, small)
 
 
-LATE_ROWS_OF = ("LATE", "ROWS", "OF")
-"""What stands before a relation whose late rows a sink follows."""
+def rows_of(cursor: Cursor) -> str:
+    """Take ``LATE ROWS OF`` or ``MALFORMED ROWS OF``, and return its first word, empty where neither is next."""
+    return next((word for word in ("LATE", "MALFORMED") if cursor.take(word, "ROWS", "OF")), "")
 
 
 def _sink(cursor: Cursor, text: str) -> CreateSink:
@@ -228,10 +229,10 @@ def _sink(cursor: Cursor, text: str) -> CreateSink:
             "CREATE SINK INTO a table", "Read the query itself as a materialized view, several of them by UNION ALL."
         )
     if cursor.take("FROM"):
-        is_late = cursor.take(*LATE_ROWS_OF)
+        rows = rows_of(cursor)
         source = cursor.name()
         options = {**cursor.options(), **cursor.format_options()}
-        return CreateSink(cursor.start_place, text, name, source, None, False, options, guarded, is_late)
+        return CreateSink(cursor.start_place, text, name, source, None, False, options, guarded, rows)
     cursor.expect("AS")
     words = cursor.cut_format()
     options = {**cursor.cut_options(), **words}

@@ -86,7 +86,7 @@ class CreateView(Statement):
 
 @dataclass(frozen=True)
 class CreateSink(Statement):
-    """``CREATE SINK name FROM [LATE ROWS OF] relation WITH (...)``, or ``AS query``."""
+    """``CREATE SINK name FROM [LATE | MALFORMED ROWS OF] relation WITH (...)``, or ``AS query``."""
 
     name: str
     source: str | None
@@ -94,7 +94,8 @@ class CreateSink(Statement):
     on_window_close: bool
     options: Mapping[str, str]
     if_not_exists: bool = False
-    takes_late_rows: bool = False
+    rows: str = ""
+    """Which rows of the relation: ``LATE``, ``MALFORMED``, or empty for its own."""
 
 
 @dataclass(frozen=True)

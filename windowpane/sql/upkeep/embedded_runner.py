@@ -232,6 +232,9 @@ class EmbeddedRunner(ViewRunner):
         if is_new and "path" in options:
             file_sources.check_is_there(options["path"], place)
 
+    def check_malformed(self, place: Place) -> None:
+        return
+
     def create_table(self, info: TableInfo) -> None:
         if is_topic(info):
             check_topic(info)
