@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -19,11 +20,16 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jars = ",".join(str(next(Path(repository).glob(jar))) for jar in JARS)
     spark = SparkSession.builder.master("local[2]").config(map=brief_settings(folder)).config("spark.jars", jars).getOrCreate()
-    read = {"servers": servers, "value": wp.json("k string, t timestamp, v long"), "event_time": "t", "through": "spark"}
+    read: dict[str, Any] = {
+        "servers": servers,
+        "value": wp.json("k string, t timestamp, v long"),
+        "event_time": "t",
+        "through": "spark",
+    }
     events = wp.read_kafka(spark, topic, delay="10 seconds", max_rows_per_batch=2, include="offset", **read)
     keyed = wp.stream(events).key_by("k").window(wp.TumblingEventTimeWindows.of("10 seconds"))
     result = keyed.side_output_late_data("late").aggregate(n=wp.count(), s=wp.sum("v"))
-    paths = {name: f"{folder}/{name}" for name in ("main", "late", "malformed")}
+    paths: dict[str, Any] = {name: f"{folder}/{name}" for name in ("main", "late", "malformed")}
     query = result.start(**paths, checkpoint=f"{folder}/checkpoint", trigger={"availableNow": True}, flush_at_end=True)
     query.awaitTermination()
     print([each[:6] for each in rows(spark.read.parquet(paths["main"]).drop("query", "batch"))])

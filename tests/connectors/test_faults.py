@@ -36,7 +36,7 @@ def counted(session: Session) -> int:
 
 
 def test_a_topic_that_is_deleted_and_made_anew_is_not_taken_for_the_old_one(broker: Broker) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     topic, admin = broker.topic(1), AdminClient({"bootstrap.servers": broker.servers})
     broker.send(topic, *(json.dumps({"v": number}) for number in range(5)))
