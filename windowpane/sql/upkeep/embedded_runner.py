@@ -15,7 +15,9 @@ from typing import TypeVar
 import pyarrow as pa
 
 from windowpane.errors import (
+    ConnectorError,
     MalformedRowError,
+    MissingOffsetsError,
     StaleViewError,
     UnreadableFileError,
     UnsupportedSqlError,
@@ -114,7 +116,7 @@ class EmbeddedRunner(ViewRunner):
 
         DuckDB ends a transaction with the first error in it, so the whole is done again: first with expressions of the view
         that failed in TRY, unless it is strict, then without the view, which is stale from then on. A file of a source that
-        cannot be read is read row by row; one that cannot be read so is skipped, until the next time.
+        cannot be read is read row by row; one that cannot be read so is skipped, until the next time, as is a topic.
 
         Raises:
             WindowpaneError: the action failed, or a view that it makes; nothing of it was kept.
@@ -272,7 +274,10 @@ class EmbeddedRunner(ViewRunner):
     def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
         for table in self._catalog.tables():
             if is_topic(table):
-                self._topics.take(table, writer(table))
+                try:
+                    self._topics.take(table, writer(table))
+                except (ConnectorError, MissingOffsetsError) as error:  # before anything of it was written
+                    self._unreadable[table.relation.name] = error
             else:
                 file_sources.take_new_files(self._storage, table, writer(table), self._files, self._unreadable, self._by_rows)
         self._files.save()
