@@ -34,7 +34,7 @@ def main() -> None:
     query.awaitTermination()
     print([each[:6] for each in rows(spark.read.parquet(paths["main"]).drop("query", "batch"))])
     print(rows(spark.read.parquet(paths["malformed"]).select("topic", "partition", "offset", "key", "value")))
-    bounded = wp.read_kafka(spark, topic, streaming=False, include=("partition", "offset"), starting={0: 2, 1: -1}, **read)
+    bounded = wp.read_kafka(spark, topic, streaming=False, include=("partition", "offset"), starting={0: 3, 1: 4}, **read)
     print(rows(bounded.select("k", "v", "partition", "offset").filter("partition = 0")))
     spark.stop()
 
