@@ -264,7 +264,20 @@ class Writer:
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
-                raise self._refused(key, len(value or b""), error.args[0]) from None
+                raise self._refused(key, len(value or b""), self._fatal(error.args[0])) from None
+
+    def _fatal(self, error: Any) -> Any:
+        """Return what ended the client, where an error says no more than that it has ended."""
+        from confluent_kafka import KafkaException
+
+        if error.name() != "_FATAL":
+            return error
+        try:
+            self._producer.poll(1.0)
+        except (KafkaException, SystemError) as raised:
+            found = raised.__cause__ if isinstance(raised, SystemError) else raised
+            return found.args[0] if isinstance(found, KafkaException) else error
+        return self._failed[0][2] if self._failed else error
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
