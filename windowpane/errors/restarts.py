@@ -228,12 +228,7 @@ class SparkGoneError(WindowpaneError, ConnectionError):
     @classmethod
     def explains(cls, error: BaseException) -> bool:
         """Whether an error, or one that led to it, is that nobody answers at the other end."""
-        earlier = error.__cause__ or error.__context__
-        if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
-            frames = traceback.walk_tb(error.__traceback__)
-            if any(str(frame.f_globals.get("__name__")).split(".")[0] == _CLIENT for frame, _ in frames):
-                return True
-        return earlier is not None and cls.explains(earlier)
+        return any(_is_lost_connection(each) for each in _chain(error))
 
     @classmethod
     @contextmanager
@@ -245,3 +240,20 @@ class SparkGoneError(WindowpaneError, ConnectionError):
             if cls.explains(error):
                 raise cls() from error
             raise
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that led to it, each once: one that is raised again has itself among them."""
+    seen = set[int]()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        yield at
+        seen.add(id(at))
+        at = at.__cause__ or at.__context__
+
+
+def _is_lost_connection(error: BaseException) -> bool:
+    if not isinstance(error, ConnectionError) and type(error).__name__ != "Py4JNetworkError":
+        return False
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(str(frame.f_globals.get("__name__")).split(".")[0] == _CLIENT for frame, _ in frames)

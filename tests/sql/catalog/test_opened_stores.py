@@ -74,6 +74,18 @@ def test_a_jvm_that_is_gone_is_told_from_other_connections() -> None:
     assert not isinstance(other.value, SparkGoneError)
 
 
+def _raise_the_cause_of_another() -> None:
+    try:
+        raise TypeError("wrapped") from ValueError("the value")
+    except TypeError as wrapped:
+        raise wrapped.__cause__ or wrapped from None
+
+
+def test_an_error_that_led_to_itself_is_raised_as_it_is() -> None:
+    with pytest.raises(ValueError, match="the value"), SparkGoneError.instead():
+        _raise_the_cause_of_another()
+
+
 def test_a_jvm_killed_under_sql_is_no_mistake_of_windowpane(monkeypatch: pytest.MonkeyPatch) -> None:
     with Session() as session:
         session.run("CREATE TABLE t (a int)")

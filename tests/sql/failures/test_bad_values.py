@@ -294,3 +294,23 @@ def test_a_source_that_is_made_anew_reads_its_files_anew(tmp_path: Path) -> None
     with Session(store) as session:
         session.run("FLUSH")
         assert _texts(session, "SELECT * FROM sums") == [["3"]]
+
+
+def test_a_time_whose_windows_end_beyond_64_bits_is_listed_once() -> None:
+    """A time so near the end of 64 bits begins three windows, none of which ends before that."""
+    last = "294247-01-10 04:00:54.775806"
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (id int PRIMARY KEY, at timestamp)")
+        hop = "HOP(t, at, INTERVAL '1 minute', INTERVAL '3 minutes')"
+        session.run(f"CREATE MATERIALIZED VIEW mv AS SELECT id, window_start, window_end FROM {hop}")
+        session.run(f"INSERT INTO t VALUES (1, TIMESTAMP '{last}'), (2, TIMESTAMP '2024-01-01 10:00'); FLUSH")
+        rows = _texts(session, "SELECT id, window_start, window_end FROM mv ORDER BY id, window_start")
+        assert rows == [
+            ["1", "294247-01-10 03:58:00", None],
+            ["1", "294247-01-10 03:59:00", None],
+            ["1", "294247-01-10 04:00:00", None],
+            *(["2", f"2024-01-01 {start}:00", f"2024-01-01 {end}:00"] for start, end in (("09:58", "10:01"), ("09:59", "10:02"))),
+            ["2", "2024-01-01 10:00:00", "2024-01-01 10:03:00"],
+        ]
+        ((view, _, value, _, count),) = _errors(session)
+        assert (view, value, count) == ("mv", last, "1")

@@ -18,7 +18,7 @@ from windowpane.errors import WindowpaneError
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.trying import Attempt, computed, expressions, scratch, tried_expr
-from windowpane.sql.nodes import Node
+from windowpane.sql.nodes import Node, TimeWindows
 from windowpane.sql.streaming.deltas import WEIGHT
 
 _MOST = 100
@@ -48,18 +48,23 @@ class BadValues:
         names = {column.id: column.name for source in node.inputs for column in source.columns}
         attempts = dict.fromkeys(attempt for each in expressions(node) for attempt in tried_expr(each).attempts)
         here = [attempt for attempt in attempts if attempt.fails.columns <= set(names)]
-        found = [each for attempt in here for each in self._failed(attempt, delta, names)]
+        numbers = node.numbers if isinstance(node, TimeWindows) else ""
+        found = [each for attempt in here for each in self._failed(attempt, delta, names, numbers)]
         self._add(view, [each for each in found if each.count])
         return bool(found)
 
-    def _failed(self, attempt: Attempt, delta: str, names: Mapping[str, str]) -> Iterator[_Found]:
+    def _failed(self, attempt: Attempt, delta: str, names: Mapping[str, str], numbers: str) -> Iterator[_Found]:
+        """Yield the values that an expression fails on, in one of the windows of a row where there are ``numbers`` of them."""
         columns = ", ".join(map(quoted, attempt.columns))
         shown = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in attempt.columns)
         weight = quoted(WEIGHT)
         items = f"{columns}, [{shown}] AS windowpane_shown, " if columns else "[] AS windowpane_shown, "
+        fails = attempt.fails.sql
+        if numbers:
+            fails = f"EXISTS (SELECT 1 FROM (SELECT 1){numbers} WHERE {fails})"
         rows = self._storage.arrow(
             f"SELECT {items}CAST(sum(greatest({weight}, 0)) AS BIGINT) AS windowpane_count FROM {delta} "
-            f"WHERE {attempt.fails.sql} GROUP BY ALL ORDER BY windowpane_count DESC"
+            f"WHERE {fails} GROUP BY ALL ORDER BY windowpane_count DESC"
         )
         expression = _shortened(attempt.expr.shown(names))
         for index, row in enumerate(rows.select(["windowpane_shown", "windowpane_count"]).to_pylist()):
@@ -67,7 +72,7 @@ class BadValues:
                 counts = rows["windowpane_count"].slice(index).to_pylist()
                 yield _Found(expression, None, "further values", sum(counts))
                 return
-            error = _said(attempt, rows.slice(index, 1))
+            error = _said(attempt, rows.slice(index, 1), numbers)
             yield _Found(expression, _value(attempt.columns, row["windowpane_shown"], names), error, row["windowpane_count"])
 
     def note_view(self, view: str, error: str) -> None:
@@ -108,11 +113,11 @@ class BadValues:
         )
 
 
-def _said(attempt: Attempt, row: pa.Table) -> str:
+def _said(attempt: Attempt, row: pa.Table, numbers: str) -> str:
     storage, lock = scratch()
     try:
         with lock, storage.transaction():
-            storage.run(f"{computed(attempt.expr.sql)} FROM {storage.temporary_from(row)}")
+            storage.run(f"{computed(attempt.expr.sql)} FROM {storage.temporary_from(row)}{numbers}")
     except (WindowpaneError, duckdb.Error) as error:
         return str(error).split("\n")[0]
     return "it fails."

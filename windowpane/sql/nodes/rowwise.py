@@ -131,8 +131,12 @@ class TimeWindows(Unary):
         start, end = self.columns[-2:]
         names = listed(tuple(column.id for column in self.columns[:-2]))
         bounds = f"{self.start.sql} AS {quoted(start.id)}, {self.end.sql} AS {quoted(end.id)}"
-        numbers = f", range({self.count}) AS numbers(windowpane_n)" if self.count > 1 else ""
-        return f"SELECT {names}{extra}, {bounds} FROM {relations[0]}{numbers} WHERE {self.condition.sql}"
+        return f"SELECT {names}{extra}, {bounds} FROM {relations[0]}{self.numbers} WHERE {self.condition.sql}"
+
+    @property
+    def numbers(self) -> str:
+        """What stands behind the relation of rows, where a row may have several windows: their numbers."""
+        return f", range({self.count}) AS numbers(windowpane_n)" if self.count > 1 else ""
 
     @property
     def detail(self) -> str:
