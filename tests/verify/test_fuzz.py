@@ -53,7 +53,8 @@ def test_every_type_is_a_key_and_an_argument() -> None:
 def test_programs_of_functions_have_every_part() -> None:
     specs = [functions.random_spec(Random(seed)) for seed in range(400)]
     inner = [getattr(spec.trigger, "inner", spec.trigger) for spec in specs]
-    assert {type(spec.assigner) for spec in specs} == set(_assigners_of(assigners))
+    others = {assigners.ClosedSessionWindows}  # programs of a kind of their own, ``closed``
+    assert {type(spec.assigner) for spec in specs} == set(_assigners_of(assigners)) - others
     assert {type(each) for each in [*inner, *(spec.trigger for spec in specs)]} >= {
         triggers.ContinuousEventTimeTrigger,
         triggers.ContinuousProcessingTimeTrigger,

@@ -472,7 +472,7 @@ def test_a_changed_program_is_refused_by_name_and_the_old_one_goes_on(spark, tmp
         "assigner: was TumblingEventTimeWindows(size=10000000",
         "trigger: was EventTimeTrigger(), is CountTrigger(max_count=2)",
         "allowed lateness: was 0 microseconds, is 1 second",
-        "call s: was s = sum(v) of int64, is absent",
+        "call s: was s = sum(v) of int64, is s = sum(",
         "Restore these parts",
     ):
         assert difference in text
