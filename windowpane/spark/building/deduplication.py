@@ -76,4 +76,8 @@ def _outputs(source: Source, plan: DeduplicationPlan, program: DeduplicationProg
     selected = tuple((name, Name(name)) for name in arrow.names)
     marks = time_marks(source, selected, plan.held_back)
     main = Output("main", MAIN, arrow, spark_schema(arrow, rows), selected, marks)
-    return {"main": main, **Output.late(plan.settings.late_tag, program.late_schema, rows, source.numbered_from + LATE)}
+    late = program.late_schema if plan.settings.late_tag else None
+    return {
+        "main": main,
+        **Output.late(plan.settings.late_tag, late, rows, source.numbered_from + LATE),
+    }

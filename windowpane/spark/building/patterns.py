@@ -303,7 +303,11 @@ def _outputs(source: Source, plan: PatternPlan, program: PatternProgram, names: 
     delay = None if behind is None else behind + plan.settings.allowed_lateness
     selected = (*names.shown, *names.measured)
     main = Output("main", MAIN, arrow, spark_schema(arrow, rows), selected, time_marks(source, selected, delay, event_time))
-    found = {"main": main, **Output.late(plan.settings.late_tag, program.late_schema, rows, source.numbered_from + LATE)}
+    late = program.late_schema if plan.settings.late_tag else None
+    found = {
+        "main": main,
+        **Output.late(plan.settings.late_tag, late, rows, source.numbered_from + LATE),
+    }
     if plan.timeouts is not None:
         arrow, selected = program.timeout_schema, (*names.key_columns, *names.measured)
         number = source.numbered_from + TIMEOUTS
