@@ -553,6 +553,7 @@ def _aggregate(name: str, given: Any) -> Aggregate:
     if not isinstance(given, Aggregate):
         raise InvalidSpecError(
             f"aggregate {name}: expected an aggregate such as wp.count() or wp.sum('price'), got {given!r}."
+            + (" Two aggregates beside == compare as Python objects: write wp.sum('a') - wp.sum('b') == 0." * (given is False))
             + ways_of_spark(given)
         )
     return given

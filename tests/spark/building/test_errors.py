@@ -97,6 +97,11 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[WindowpaneError], str]] = {
     "argument": (lambda df: ten(df).aggregate(s=wp.sum("w")), UnknownColumnError, "aggregate s=.*'w'"),
     "argument type": (lambda df: ten(df).aggregate(s=wp.sum("k")), AggregateTypeError, r"sum\('k'\).*string"),
     "no aggregate": (lambda df: ten(df).aggregate(s="v"), InvalidSpecError, "wp.count"),
+    "equal aggregates": (
+        lambda df: ten(df).aggregate(s=wp.sum("v") == wp.max("v")),
+        InvalidSpecError,
+        r"compare as Python objects: write wp.sum\('a'\) - wp.sum\('b'\) == 0",
+    ),
     "event time type": (lambda df: wp.stream(df, "v").key_by("k").window(TEN).reduce(added), InvalidSpecError, "'v' is bigint"),
     "no event time": (lambda df: wp.stream(df).key_by("k").window(TEN).reduce(added), InvalidSpecError, "event_time="),
     "no keys": (lambda df: wp.stream(df, "t").key_by(), InvalidSpecError, "window_all"),

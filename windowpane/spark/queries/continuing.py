@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
@@ -66,7 +66,7 @@ def continuing(
         kept = [each for each in _entries(spark, checkpoint) if each["batch"] <= committed]
         set_mark(spark, checkpoint, _MARK, json.dumps([*kept, entry]))
     operators_of = [(each, number) for each in built.programs for number in range(1, len(each.operators) + 1)]
-    can_tell, serializer = is_classic(spark), CloudPickleSerializer()  # type: ignore[no-untyped-call]
+    can_tell, serializer = is_classic(spark), cast(Any, CloudPickleSerializer)()
     told = {
         each.counted_as(number): base64.b64encode(serializer.dumps(partial(engine_of(program), program))).decode()
         for (each, number), (program, _) in zip(operators_of, going_on, strict=True)
