@@ -152,6 +152,24 @@ def test_the_last_value_of_each_column_is_that_of_an_older_version_until_a_delet
     assert run(MAX, [], []) == ([] if updates else last)
 
 
+@pytest.mark.parametrize("engine", ["join_asof", "join reference"])
+@pytest.mark.parametrize("updates", [False, True])
+def test_a_version_without_a_sequence_has_none_by_an_older_one(engine, updates):
+    """The version at 4 has no number; another one of that time, which comes late, takes its place, as it would have before."""
+    columns = pa.schema([("k", pa.string()), ("v", pa.int64()), ("seq", pa.int64())])
+    match = AsOfMatch(skips_nulls=True, sequence="seq")
+    bucket = Bucket(match=match, how="left", right=JoinSide(("k",), columns, ("v", "seq")), updates=updates)
+    bucket.program = replace(bucket.program, engine=engine)
+    bucket.take(MIN, [], [(2, "a", 1, 7), (4, "a", 2, None)])
+    bucket.take(5, [], [])
+    bucket.take(5, [(6, "a", 60)], [(4, "a", 3, None)])
+    found = [row for number, table in bucket.output.tables if number == MAIN for row in table.to_pylist()]
+    if not updates:
+        bucket.take(MAX, [], [])
+        found = [row for number, table in bucket.output.tables if number == MAIN for row in table.to_pylist()]
+    assert [(row["left.v"], row["right.v"], row["right.seq"]) for row in found] == [(60, 3, None)]
+
+
 @pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.float64())], ids=str)
 def test_a_late_row_that_is_equal_to_another_but_written_differently_is_emitted_as_it_is(kind):
     left = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", kind)]), ("v",))

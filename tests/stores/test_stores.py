@@ -105,6 +105,16 @@ def test_names_mean_themselves(store) -> None:
     assert rows(store, 'SELECT "the ""key""", "100 %" FROM "a \'table\'"') == [(1, "x")]
 
 
+@pytest.mark.parametrize("name", ["r", "t", "s", "windowpane_rows"])
+def test_a_struct_whatever_its_name_hides_no_key(store, name) -> None:
+    def batch(word: str, value: int) -> pa.Table:
+        return pa.table({"k": [1], name: pa.array([{"x": value}]), "_change_type": [word]})
+
+    store.apply(Batch("t", ("k",), batch("insert", 1), 0, "s"))
+    store.apply(Batch("t", ("k",), batch("update_postimage", 2), 1, "s"))
+    assert rows(store, f'SELECT k, "{name}" FROM t') == [(1, {"x": 2})]
+
+
 def test_without_a_key_there_is_one_row(store) -> None:
     for number, total in enumerate((1, 2)):
         store.apply(Batch("t", (), pa.table({"total": pa.array([total], pa.int64())}), number, "s"))

@@ -231,7 +231,8 @@ class KeyedAsOfStreams(Guided):
             sequence: a column of the right side: of right rows of one time the one with the largest counts, NULL the smallest;
                 of equal ones, and without it, the last to arrive.
             skip_nulls: whether each column has its last value that is no NULL, the last known one, be it of an older right row
-                than those of the others. A ``delete`` ends all of them. Backward only, without a tolerance.
+                than those of the others. A ``delete`` ends all of them. Keys and the ``sequence`` are those of the newest row.
+                Backward only, without a tolerance.
 
         Raises:
             InvalidSpecError: another word, a negative distance, or parts that do not fit each other.

@@ -13,7 +13,8 @@ from windowpane.state.pairs import NONE
 from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch, quoted
 
 _BATCHES = "CREATE TABLE IF NOT EXISTS windowpane_batches (source VARCHAR PRIMARY KEY, number BIGINT)"
-
+_HELD, _COMING = "windowpane_held", "windowpane_coming"
+"""The table and the rows in a statement: DuckDB takes ``t.a`` for a field where a column of structs is named ``t``."""
 
 _LOCKED = "Could not set lock on file"  # Words of DuckDB's message; they may also be in the path, which it names, too
 
@@ -89,14 +90,17 @@ class DuckStore:
 
     def _merge(self, batch: Batch) -> None:
         table = quoted(batch.table)
-        same = " AND ".join(f"t.{quoted(name)} IS NOT DISTINCT FROM r.{quoted(name)}" for name in batch.key) or "TRUE"
+        same = (
+            " AND ".join(f"{_HELD}.{quoted(name)} IS NOT DISTINCT FROM {_COMING}.{quoted(name)}" for name in batch.key) or "TRUE"
+        )
         names = ", ".join(quoted(name) for name in batch.columns.names)
-        key = ", ".join(f"r.{quoted(name)}" for name in batch.key) or "NULL"
+        key = ", ".join(f"{_COMING}.{quoted(name)}" for name in batch.key) or "NULL"
         absent = (
-            f"SELECT {key} FROM windowpane_rows AS r WHERE {NEEDS_ROW} AND NOT EXISTS (SELECT 1 FROM {table} AS t WHERE {same})"
+            f"SELECT {key} FROM windowpane_rows AS {_COMING} WHERE {NEEDS_ROW} "
+            f"AND NOT EXISTS (SELECT 1 FROM {table} AS {_HELD} WHERE {same})"
         )
         batch.refuse_absent(self._connection.execute(f"{absent} LIMIT 1").fetchall())
-        self._connection.execute(f"DELETE FROM {table} AS t USING windowpane_rows AS r WHERE {same}")
+        self._connection.execute(f"DELETE FROM {table} AS {_HELD} USING windowpane_rows AS {_COMING} WHERE {same}")
         self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM windowpane_rows WHERE NOT {IS_DELETED}")
 
     def read(self, query: str) -> list[tuple[Any, ...]]:

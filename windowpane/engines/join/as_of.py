@@ -205,7 +205,9 @@ class _AsOfBatch(JoinBatch):
         if not self._match.skips_nulls:
             return right.table
         order = np.lexsort((right.times, codes := self._version_codes(right.table)))
-        return filled_versions(right.table, order, codes, self.program.right.columns.names)
+        # The sequence is the version's own: an anchor is compared by it with versions that come late.
+        names = [name for name in self.program.right.columns.names if name != self._match.sequence]
+        return filled_versions(right.table, order, codes, names)
 
     def settle(self) -> None:
         late = horizon(self.watermark, self.program.allowed_lateness)

@@ -141,6 +141,8 @@ class AsOfJoinOperator:
                 values = {}
             else:
                 values = {name: values.get(name) if value is None else value for name, value in each.row.items()}
+                if self.match.sequence is not None:  # which is the version's own
+                    values[self.match.sequence] = each.row[self.match.sequence]
             found.append(each._replace(row=None if each.row is None else values))
         return found
 
