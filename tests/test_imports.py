@@ -13,6 +13,7 @@ from pyspark import cloudpickle
 
 import windowpane as wp
 from tests.engines.columnar_programs import program_of
+from tests.golden.checkpoints import FOLDER, extract
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Engine
@@ -54,6 +55,22 @@ def test_the_package_needs_neither_spark_nor_an_engine() -> None:
     assert "windowpane.planning.windows" in loaded
     assert loaded & (NOT_FOR_WORKERS | {"pandas", "pyspark"}) == set()
     assert loaded & ENGINES == set()
+
+
+def test_no_engine_needs_pandas_before_it_runs() -> None:
+    loaded = modules_after("import windowpane.engines.registry, windowpane.inspect.inspection")
+    assert loaded >= ENGINES
+    assert loaded & (NOT_FOR_WORKERS | {"pandas", "pyspark"}) == set()
+
+
+def test_looking_at_a_checkpoint_needs_no_more_than_a_terminal(tmp_path: Path) -> None:
+    extract(FOLDER / "sessions.tar.xz", tmp_path)
+    loaded = modules_after(
+        f"import sys\nfrom windowpane.cli import main\nsys.argv = ['windowpane', 'inspect', {str(tmp_path)!r}]\n"
+        "try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code, ended.code"
+    )
+    assert {"windowpane.inspect.windows", "rich", "typer"} <= loaded
+    assert loaded & (NOT_FOR_WORKERS | {"pandas", "pyspark", "starlette"}) <= {"rich", "typer", "datasketches"}
 
 
 def test_a_worker_imports_what_every_worker_needs() -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 _ZONE_AT_END = r"(?:[zZ]|[+-]\d{2}(?::?\d{2})?)$"
 _UTC = pa.timestamp("us", "UTC")
-_GAP = pa.scalar(86_400_000_000, pa.duration("us"))
+_DAY = 86_400_000_000
 
 Misfit = tuple[int, str]  # The row of a cell that does not fit, and why
 
@@ -97,6 +97,7 @@ def _in_zone(walls: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
     last = pc.assume_timezone(walls, zone, ambiguous="earliest", nonexistent="latest")
     if first.equals(last):
         return first
-    before = pc.subtract(walls, _GAP)
-    moved = pc.add(pc.assume_timezone(before, zone, ambiguous="earliest", nonexistent="earliest"), _GAP)
+    gap = pa.scalar(_DAY, pa.duration("us"))
+    before = pc.subtract(walls, gap)
+    moved = pc.add(pc.assume_timezone(before, zone, ambiguous="earliest", nonexistent="earliest"), gap)
     return pc.if_else(pc.equal(first, last), first, moved)

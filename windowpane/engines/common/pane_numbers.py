@@ -17,7 +17,7 @@ from windowpane.hidden_columns import hidden
 from windowpane.windowing.panes import PaneTiming
 
 _ALL, _OTHERS = hidden("panes"), hidden("panes_not_early")
-_TIMINGS = pa.array([PaneTiming.EARLY.value, PaneTiming.ON_TIME.value, PaneTiming.LATE.value])
+_TIMINGS = (PaneTiming.EARLY.value, PaneTiming.ON_TIME.value, PaneTiming.LATE.value)
 _ON_TIME, _LAST = hidden("pane_was_on_time"), hidden("pane_is_last")
 
 
@@ -98,7 +98,7 @@ class PaneNumbers:
         return [
             pa.array(indices),
             pa.array(self.others - 1),
-            _TIMINGS.take(pa.array(timings)),
+            pa.array(_TIMINGS).take(pa.array(timings)),
             pa.array(indices == 0),
             pa.array(self.last_ones()),
         ]

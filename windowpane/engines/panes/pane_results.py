@@ -22,7 +22,7 @@ from windowpane.windowing.panes import NO_PANES, PaneOptions
 NONE, OF_CONTENTS, OF_NOTHING = range(3)
 """What a pane has shown last: nothing yet, the result of rows, or that of no rows."""
 
-_CHANGES = pa.array([INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE])
+_CHANGES = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class PaneResults:
         if self._options.shows_info:
             columns += shown.last_panes()
         if self._options.retracts:
-            columns.append(_CHANGES.take(pa.array(words)))
+            columns.append(pa.array(_CHANGES).take(pa.array(words)))
             emit(of, partials.take(pa.array(places[rows], mask=kinds[rows] == OF_NOTHING)), kinds[rows], columns)
         else:
             emit(of, partials, firings.kinds, columns)
