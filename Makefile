@@ -20,7 +20,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint form types docs release pytest-on-spark pytest-in-process demo demo-kafka live bench fuzz conformance conformance-spark test-spark-versions test-lowest format clean
+.PHONY: help setup test test-all lint form types docs docs-version release pytest-on-spark pytest-in-process demo demo-kafka live bench fuzz conformance conformance-spark test-spark-versions test-lowest format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,14 @@ test-all: lint  ## Run every test, those that make test leaves out for time, too
 
 docs: setup  ## Build the documentation into site/: a broken link or a name without reference fails
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+
+DOCS_VERSION ?= $(shell $(PY) -c "import windowpane; print('.'.join(windowpane.__version__.split('.')[:2]))")
+DOCS_ALIAS ?= latest
+
+docs-version: setup  ## Put the documentation of this version beside earlier ones, on the local branch gh-pages
+	@PATH="$(abspath $(VENV)/bin):$$PATH" NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mike deploy --update-aliases $(DOCS_VERSION) $(DOCS_ALIAS)
+	@[ $(DOCS_ALIAS) != latest ] && git cat-file -e gh-pages:index.html 2>/dev/null || $(VENV)/bin/mike set-default $(DOCS_ALIAS)
+	@$(VENV)/bin/mike list
 
 release: setup  ## Build wheel and sdist; prove them on each Python and Spark: demo, tutorial, golden checkpoints; bill of materials
 	@$(WITH_JAVA) scripts/release.sh $(PY)
