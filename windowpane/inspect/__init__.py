@@ -1,7 +1,8 @@
-"""Looking into what runs: a checkpoint as a few Arrow tables, read without Spark, without writing, and while a query runs.
+"""Looking into what runs: a checkpoint, or a harness, as a few Arrow tables, read without Spark and without writing.
 
-``checkpoints`` reads Spark's files (``sorted_tables``, ``change_logs``), ``buckets`` finds the program and engine of each bucket,
-and engines list their own state. ``tables`` says which tables there are; the command line, the page and metrics show these.
+``holders`` says who holds state. ``checkpoints`` reads Spark's files (``sorted_tables``, ``change_logs``), also of a query that
+runs; ``buckets`` finds the program and engine of each bucket, and engines list their own state. ``tables`` says which tables
+there are; the command line, the page and metrics show these.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
 def inspect(checkpoint: Any, most: int = 1000) -> Inspection:
     """Return what a query holds and does, as Arrow tables, from its checkpoint.
 
-    Nothing is written, and a query that runs is not disturbed. All tables are of the last committed batch.
+    Nothing is written, and a query that runs is not disturbed. All tables are of the last committed batch. A program in a test is
+    looked into by its harness.
 
     Args:
-        checkpoint: a checkpoint location, such as ``"checkpoints/hourly"`` or ``"s3://bucket/hourly"``.
+        checkpoint: a checkpoint location, such as ``"checkpoints/hourly"`` or ``"s3://bucket/hourly"``; or a harness of
+            ``windowpane.testing``, whose tables are those of its state now.
         most: how many windows, keys and batches a table shows at most.
 
     Returns:
@@ -28,6 +31,7 @@ def inspect(checkpoint: Any, most: int = 1000) -> Inspection:
 
     Raises:
         MissingCheckpointError: there is no checkpoint at that place.
+        InvalidSpecError: the keys of a harness have values of several types.
         UnreadableStateError: its files are damaged, or of a form that only Spark reads.
 
     Example:
@@ -35,6 +39,7 @@ def inspect(checkpoint: Any, most: int = 1000) -> Inspection:
         >>> wp.inspect("checkpoints/hourly").windows.to_pandas()
     """
     from windowpane.inspect.checkpoints import Checkpoint  # with all engines, which workers do not need
+    from windowpane.inspect.holders import Holds
     from windowpane.inspect.inspection import Inspection
 
-    return Inspection(Checkpoint(str(checkpoint)), most)
+    return Inspection(checkpoint.holder() if isinstance(checkpoint, Holds) else Checkpoint(str(checkpoint)), most)

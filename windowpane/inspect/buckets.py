@@ -38,7 +38,7 @@ class Bucket:
         header: what the last batch left.
         program: the program, ``None`` where a part of it is not found by its name.
         spec: its engine, likewise.
-        lacking: what is not found.
+        said: what is said of it where its engine was not chosen: what is not found, or who runs it.
     """
 
     operator: int
@@ -47,7 +47,7 @@ class Bucket:
     header: BucketHeader
     program: AnyProgram | None
     spec: EngineSpec[Any] | None
-    lacking: str = ""
+    said: str = ""
 
     @cached_property
     def holds(self) -> Mapping[str, str]:

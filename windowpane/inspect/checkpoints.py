@@ -15,14 +15,16 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
 
 from windowpane.connectors.object_stores import Location, is_remote, shown
 from windowpane.errors import MissingCheckpointError, MistakeError, UnreadableStateError
+from windowpane.inspect.buckets import Bucket, buckets_of
 from windowpane.inspect.change_logs import ChangeLog
+from windowpane.inspect.holders import Committed
 from windowpane.inspect.sorted_tables import SortedTable
 
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"
@@ -30,15 +32,6 @@ _ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
 _CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 _MAP = "blobs"
 _VALUE_HEAD = 17  # of a value: version, which columns are NULL, place and length of the one column
-
-
-class Committed(NamedTuple):
-    """A batch: its number, when it was planned and committed in milliseconds, and its watermark, likewise."""
-
-    batch: int
-    planned: int
-    committed: int
-    watermark: int
 
 
 def _opened(location: str) -> tuple[fs.FileSystem, str]:
@@ -122,6 +115,19 @@ class Checkpoint:
             if len(about) > 1 and json.loads(about[1])["operatorInfo"]["operatorName"].startswith("transformWithState"):
                 found.append(number)
         return found
+
+    def programs(self, operator: int, batch: int) -> Iterator[Bucket]:
+        """Yield what each program of an operator has in each bucket, as a committed batch left it."""
+        for blobs in self.buckets(operator, batch):
+            yield from buckets_of(operator, blobs.number, blobs)
+
+    def changes(self) -> list[dict[str, Any]]:
+        """Return what restarts have changed: batch, time, parts."""
+        try:
+            entries: list[dict[str, Any]] = json.loads(self.text("windowpane/programs") or "[]")
+        except ValueError:  # a start that was killed has not written it whole
+            return []
+        return [{"batch": each["batch"], "time": each["time"], "parts": each["parts"]} for each in entries]
 
     def buckets(self, operator: int, batch: int) -> list[BucketBlobs]:
         """Return the buckets of an operator, as a committed batch left them."""

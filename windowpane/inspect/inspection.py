@@ -16,9 +16,9 @@ from windowpane.engines.registry import engines_for
 from windowpane.engines.spec import choose
 from windowpane.errors import InvalidSpecError, UnreadableStateError
 from windowpane.hidden_columns import END, PREFIX, START
-from windowpane.inspect.buckets import Bucket, buckets_of
-from windowpane.inspect.checkpoints import Checkpoint
+from windowpane.inspect.buckets import Bucket
 from windowpane.inspect.held_rows import TABLE_OF, held_rows
+from windowpane.inspect.holders import Holder
 from windowpane.inspect.lateness import late_rows
 from windowpane.inspect.sources import watermarks_of
 from windowpane.inspect.tables import INSTANT, TABLES
@@ -46,15 +46,15 @@ class Inspection:
     All tables are of one committed batch: make another inspection for a later one.
 
     Args:
-        checkpoint: the checkpoint.
+        holder: who holds the state: a checkpoint, or a harness.
         most: how many windows, keys and batches are shown at most.
         recent: the progress of the last batches, where the query runs in this process.
     """
 
-    def __init__(self, checkpoint: Checkpoint, most: int = 1000, recent: Iterable[Mapping[str, Any]] = ()) -> None:
-        self.location = checkpoint.location
-        self._checkpoint, self._most, self._recent = checkpoint, most, list(recent)
-        self.batch = checkpoint.last_batch()
+    def __init__(self, holder: Holder, most: int = 1000, recent: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.location = holder.location
+        self._holder, self._most, self._recent = holder, most, list(recent)
+        self.batch = holder.last_batch()
 
     def __repr__(self) -> str:
         return f"Inspection({self.location!r}, batch={self.batch})"
@@ -82,15 +82,15 @@ class Inspection:
     @cached_property
     def query(self) -> pa.Table:
         """One row an operator: what runs, and since when."""
-        changes = self._changes()
-        batches = self._checkpoint.batches(2) if self.batch >= 0 else []
+        changes = self._holder.changes()
+        batches = self._holder.batches(2) if self.batch >= 0 else []
         rows = []
         for operator in self._operators:
             of = [each for each in self._buckets if each.operator == operator]
             first = of[-1] if of else None
             rows.append(
                 {
-                    "id": self._checkpoint.query_id,
+                    "id": self._holder.query_id,
                     "name": next((each.get("name") for each in self._recent), None),
                     "operator": operator,
                     "plan": None if first is None else json.dumps(first.header.description),
@@ -111,7 +111,7 @@ class Inspection:
     def watermarks(self) -> pa.Table:
         """A row for each source, or clock of a key, and which of them holds the others back."""
         now = time.time_ns() // 1000
-        after = self._checkpoint.next_watermark(self.batch) if self.batch >= 0 else 0
+        after = self._holder.next_watermark(self.batch) if self.batch >= 0 else 0
         rows = [row for operator in self._operators for row in watermarks_of(self._of(operator), after, now)]
         return TABLES["watermarks"].of(rows)
 
@@ -171,7 +171,7 @@ class Inspection:
     def batches(self) -> pa.Table:
         """The last batches: times and watermarks are Spark's, the counters those of the headers, or of the query's progress."""
         known = {each["batchId"]: each for each in self._recent}
-        committed = self._checkpoint.batches(self._most)
+        committed = self._holder.batches(self._most)
         totals = {number: self._totals(number) for number in range(self.batch - _COUNTED, self.batch + 1) if number >= 0}
         rows = []
         for each in committed:
@@ -249,16 +249,11 @@ class Inspection:
 
     @cached_property
     def _operators(self) -> list[int]:
-        return self._checkpoint.operators() if self.batch >= 0 else []
+        return list(self._holder.operators()) if self.batch >= 0 else []
 
     @cached_property
     def _buckets(self) -> list[Bucket]:
-        return [
-            bucket
-            for operator in self._operators
-            for blobs in self._checkpoint.buckets(operator, self.batch)
-            for bucket in buckets_of(operator, blobs.number, blobs)
-        ]
+        return [bucket for operator in self._operators for bucket in self._holder.programs(operator, self.batch)]
 
     @property
     def _windows_buckets(self) -> list[Bucket]:
@@ -269,23 +264,15 @@ class Inspection:
         totals: dict[str, int] = {}
         try:
             for operator in self._operators:
-                for blobs in self._checkpoint.buckets(operator, batch):
-                    for bucket in buckets_of(operator, blobs.number, blobs):
-                        for name, number in bucket.header.totals.items():
-                            totals[name] = totals.get(name, 0) + number
+                for bucket in self._holder.programs(operator, batch):
+                    for name, number in bucket.header.totals.items():
+                        totals[name] = totals.get(name, 0) + number
         except (UnreadableStateError, OSError):
             return None
         return totals
 
     def _of(self, operator: int) -> list[Bucket]:
         return [each for each in self._buckets if each.operator == operator]
-
-    def _changes(self) -> list[dict[str, Any]]:
-        try:
-            entries: list[dict[str, Any]] = json.loads(self._checkpoint.text("windowpane/programs") or "[]")
-        except ValueError:  # a start that was killed has not written it whole
-            return []
-        return [{"batch": each["batch"], "time": each["time"], "parts": each["parts"]} for each in entries]
 
     def _listed(self, name: str, list_rows: Callable[[Bucket, int], Listing], order: Callable[[Any], Any]) -> pa.Table:
         found = [list_rows(bucket, self._most) for bucket in self._windows_buckets]
@@ -327,8 +314,8 @@ def _add(rows: dict[tuple[Any, ...], dict[str, Any]], bucket: Bucket, held: Any)
 
 def _why(bucket: Bucket) -> str:
     """Return why the engine runs a program: as it is chosen now, or that it was asked for."""
-    if bucket.program is None or bucket.spec is None:
-        return bucket.lacking
+    if bucket.said or bucket.program is None or bucket.spec is None:
+        return bucket.said
     chosen = choose(engines_for(bucket.program), bucket.program)
     return chosen.reason if chosen.engine.name == bucket.spec.name else "asked for"
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from windowpane.engines.batch.own_watermark import OWN_WATERMARK, read_state
 from windowpane.inspect.buckets import Bucket
-from windowpane.state.codec import unframe
 from windowpane.windowing.times import MAX, MIN
-
-_OWN, _KIND = "watermark", "own-watermark"
-"""The blob in which an operator that makes its watermark itself keeps the times of its sources."""
 
 
 def watermarks_of(buckets: Sequence[Bucket], spark_watermark: int, now: int) -> Iterator[dict[str, Any]]:
@@ -25,22 +21,25 @@ def watermarks_of(buckets: Sequence[Bucket], spark_watermark: int, now: int) -> 
     if not buckets:
         return
     first = buckets[0]
-    own = next((json.loads(unframe(_KIND, blob)) for each in buckets if (blob := each.store.get(_OWN)) is not None), None)
+    own = next((read_state(blob)[0] for each in buckets if (blob := each.store.get(OWN_WATERMARK)) is not None), None)
     delay = first.header.description.get("watermark delay")
     if own is not None:
-        watermark = own["watermark"]
-        for name, latest, silent in own["sources"]:
-            reached = latest - (delay or 0)
-            idle = own["now"] - silent if silent and own["now"] is not None else None
-            yield _row(first.operator, str(name), latest, watermark, now, idle, own["held_by"] == name, reached)
-        if own["sources"]:
-            return
-    else:
-        watermark = spark_watermark * 1000 - 1 if spark_watermark else max(each.header.watermark for each in buckets)
-    times = first.header.description.get("event time")
-    name = " and ".join(times) if isinstance(times, list) else str(times or "processing time")
+        for name, mark in own.sources.items():
+            reached = mark.latest - (delay or 0)
+            idle = own.now - mark.silent if mark.silent and own.now is not None else None
+            shown = ("NULL" if own.sources.keys() != {None} else _event_time(first)) if name is None else name
+            yield _row(first.operator, shown, mark.latest, own.watermark, now, idle, name in own.holders, reached)
+        if not own.holders:
+            yield _row(first.operator, own.held_by, None, own.watermark, now, None, True, own.watermark)
+        return
+    watermark = spark_watermark * 1000 - 1 if spark_watermark else max(each.header.watermark for each in buckets)
     seen = None if delay is None or not spark_watermark else spark_watermark * 1000 + delay
-    yield _row(first.operator, name, seen, watermark, now, None, True, watermark)
+    yield _row(first.operator, _event_time(first), seen, watermark, now, None, True, watermark)
+
+
+def _event_time(bucket: Bucket) -> str:
+    times = bucket.header.description.get("event time")
+    return " and ".join(times) if isinstance(times, list) else str(times or "processing time")
 
 
 def _row(

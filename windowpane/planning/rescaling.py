@@ -11,7 +11,6 @@ each; what a run knows for itself (``next-watermark``, ``layout``) is left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -24,6 +23,7 @@ import pyarrow.compute as pc
 from windowpane import pickles
 from windowpane.arrays import Integers
 from windowpane.engines.batch.header import HEADER, BucketHeader
+from windowpane.engines.batch.own_watermark import OWN_WATERMARK, read_state
 from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.changes import Description
 from windowpane.engines.deduplication.batch import key_names
@@ -66,7 +66,7 @@ from windowpane.windowing.times import MAX, MIN
 Buckets = Sequence[MemoryBlobStore]
 Key = tuple[Any, ...]
 
-_OF_EACH = ("watermark",)
+_OF_EACH = (OWN_WATERMARK,)
 """Blobs that are the same in every bucket."""
 _OF_A_RUN = ("next-watermark", "layout")
 _TIME_BYTES = 8
@@ -500,7 +500,7 @@ def _is_of_bucket(name: str) -> bool:
 
 def _watermark_in(blob: bytes) -> int:
     """Return the watermark of a blob that an operator keeps of its own."""
-    return int(json.loads(unframe("own-watermark", blob))["watermark"])
+    return read_state(blob)[0].watermark
 
 
 def _pages_of(store: MemoryBlobStore, name: str) -> list[pa.Table]:

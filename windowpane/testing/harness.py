@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from windowpane import pickles
 from windowpane.errors import InvalidSpecError
+from windowpane.inspect.holders import Holder
 from windowpane.operators.window.contents import CONTENTS
 from windowpane.operators.window.operator import OperatorCounters, WindowOperator
 from windowpane.operators.window.placement import MERGING_WINDOW_SET
@@ -20,6 +21,7 @@ from windowpane.state.codec import frame, unframe
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import KeyTimerQueue, Timer, TimerQueue
+from windowpane.testing.holding import held_by_windows
 from windowpane.testing.records import (
     ClockRecord,
     ElementRecord,
@@ -295,6 +297,17 @@ class WindowTestHarness:
         self._state.set_current_key(key)
         mapping: dict[Window, Window] = self._state.get(None, MERGING_WINDOW_SET) or {}
         return mapping.get(window)
+
+    def holder(self) -> Holder:
+        """Return what it holds now, for ``wp.inspect(harness)``; results that a firing would give are shown as texts.
+
+        Raises:
+            InvalidSpecError: the keys have values of several types, for which a table has no column.
+        """
+        self._state.flush()
+        known = None if self._generator is None else self._generator.state
+        clocks = (self.watermark, self.processing_time)
+        return held_by_windows(self.spec, self._entries, clocks, self._collector.history, self._strategy, known)
 
     # Failure and recovery.
 

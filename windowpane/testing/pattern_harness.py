@@ -14,7 +14,9 @@ from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, TIME, hidden
+from windowpane.inspect.holders import Holder
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.holding import held_by_patterns
 from windowpane.testing.records import ElementRecord, Emitted, Given, OutputRecord, WatermarkRecord
 from windowpane.testing.timeline import Timeline
 from windowpane.windowing.patterns.spec import Measure
@@ -72,6 +74,10 @@ class PatternTestHarness:
         self._watermark = watermark
         self.history.append(WatermarkRecord(watermark))
         self._run([])
+
+    def holder(self) -> Holder:
+        """Return what it holds now, for ``wp.inspect(harness)``."""
+        return held_by_patterns(self._program, self._store, self._engine.name)
 
     def timeline(self) -> Timeline:
         """Return the picture of what happened so far: rows, the watermark, and matches over their spans."""

@@ -18,7 +18,6 @@ Spark repeats with the batch.
 from __future__ import annotations
 
 import base64
-import json
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from windowpane.engines.batch.own_watermark import OWN_WATERMARK, read_state, write_state
 from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_columns
 from windowpane.hidden_columns import PREFIX
 from windowpane.pickles import values_only
@@ -39,15 +39,13 @@ from windowpane.spark.stages.messages import Moves, Received, latest_of, receive
 from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.codec import frame, unframe
 from windowpane.state.memory import HeldWrites
 from windowpane.windowing.times import MIN
-from windowpane.windowing.watermarks import SourceMark, Watermarks, WatermarkState, advance
+from windowpane.windowing.watermarks import Watermarks, WatermarkState, advance
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_KEY, _KIND = "watermark", "own-watermark"
 _NO_TIMERS = "None"
 _PROCESSING_TIME = "ProcessingTime"
 
@@ -58,13 +56,11 @@ class OwnWatermark:
 
     def read(self, store: BlobStore) -> WatermarkState:
         """Return what earlier batches have written; nothing of sources, where another column names them now."""
-        blob = store.get(_KEY)
+        blob = store.get(OWN_WATERMARK)
         if blob is None:
             return WatermarkState()
-        held = json.loads(unframe(_KIND, blob))
-        sources = {name: SourceMark(latest, silent) for name, latest, silent in held.pop("sources")}
-        is_same = held.pop("column") == self.strategy.source
-        return WatermarkState(sources=sources if is_same else {}, **held)
+        found, column = read_state(blob)
+        return found if column == self.strategy.source else replace(found, sources={}, holders=())
 
     def moves(self, before: WatermarkState, marks: Iterable[pa.Table], now: int) -> Moves:
         """Return the watermark in a batch at ``now``: at its end it is that of its rows, where they may close windows at once.
@@ -80,16 +76,7 @@ class OwnWatermark:
     def advanced(self, store: BlobStore, before: WatermarkState, marks: Iterable[pa.Table], now: int) -> WatermarkState:
         """Return what is known after a batch at ``now``, and keep it."""
         after = advance(self.strategy, before, latest_of(marks), now, task_property(RUN) or "")
-        body = {
-            "watermark": after.watermark,
-            "held_by": after.held_by,
-            "column": self.strategy.source,
-            "sources": [(name, mark.latest, mark.silent) for name, mark in after.sources.items()],
-            "now": after.now,
-            "run": after.run,
-            "caught_up": after.caught_up,
-        }
-        store.put(_KEY, frame(_KIND, json.dumps(body).encode()))
+        store.put(OWN_WATERMARK, write_state(after, self.strategy.source))
         return after
 
 

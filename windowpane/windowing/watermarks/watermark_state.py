@@ -50,6 +50,8 @@ class WatermarkState:
     run: str = ""
     caught_up: bool = False
     """Whether this run of the query has taken the rows that were waiting when it began."""
+    holders: tuple[SourceName, ...] = ()
+    """The sources that hold it back: the least of those that are not idle. None where it is not of rows."""
 
 
 def advance(
@@ -69,15 +71,15 @@ def advance(
     bound = strategy.behind_now
     is_near = bound is not None and any(time >= now - bound for time in latest.values())
     caught_up = (same_run and before.caught_up) or not latest or is_near
-    watermark, held_by = _of_rows(strategy, sources)
+    watermark, held_by, holders = _of_rows(strategy, sources)
     if bound is not None and now - bound - 1 > watermark:
         if caught_up:
-            watermark, held_by = now - bound - 1, f"the clock, less {format_micros(bound)}"
+            watermark, held_by, holders = now - bound - 1, f"the clock, less {format_micros(bound)}", ()
         else:
             held_by += "; the clock waits until this run has caught up"
     if before.watermark > watermark:
         watermark, held_by = before.watermark, f"an earlier batch; {held_by}"
-    return WatermarkState(watermark, held_by, sources, now, run, caught_up)
+    return WatermarkState(watermark, held_by, sources, now, run, caught_up, holders)
 
 
 def _seen(
@@ -93,21 +95,23 @@ def _seen(
     return sources
 
 
-def _of_rows(strategy: Watermarks, sources: Mapping[SourceName, SourceMark]) -> tuple[int, str]:
+def _of_rows(strategy: Watermarks, sources: Mapping[SourceName, SourceMark]) -> tuple[int, str, tuple[SourceName, ...]]:
     if not sources:
-        return MIN, "no row has come"
+        return MIN, "no row has come", ()
     idleness = strategy.idleness
     waited_for = {name: mark for name, mark in sources.items() if idleness is None or mark.silent < idleness}
+    holders: tuple[SourceName, ...] = ()
     if waited_for:
         name = min(waited_for, key=lambda each: (waited_for[each].latest, str(each)))
         latest = waited_for[name].latest
+        holders = tuple(each for each in waited_for if waited_for[each].latest == latest)
         held_by = f"rows, the latest at {format_instant(latest)}"
         if strategy.source is not None:
             held_by = f"{strategy.source} {name}, whose latest row is at {format_instant(latest)}"
     else:
         latest = max(mark.latest for mark in sources.values())
         held_by = f"nothing: each {strategy.source} is idle"
-    return add_clamped(latest, -strategy.delay - 1), held_by
+    return add_clamped(latest, -strategy.delay - 1), held_by, holders
 
 
 class WatermarkGenerator:
