@@ -1,7 +1,8 @@
 """A row pattern that a test kills and restarts: run as ``python pattern_restart_program.py INPUT WORK STALLS_IN|--finish``.
 
-The query stalls in the middle of batch ``STALLS_IN`` and leaves a marker, so that the test can kill it there. With ``--finish``
-the input is run to its end, and what all runs wrote is left in ``WORK/results.json``.
+The query stalls in batch ``STALLS_IN`` and leaves a marker, so that the test can kill it there: in even batches when the tasks
+have written results and state and the batch is not committed, in odd ones before they begin. With ``--finish`` it runs to the end
+of the input, and what all runs wrote is left in ``WORK/results.json``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def main() -> None:
     stalls_in = NEVER if at == "--finish" else int(at)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2]").config(map=brief_settings(work)).getOrCreate()
-    sink = stalling_sink(f"{work}/main", f"{work}/stalled.{at}", stalls_in)
+    sink = stalling_sink(f"{work}/main", f"{work}/stalled.{at}", stalls_in, when_written=stalls_in % 2 == 0)
     query = unpaid(spark, folder).start(checkpoint=f"{work}/checkpoint", trigger={"availableNow": True}, main=sink)
     query.awaitTermination()
     written = spark.read.parquet(f"{work}/main").drop("batch").collect()

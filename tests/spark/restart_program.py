@@ -67,13 +67,15 @@ class Report(wp.ProcessWindowFunction):
         return int(count)
 
 
-def stalling_sink(folder: str, marker: str, at: int) -> Callable[[Any, int], None]:
-    """Return an idempotent sink that stalls in batch ``at``, when the sinks before it have written."""
+def stalling_sink(folder: str, marker: str, at: int, *, when_written: bool = False) -> Callable[[Any, int], None]:
+    """Return an idempotent sink that stalls in batch ``at``, when the sinks before it have written, or it has itself."""
 
     def write(df: Any, batch_id: int) -> None:
-        if batch_id == at:
+        if batch_id == at and not when_written:
             stall(marker)
         df.write.mode("overwrite").parquet(f"{folder}/batch={batch_id}")
+        if batch_id == at and when_written:
+            stall(marker)
 
     return write
 

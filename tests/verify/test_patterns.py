@@ -9,6 +9,8 @@ import pytest
 from tests.conformance_path import ABSENT, find_conformance_root
 from tests.verify.test_vectors import RESTARTS, replay
 from verify.conformance.reading.vectors import find_files, read_cases
+from verify.conformance.replay.verdicts import Options
+from verify.conformance.runner import replay_paths
 
 
 def pattern_files() -> list[Path]:
@@ -37,6 +39,16 @@ def test_no_match_of_a_regular_expression_differs(file: Path, restart: bool) -> 
     assert failed == []
     assert passed > 5
     assert passed == len(list(read_cases(file))) - skipped.total()
+
+
+@RESTARTS
+@pytest.mark.parametrize("file", ONE_IN_FOUR)
+def test_no_match_of_sql_differs(file: Path, restart: bool) -> None:
+    """Each query as MATCH_RECOGNIZE, in a SELECT over all rows and in a view step by step; of a file that is not slow, a few."""
+    some = 3 if file in pattern_files()[::4] else None
+    verdicts = list(replay_paths([file], "local", Options(restart), limit=some, seed=1))
+    assert [(case.id, verdict.differences) for case, verdict in verdicts if not verdict.passed] == []
+    assert len(verdicts) >= 3
 
 
 def test_the_vectors_are_all_there(conformance_root: Path) -> None:

@@ -1,9 +1,10 @@
 """Kind ``chains``: operators behind operators, batch by batch, and the same one by one on all that the one before has left.
 
-A chain is up to four of windows, OVER windows, deduplications and patterns of changes, any behind any; where a changelog comes to
-one that takes rows, it is settled in front. Every operator of a chain is made anew from bytes before every batch, and takes what
-the one before emits in the same batch. Alone, an operator gets the table that the one before has made of all batches, at once, as
-if from files. Both must end with the same rows, and no row that an operator hands on may be late for the next.
+A chain is up to four of windows, OVER windows, deduplications, row patterns, and joins of rows with each other, any behind any;
+where a changelog comes to one that takes rows, it is settled in front. Every operator of a chain is made anew from bytes before
+every batch, and takes what the one before emits in the same batch. Alone, an operator gets the table that the one before has made
+of all batches, at once, as if from files. Both must end with the same rows, and no row that an operator hands on may be late for
+the next.
 """
 
 from __future__ import annotations
@@ -15,19 +16,24 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import windowpane as wp
 from verify.fuzz.outcome import Outcome, raised
 from verify.sizes import drawn_sizes
 from windowpane.engines.deduplication.program import Keep
+from windowpane.engines.join.program import JoinProgram, JoinSide
+from windowpane.engines.join.sides import tagged
 from windowpane.engines.over.program import Emit
+from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.registry import AnyProgram
+from windowpane.errors import present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.deduplication_programs import compile_deduplication
-from windowpane.planning.engines import make_engine
+from windowpane.planning.engines import make_engine, with_engine
 from windowpane.planning.over import OverPlan, WindowedCall
 from windowpane.planning.over_programs import compile_stages
 from windowpane.planning.settings import Settings
@@ -35,9 +41,14 @@ from windowpane.planning.settling.programs import compile_settling
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.expressions import SIDES, Constant, Operation
 from windowpane.windowing.frames import Frame, preceding
+from windowpane.windowing.joins import IntervalMatch
 from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn, OverCall
+from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec
+from windowpane.windowing.patterns.text import parse_pattern
+from windowpane.windowing.patterns.values import Aggregated, MatchTime, Moved, Picked
 from windowpane.windowing.spec import PaneSettings
 from windowpane.windowing.times import MAX, MIN
 
@@ -46,6 +57,8 @@ ROWS = pa.schema([("k", pa.string()), ("id", pa.int64()), ("v", pa.int64()), ("a
 """What every operator takes and leaves: a key, what identifies the row, a value, and its event time."""
 KEYS = ["a", "b", None]
 _SETTLED = "settled"
+_MANY = "join"
+"""At most once in a chain: pairs of pairs are many."""
 Row = tuple[str | None, int, int | None, int]
 Batch = tuple[list[Row], int]
 """Rows, and the watermark under which they are taken."""
@@ -80,6 +93,9 @@ def run(seed: int) -> Outcome:
     """Return what became of the program of a seed."""
     draw = Random(seed)
     kinds = [draw.choice(list(_LINKS)) for _ in range(draw.randint(2, 4))]
+    kinds = [
+        kind for number, kind in enumerate(kinds) if kind != "join" or "join" not in kinds[:number]
+    ]  # pairs of pairs are many
     batches = random_batches(draw)
     text = f"{' -> '.join(kinds)}, {batches!r}"
     try:
@@ -166,10 +182,12 @@ class _Run:
         store.restore(self.store.snapshot())
         self.store = store
         clock = Clock(watermark if watermark in (MIN, MAX) else watermark - self.delay, 0)
-        output = make_engine(self.program).run(store, [rows], clock)
+        given = [tagged(rows, side) for side in SIDES] if isinstance(self.program, JoinProgram) else [rows]
+        output = make_engine(self.program).run(store, given, clock)
         tables = [table for number, table in output.tables if number == MAIN]
         is_last = self.program is self.link.programs[-1]
-        return _handed_on(self.program, tables, self.link.value if is_last else None), output.counters.late_dropped
+        late = sum(getattr(output.counters, name, 0) for name in ("late_dropped", "left_late", "right_late"))
+        return _handed_on(self.program, tables, self.link.value if is_last else None), late
 
 
 def _after(batches: Sequence[tuple[pa.Table, int]], link: Link) -> list[Row]:
@@ -220,6 +238,8 @@ def _handed_on(program: AnyProgram, tables: Sequence[pa.Table], value: str | Non
     rows = pa.concat_tables(tables) if tables else program.main_schema.empty_table()
     if value is None:
         return _sent(rows)
+    if isinstance(program, JoinProgram):
+        rows = _joined(rows)
     names = rows.column_names
     at = rows[TIME].cast(INSTANT) if TIME in names else rows["at"]
     made = {"k": rows["k"], "v": rows[value].cast(pa.int64()), "at": at}
@@ -230,6 +250,15 @@ def _handed_on(program: AnyProgram, tables: Sequence[pa.Table], value: str | Non
         made["id"] = pa.array([end * 8 + KEYS.index(key) for end, key in zip(ends, keys, strict=True)], pa.int64())
     kept = {name: rows[name] for name in (CHANGE_TYPE, TIME, FIRING_WATERMARK) if name in names}
     return _sent(pa.table({name: made[name] for name in ROWS.names} | kept))
+
+
+def _joined(pairs: pa.Table) -> pa.Table:
+    """Return pairs as rows: the value of the right row, and a number that is of both rows."""
+    names = pairs.column_names
+    left, right = (pairs[f"{side}.id"] if f"{side}.id" in names else pa.nulls(pairs.num_rows, pa.int64()) for side in SIDES)
+    number = pc.add(pc.multiply(pc.fill_null(left, 0), 1 << 30), pc.fill_null(right, 0))
+    columns = {"k": pairs["left.k"], "id": number, "v": pairs["right.v" if "right.v" in names else "left.v"]}
+    return pa.table({**columns, **{name: pairs[name] for name in (TIME, FIRING_WATERMARK)}})
 
 
 def _changes(rows: pa.Table) -> list[tuple[Row, str]]:
@@ -333,6 +362,69 @@ def _deduplicated(draw: Random, upstream: Upstream, keep: Keep) -> Link:
     return Link(f"{keep.value} rows within {plan.within}", (program,), held_back)
 
 
+def _join(draw: Random, upstream: Upstream, _changes: bool) -> Link:
+    lower = draw.choice([-10, 0, 3])
+    match, how = IntervalMatch(lower, lower + draw.choice([0, 12])), draw.choice(["inner", "left", "full", "semi", "anti"])
+    side = JoinSide(("k",), ROWS, tuple(ROWS.names))
+    program = JoinProgram(
+        match,
+        how,
+        side,
+        side,
+        null_safe=draw.random() < 0.5,
+        allowed_lateness=draw.choice([0, 15]),
+        time_of=draw.choice(["max", "left", "right"]),
+        upstream=upstream,
+    )
+    return Link(f"{how} join {match}", (with_engine(program),), present(program.held_back, "an interval bounds it"))
+
+
+def _pattern(draw: Random, upstream: Upstream, _changes: bool) -> Link:
+    value = Picked("last", None, "v")
+    conditions = {
+        "a": Operation(draw.choice([">", "<="]), (value, Constant(1))),
+        "b": Operation("is null", (value,)) if draw.random() < 0.3 else Operation(">", (value, Moved(value, -1))),
+        "c": Operation(">=", (value, Picked("first", "a", "v"))),
+    }
+    text, names = draw.choice(_PATTERNS)
+    is_one = draw.random() < 0.7
+    total = Aggregated(None, ("v",), wp.sum("v").bind([pa.int64()]), "sum", "sum(v)")
+    measured = {"id": Picked("first", None, "id"), "total": total, "at": MatchTime()} if is_one else {"total": total}
+    spec = PatternSpec(
+        parse_pattern(text),
+        {name: conditions[name] for name in names},
+        measures=tuple(Measure(name, value) for name, value in measured.items()),
+        rows="one" if is_one else "all",
+        after_match=AfterMatch(draw.choice(["past last row", "to next row"]) if is_one else "past last row"),
+        within=draw.choice([8, 30]),
+    )
+    lateness, types = draw.choice([0, 15]), {"id": pa.int64(), "total": pa.int64(), "at": INSTANT}
+    program = PatternProgram(
+        spec,
+        ("k",),
+        ROWS,
+        pa.schema([(name, types[name]) for name in measured]),
+        tuple(ROWS.names),
+        "at",
+        (OrderColumn("id", nulls_first=True),),
+        lateness,
+        upstream=upstream,
+    )
+    held_back = lateness + present(spec.passed_on, "there is a bound")
+    return Link(f"{text} {conditions}, {spec.rows}", (with_engine(program),), held_back, "total")
+
+
+_PATTERNS = (
+    ("a b", "ab"),
+    ("a+ b", "ab"),
+    ("a -> b", "ab"),
+    ("a -> !b", "ab"),
+    ("b any*? c", "bc"),
+    ("a c+", "ac"),
+    ("(a | b) any $", "ab"),
+)
+"""Texts of patterns that take a row, and their variables with a condition."""
+
 _LINKS = {
     "windows": _windows,
     "retracting": _retracting,
@@ -340,4 +432,6 @@ _LINKS = {
     "over update": _update,
     "first": _first,
     "last": _last,
+    "join": _join,
+    "pattern": _pattern,
 }

@@ -6,6 +6,7 @@ on a stream is left to the SELECT; of the watermark MAX, a view has one far away
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -79,7 +80,12 @@ def _of_all_rows(case: Case) -> Iterator[Difference]:
 
 
 def _of_steps(case: Case, options: Options) -> Iterator[Difference]:
-    session = Session(":memory:")
+    with tempfile.TemporaryDirectory() as folder:
+        yield from _of_view(case, f"{folder}/state.duckdb" if options.restart else ":memory:", options.restart)
+
+
+def _of_view(case: Case, store: str, restarts: bool) -> Iterator[Difference]:
+    session = Session(store)
     try:
         session.run(_TABLE.format(_WATERMARK))
         source = "(SELECT * FROM rows_of WHERE id IS NOT NULL) AS given"
@@ -95,8 +101,11 @@ def _of_steps(case: Case, options: Options) -> Iterator[Difference]:
                     return
                 watermark = _FAR
             so_far = answers[: number + 1]
+            if restarts and number:
+                session.close()
+                session = Session(store)
 
-            def run(step: Any = step, watermark: Any = watermark) -> Results:
+            def run(step: Any = step, watermark: Any = watermark, session: Session = session) -> Results:
                 if watermark is not None:
                     _insert(session, [[None, None, watermark + 1, None, None]], watermark + 1)
                 _insert(session, step["rows"], None if watermark is None else watermark + 1)
