@@ -43,7 +43,7 @@ from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.expressions import SIDES, Constant, Operation
 from windowpane.windowing.frames import Frame, preceding
-from windowpane.windowing.joins import IntervalMatch
+from windowpane.windowing.joins import How, IntervalMatch
 from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn, OverCall
 from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec
@@ -364,7 +364,8 @@ def _deduplicated(draw: Random, upstream: Upstream, keep: Keep) -> Link:
 
 def _join(draw: Random, upstream: Upstream, _changes: bool) -> Link:
     lower = draw.choice([-10, 0, 3])
-    match, how = IntervalMatch(lower, lower + draw.choice([0, 12])), draw.choice(["inner", "left", "full", "semi", "anti"])
+    match = IntervalMatch(lower, lower + draw.choice([0, 12]))
+    how: How = draw.choice(_HOWS)
     side = JoinSide(("k",), ROWS, tuple(ROWS.names))
     program = JoinProgram(
         match,
@@ -377,6 +378,9 @@ def _join(draw: Random, upstream: Upstream, _changes: bool) -> Link:
         upstream=upstream,
     )
     return Link(f"{how} join {match}", (with_engine(program),), present(program.held_back, "an interval bounds it"))
+
+
+_HOWS: tuple[How, ...] = ("inner", "left", "full", "semi", "anti")
 
 
 def _pattern(draw: Random, upstream: Upstream, _changes: bool) -> Link:
@@ -396,7 +400,7 @@ def _pattern(draw: Random, upstream: Upstream, _changes: bool) -> Link:
         measures=tuple(Measure(name, value) for name, value in measured.items()),
         rows="one" if is_one else "all",
         after_match=AfterMatch(draw.choice(["past last row", "to next row"]) if is_one else "past last row"),
-        within=draw.choice([8, 30]),
+        within=draw.choice([20, 80]),
     )
     lateness, types = draw.choice([0, 15]), {"id": pa.int64(), "total": pa.int64(), "at": INSTANT}
     program = PatternProgram(

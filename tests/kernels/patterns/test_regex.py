@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from verify.fuzz.patterns import NAMES, random_end, random_pattern
-from windowpane.kernels.patterns.regex import OPENING, PatternText, refusal
+from windowpane.kernels.patterns.regex import OPENING, UNKNOWN, PatternText, refusal
 from windowpane.kernels.patterns.spans import Spans
 from windowpane.operators.patterns.matcher import Attempt, UnknownRowError, compile_pattern
 from windowpane.windowing.patterns.text import parse_pattern
@@ -37,7 +37,8 @@ def test_random_patterns_decide_as_the_matcher_does(seed: int) -> None:
             except UnknownRowError:
                 expected = "waits"
             ends = b"" if is_ended else b"U\n"
-            found = text.regex.match(bytes([OPENING, *(128 | row for row in rows[:known])]) + ends, start + 1)
+            searched = bytes([OPENING, *(128 | row for row in rows[:known])]) + ends
+            found = text.regex.match(searched, start + 1)
             got: object = None
             if found is not None and found.group().endswith(b"U"):
                 got = "waits"
@@ -45,8 +46,37 @@ def test_random_patterns_decide_as_the_matcher_does(seed: int) -> None:
                 parts = [part for part, is_look in enumerate(text.takes_no_row, start=1) if not is_look]
                 got = [place - 1 for part in parts for place in range(*found.span(part))]
             assert got == expected, (seed, str(pattern), rows[:known], start, is_ended)
+            if expected is not None:
+                assert text.seconds is None or searched[start + 2] in text.seconds
+                assert not text.absence or not set(text.absence[0]) & set(searched[start + 1 + text.absence[1] :])
             kinds["waits" if got == "waits" else "fails" if got is None else "matches"] += 1
     assert min(kinds.values()) > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "absence"),
+    [
+        ("a b+ c", "b", None),
+        ("a{3} b", "a", None),
+        ("a{2,}? b", "a", None),
+        ("(a | b c) a", "ac", None),
+        ("a b? c", "bc", None),
+        ("a+ | b c", None, None),  # a match may have one row
+        ("a -> b", None, None),  # any row may be passed over
+        ("a b $", "b", None),
+        ("a -> !b", None, ("b", 1)),
+        ("a b? -> !c -> !b", None, ("cb", 2)),
+        ("a+ -> !b", None, None),  # no row is for certain behind the last a
+    ],
+)
+def test_what_stands_behind_the_first_row_of_a_match(text: str, names: str | None, absence: tuple[str, int] | None) -> None:
+    def taken(by: str) -> set[int]:
+        return {row for row in range(128, 256) if any(row >> "abc".index(name) & 1 for name in by)}
+
+    written = PatternText(parse_pattern(text), {"a": 0, "b": 1, "c": 2})
+    assert written.seconds == names or set(written.seconds or b"") == {UNKNOWN, *taken(names or "")}
+    found = None if written.absence is None else (set(written.absence[0]), written.absence[1])
+    assert found == (None if absence is None else (taken(absence[0]), absence[1]))
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from windowpane.hidden_columns import HASH, TIME, hidden
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
 from windowpane.kernels.segments import starts_of_runs
 from windowpane.kernels.sorting.column_order import ASCENDING, SortKey, sort_keys, sorted_by
+from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.operators.patterns.search import Cursor
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
@@ -179,7 +180,7 @@ class PatternBatch(OrderedBatch[PatternProgram]):
             new = self._waiting(new)
         rows = pa.concat_tables([each.select(self._names) for each in (held, new) if each is not None]).combine_chunks()
         codes = key_codes(hashable_keys(rows, self.program.keys), rows.num_rows)
-        order = np.argsort(codes, kind="stable")
+        order = stable_order(codes)
         rows, codes = rows.take(pa.array(order)), codes[order]
         is_new = order >= (0 if held is None else held.num_rows)
         partitions = Partitions.of(rows, np.flatnonzero(starts_of_runs(codes)), is_new, known, self.program)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class Matches:
         self._shifts: list[int] = []
 
     def add(self, spans: Sequence[tuple[tuple[int, int], ...]], shifts: Iterable[int], numbers: Iterable[int]) -> None:
-        """Add matches, by the places of their parts: the row of a place is it and the shift of the match."""
+        """Add matches, by the places of all their rows and of each part: the row of a place is it and the shift of the match."""
         self._spans.extend(spans)
         self._shifts.extend(shifts)
         self._numbers.extend(numbers)
@@ -58,7 +59,8 @@ class Matches:
         schema = self._program.main_schema
         if not self._spans:
             return schema.empty_table()
-        bounds = np.array(self._spans, np.int64) + np.array(self._shifts)[:, None, None]
+        places = np.fromiter(chain.from_iterable(chain.from_iterable(self._spans)), np.int64)
+        bounds = places.reshape(len(self._spans), -1, 2)[:, 1:] + np.array(self._shifts)[:, None, None]
         spans = Spans(bounds[:, :, 0], bounds[:, :, 1], self._variables)
         keys = rows.select(self._program.keys).take(pa.array(bounds[:, 0, 0]))
         measures = [self._measure(measure.value, rows, spans, field.type) for measure, field in self._measured]

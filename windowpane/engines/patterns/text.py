@@ -7,7 +7,6 @@ the expression; where a part has several variables, the matcher that backtracks 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch
 from windowpane.engines.patterns.measures import Matches
@@ -121,6 +120,13 @@ def _finds_spans_alone(spec: PatternSpec) -> bool:
     return not spec.has_timeouts and spec.after_match.to in ("past last row", "to next row")
 
 
+def _is_one_of(chosen: bytes) -> Mask:
+    """Return for each byte whether it is one of some."""
+    found = np.zeros(256, np.bool_)
+    found[np.frombuffer(chosen, np.uint8)] = True
+    return found
+
+
 class Searched:
     """The rows of the partitions of a step, as bytes, and as Python values where these are asked for."""
 
@@ -138,9 +144,7 @@ class Searched:
         self._rows = rows
         self._opens = np.repeat(partitions.firsts, partitions.ends - partitions.firsts)
         self.bytes = self._of_rows()
-        is_opening = np.zeros(256, np.bool_)
-        is_opening[np.frombuffer(text.openings, np.uint8)] = True
-        self.is_candidate = is_opening[self.bytes]
+        self.is_candidate = _is_one_of(text.openings)[self.bytes]
         spans = text.variables if program.spec.rows == "one" else None
         self.matches = None if spans is None else Matches(program, spans, self._opens, text.last_part, search.waits_for_bound)
 
@@ -192,17 +196,16 @@ class Together:
         text = np.full(int((self._lengths + 1 + unknown).sum()), ord(_UNKNOWN), np.uint8)
         text[self._opens] = np.where(partitions.is_first[numbers] & (partitions.starts[numbers] == 0), OPENING, GOING_ON)
         text[self._places] = searched.bytes[self._rows]
-        self._text = text.tobytes()
+        self._bytes, self._text = text, text.tobytes()
         self._ends = self._opens + 1 + self._lengths + unknown
 
     def search(self) -> list[int]:
         """Search, move the cursors, and return the numbers of keys that are left: too many rows wait there."""
         keys, all_spec = self._keys, self._all.program.spec
-        at = np.flatnonzero(self._all.is_candidate[self._rows])
-        owners = np.repeat(np.arange(len(self._lengths)), self._lengths)[at]
-        places, stops = self._places[at].tolist(), self._stops(at, owners).tolist()
+        at, owners, behind = self._candidates()
+        places, stops = self._places[at].tolist(), behind.tolist()
         following = np.searchsorted(owners, owners, side="right").tolist()
-        waits, founds = self._found(places, stops, following, all_spec.after_match.to == "to next row")
+        waits, founds, spans = self._found(places, stops, following, all_spec.after_match.to == "to next row")
         numbers = keys.searched
         keys.starts[numbers] = keys.ends[numbers] - keys.firsts[numbers]
         left = list[int]()
@@ -213,33 +216,58 @@ class Together:
             if self._ends[owner] - 1 - place > all_spec.most_rows:
                 left.append(int(key))
         if founds:
-            self._add(owners[[number for number, _ in founds]], [found.regs[1:] for _, found in founds])
+            self._add(owners[founds], spans)
         return left
+
+    def _candidates(self) -> tuple[Integers, Integers, Integers]:
+        """Return the rows that a match may begin at, their keys, and the place behind the last row of each such attempt.
+
+        Left out is what fails in any case: where no match goes on with the second row, or where a row is there whose absence is
+        asked for.
+        """
+        text = self._all.text
+        is_possible = self._all.is_candidate[self._rows]
+        if text.seconds is not None:
+            behind = np.minimum(self._places + 1, len(self._bytes) - 1)
+            is_possible &= _is_one_of(text.seconds)[self._bytes[behind]]
+        at = np.flatnonzero(is_possible)
+        owners = np.repeat(np.arange(len(self._lengths)), self._lengths)[at]
+        stops = self._stops(at, owners)
+        if text.absence is None:
+            return at, owners, stops
+        rows, most = text.absence
+        so_far = np.concatenate([[0], np.cumsum(_is_one_of(rows)[self._bytes])])
+        fails = so_far[stops] > so_far[np.minimum(self._places[at] + most, stops)]
+        return at[~fails], owners[~fails], stops[~fails]
 
     def _found(
         self, places: list[int], stops: list[int], following: list[int], to_next: bool
-    ) -> tuple[list[int], list[tuple[int, re.Match[bytes]]]]:
-        """Return the attempts that wait, and those that match, by their numbers."""
+    ) -> tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]:
+        """Return the attempts that wait, those that match, by their numbers, and the places of the groups of each match."""
         match, text, unknown = self._all.text.regex.match, self._text, _UNKNOWN[0]
-        waits, founds, number, count = list[int](), list[tuple[int, re.Match[bytes]]](), 0, len(places)
+        waits, founds, spans, number, count = list[int](), list[int](), list[tuple[tuple[int, int], ...]](), 0, len(places)
         last = self._all.text.last_part
+        behind = np.searchsorted(places, np.arange(len(text) + 1)).tolist()
         while number < count:
             found = match(text, places[number], stops[number])
             if found is None:
                 number += 1
-            elif text[found.end() - 1] == unknown:
+                continue
+            groups = found.regs
+            if text[groups[0][1] - 1] == unknown:
                 waits.append(number)
                 number = following[number]
-            else:
-                founds.append((number, found))
-                number = number + 1 if to_next else bisect_left(places, found.end(last), number + 1, following[number])
-        return waits, founds
+                continue
+            founds.append(number)
+            spans.append(groups)
+            number = number + 1 if to_next else max(behind[groups[last][1]], number + 1)
+        return waits, founds, spans
 
     def _add(self, owners: Integers, spans: list[tuple[tuple[int, int], ...]]) -> None:
         keys = self._keys.searched[owners]
         firsts = np.searchsorted(owners, owners, side="left")
         numbers = self._keys.matches[keys] + np.arange(1, len(owners) + 1) - firsts
-        self._matches.add(spans, self._shifts[owners], numbers)
+        self._matches.add(spans, self._shifts[owners].tolist(), numbers.tolist())
         self._keys.matches[self._keys.searched] += np.bincount(owners, minlength=len(self._lengths))
 
     def _stops(self, at: Integers, owners: Integers) -> Integers:
@@ -250,13 +278,20 @@ class Together:
             return ends
         times = self._all.times[self._rows]
         bounds = np.minimum(times[at], MAX - within) + (within - 1)
-        _, ranks = np.unique(np.concatenate([times, bounds]), return_inverse=True)
-        span = int(ranks.max(initial=0)) + 1
-        ordered = ranks[: len(times)] + np.repeat(np.arange(len(self._lengths)) * span, self._lengths)
-        behind = np.searchsorted(ordered, ranks[len(times) :] + owners * span, side="right")
+        moments = _moments(np.concatenate([times, bounds]), len(self._lengths))
+        span = int(moments.max(initial=0)) + 1
+        ordered = moments[: len(times)] + np.repeat(np.arange(len(self._lengths)) * span, self._lengths)
+        behind = np.searchsorted(ordered, moments[len(times) :] + owners * span, side="right")
         begins = np.cumsum(self._lengths) - self._lengths
         stops: Integers = np.where(known < bounds, ends, behind - begins[owners] + self._opens[owners] + 1)
         return stops
+
+
+def _moments(times: Integers, keys: int) -> Integers:
+    """Return numbers from 0 on in the order of times, so small that a number of keys can be put in front of each."""
+    least, most = (int(times.min()), int(times.max())) if len(times) else (0, 0)
+    found: Integers = times - least if (most - least + 1) * keys <= MAX else np.unique(times, return_inverse=True)[1]
+    return found
 
 
 class InPartition:
@@ -361,7 +396,7 @@ class InPartition:
             bound = None if self._spec.within is None else self._bound(found.start())
             yield from self._all.search.results(attempt, labels, cursor, self._partition_times, bound)
         else:
-            self._all.matches.add([found.regs[1:]], [self._begins - 1], [cursor.matches + 1])
+            self._all.matches.add([found.regs], [self._begins - 1], [cursor.matches + 1])
             labels = None if after.variable is None else self._labels(found)
         if labels is not None:
             self._all.search.move(cursor, labels, self._all.key(self._first))

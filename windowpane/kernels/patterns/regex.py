@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from windowpane.windowing.patterns import tree
-from windowpane.windowing.patterns.tree import Pattern, every_part, first_variables
+from windowpane.windowing.patterns.tree import Pattern, beginning, every_part, first_variables, longest
 
 OPENING, GOING_ON, UNKNOWN = 10, 13, 85
 """Bytes between partitions, and behind the known rows of one; rows are bytes from 128 on."""
@@ -86,6 +86,25 @@ class PatternText:
             return bytes(range(_ROW, 256))
         names, _ = first_variables(self.pattern)
         return bytes(row for row in range(_ROW, 256) if any(self._takes(name, row) for name in names))
+
+    @cached_property
+    def seconds(self) -> bytes | None:
+        """The bytes that can stand behind the first row of a match, or of one that waits; ``None`` where these are all bytes."""
+        begins = beginning(self.pattern)
+        names = [name for name in begins.seconds if name is not None]
+        if begins.is_single or begins.is_empty or len(names) < len(begins.seconds):
+            return None
+        return bytes([UNKNOWN, *(row for row in range(_ROW, 256) if any(self._takes(name, row) for name in names))])
+
+    @cached_property
+    def absence(self) -> tuple[bytes, int] | None:
+        """Where a pattern ends with an absence behind some rows at most: the rows that it is of, and how many rows they are."""
+        *parts, last = self.pattern.parts if isinstance(self.pattern, tree.Sequence) else (self.pattern,)
+        before = tree.Sequence(tuple(parts))
+        most, looks = longest(before), any(isinstance(part, tree.Last | tree.Absence) for part in every_part(before))
+        if not isinstance(last, tree.Absence) or most is None or looks:
+            return None
+        return bytes(row for row in range(_ROW, 256) if any(self._takes(name, row) for name in last.of)), most
 
     def _takes(self, name: str, row: int) -> bool:
         return name not in self.bits or bool(row >> self.bits[name] & 1)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import permutations
+from typing import NamedTuple
 
 
 class Pattern:
@@ -186,6 +188,66 @@ def first_variables(pattern: Pattern) -> tuple[frozenset[str], bool]:
         case Exclusion(part):
             return first_variables(part)
     return frozenset(), True
+
+
+class Beginning(NamedTuple):
+    """How the matches of a pattern begin; rows that are passed over are taken by ``None``.
+
+    Attributes:
+        firsts: the variables that can take the first row.
+        seconds: those that can take the second one.
+        is_empty: whether a match can do without a row.
+        is_single: whether a match can have one row.
+    """
+
+    firsts: frozenset[str | None] = frozenset()
+    seconds: frozenset[str | None] = frozenset()
+    is_empty: bool = True
+    is_single: bool = False
+
+    def then(self, other: Beginning) -> Beginning:
+        """Return how a match of this and then of another begins."""
+        nothing: frozenset[str | None] = frozenset()
+        return Beginning(
+            self.firsts | (other.firsts if self.is_empty else nothing),
+            self.seconds | (other.firsts if self.is_single else nothing) | (other.seconds if self.is_empty else nothing),
+            self.is_empty and other.is_empty,
+            (self.is_single and other.is_empty) or (self.is_empty and other.is_single),
+        )
+
+    def either(self, other: Beginning) -> Beginning:
+        """Return how a match of this or of another begins."""
+        return Beginning(
+            self.firsts | other.firsts,
+            self.seconds | other.seconds,
+            self.is_empty or other.is_empty,
+            self.is_single or other.is_single,
+        )
+
+
+def beginning(pattern: Pattern) -> Beginning:
+    """Return how the matches of a pattern begin; of those that look at rows without taking them, as if they held."""
+    match pattern:
+        case Variable(name):
+            return Beginning(frozenset({name}), is_empty=False, is_single=True)
+        case Passing():
+            return Beginning(frozenset({None}), frozenset({None}), is_single=True)
+        case Permutation():
+            return beginning(pattern.orders)
+        case Alternation(parts):
+            return reduce(Beginning.either, map(beginning, parts))
+        case Sequence(parts):
+            return reduce(Beginning.then, map(beginning, parts), Beginning())
+        case Exclusion(part):
+            return beginning(part)
+        case Repetition(part, least, most, _):
+            turn = beginning(part)
+            if most == 1:
+                return turn.either(Beginning()) if not least else turn
+            further = turn if least > 1 else turn.either(Beginning())
+            turns = turn.then(further)
+            return turns if least else turns.either(Beginning())
+    return Beginning()
 
 
 def longest(pattern: Pattern) -> int | None:
