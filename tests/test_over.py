@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from windowpane.windowing.frames import (
 )
 from windowpane.windowing.intervals import Interval
 
-UNREAD = SimpleNamespace(isStreaming=False)
+UNREAD: Any = SimpleNamespace(isStreaming=False)
 """A DataFrame that no step of a program looks into."""
 
 

@@ -31,7 +31,7 @@ from windowpane.errors import (
 from windowpane.hidden_columns import PREFIX
 from windowpane.stream import KeyedStream, Result, WindowedStream
 
-UNREAD = SimpleNamespace(isStreaming=False)
+UNREAD: Any = SimpleNamespace(isStreaming=False)
 """A DataFrame that no step of a program looks into."""
 TEN = TumblingEventTimeWindows.of("10 seconds")
 
@@ -104,15 +104,18 @@ class Rows:
     isStreaming = False  # noqa: N815 (Spark's name)
 
 
+ROWS: Any = Rows()
+
+
 @pytest.mark.parametrize(
     ("begun", "message"),
     [
-        (lambda: wp.stream(Rows(), event_time="tt"), "event_time: there is no column 'tt'.*Did you mean 't'"),
-        (lambda: wp.stream(Rows(), heartbeat="beat"), "heartbeat: there is no column 'beat'"),
-        (lambda: wp.stream(Rows()).key_by("k", "prise"), "key_by: there is no column 'prise'.*Did you mean 'price'"),
-        (lambda: wp.over(Rows(), key="id"), "key: there is no column 'id'"),
-        (lambda: wp.over(Rows(), key="k").partition_by(["prices"]), "partition_by: .*Did you mean 'price'"),
-        (lambda: wp.over(Rows(), key="k").order_by("at"), "order_by: there is no column 'at'"),
+        (lambda: wp.stream(ROWS, event_time="tt"), "event_time: there is no column 'tt'.*Did you mean 't'"),
+        (lambda: wp.stream(ROWS, heartbeat="beat"), "heartbeat: there is no column 'beat'"),
+        (lambda: wp.stream(ROWS).key_by("k", "prise"), "key_by: there is no column 'prise'.*Did you mean 'price'"),
+        (lambda: wp.over(ROWS, key="id"), "key: there is no column 'id'"),
+        (lambda: wp.over(ROWS, key="k").partition_by(["prices"]), "partition_by: .*Did you mean 'price'"),
+        (lambda: wp.over(ROWS, key="k").order_by("at"), "order_by: there is no column 'at'"),
     ],
 )
 def test_a_column_that_is_not_there_is_refused_where_it_is_said(begun, message):
@@ -180,7 +183,7 @@ class Column:
         (lambda keyed: keyed.window(TEN).aggregate(n="count"), r"such as wp.count\(\) or .*got 'count'"),
         (lambda keyed: keyed.window(TEN).aggregate(n=Column("sum(x)")), r"F.sum\(...\) is Spark's.*use wp.sum\(...\)"),
         (lambda keyed: keyed.window(TEN).process("f", "n long"), r"or a function \(key, context, rows\), got 'f'"),
-        (lambda keyed: wp.over(Rows(), key="k").select(n=Column("lag(x, 1, NULL)")), r"use wp.lag\(...\)"),
+        (lambda keyed: wp.over(ROWS, key="k").select(n=Column("lag(x, 1, NULL)")), r"use wp.lag\(...\)"),
         (lambda keyed: wp.lag("x")._get_object_id(), r"a PySpark Column cannot stand before lag\('x', 1\): write wp.col"),
     ],
 )
@@ -202,7 +205,7 @@ def test_messages_leave_out_what_users_have_not_written():
 
 
 def test_lag_and_lead_need_an_order():
-    over = wp.over(Rows(), key="k")
+    over = wp.over(ROWS, key="k")
     for call in (wp.lag("price"), wp.col("price") - wp.lead("price")):
         with pytest.raises(InvalidSpecError, match=r"no order is given: add .order_by"):
             over.select(d=call)

@@ -6,12 +6,15 @@ A place may be on an object store, ``s3://``, ``gs://`` or ``abfss://``, from wh
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windowpane.errors import SparkGoneError
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def copy(old: str, new: str, *, same_query: bool = False, spark: object = None) -> None:
+
+def copy(old: str, new: str, *, same_query: bool = False, spark: SparkSession | None = None) -> None:
     """Copy a checkpoint, with the absolute paths in it as they are at the new place.
 
     Args:
@@ -35,7 +38,7 @@ def copy(old: str, new: str, *, same_query: bool = False, spark: object = None) 
         moving.copy(_session(spark), was, now, same_query)
 
 
-def verify(checkpoint: str, *, spark: object = None) -> list[str]:
+def verify(checkpoint: str, *, spark: SparkSession | None = None) -> list[str]:
     """Read the state of a checkpoint as a whole, and return what is wrong with it, a line each.
 
     Every blob has to decode and be of a known format, every key to be in its bucket; what a bucket counts, it has to hold.
@@ -56,7 +59,7 @@ def verify(checkpoint: str, *, spark: object = None) -> list[str]:
         return moving.verify(_session(spark), place)
 
 
-def rescale(old: str, new: str, buckets: int, *, spark: object = None) -> None:
+def rescale(old: str, new: str, buckets: int, *, spark: SparkSession | None = None) -> None:
     """Write a checkpoint that goes on where the old one is, with its keys spread over another number of buckets.
 
     Offsets, timers, watermark and the query's id stay, and so do all results: start one of the two alone. So many tasks work on a
@@ -84,7 +87,7 @@ def rescale(old: str, new: str, buckets: int, *, spark: object = None) -> None:
         moving.rescale(_session(spark), was, now, buckets)
 
 
-def forget(old: str, new: str, *key: Any, spark: object = None) -> None:
+def forget(old: str, new: str, *key: Any, spark: SparkSession | None = None) -> None:
     """Write a checkpoint that goes on where the old one is, without the state of a key: a person's right to be deleted.
 
     The results that were written before, and the source, are not touched. Rows of the key that come later begin anew.
@@ -109,7 +112,7 @@ def forget(old: str, new: str, *key: Any, spark: object = None) -> None:
         moving.forget(_session(spark), was, now, key)
 
 
-def _session(spark: object) -> Any:
+def _session(spark: SparkSession | None) -> Any:
     from windowpane.spark.internals.session import local_session
 
     return local_session() if spark is None else spark

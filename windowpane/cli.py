@@ -26,6 +26,8 @@ from windowpane.errors import InvalidDurationError, MissingExtraError, SqlError,
 from windowpane.windowing.times import to_micros
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from windowpane.sql import Session
 
 app = typer.Typer(
@@ -138,7 +140,7 @@ def _pace(flush_every: str | None, script: str | None) -> float | None:
     return seconds
 
 
-def _spark() -> object:
+def _spark() -> SparkSession:
     """Return the running Spark, or one of this process, quiet; what takes seconds is said on stderr, there and later."""
     from windowpane.sql.on_spark.queries import local_spark
 
@@ -147,7 +149,8 @@ def _spark() -> object:
         said.addHandler(_Said())
         said.setLevel(logging.INFO)
     said.info("starting Spark, which takes some seconds")
-    return local_spark()
+    found: SparkSession = local_spark()
+    return found
 
 
 class _Said(logging.Handler):

@@ -27,7 +27,10 @@ from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from windowpane.spark.building.program import BuiltProgram
+    from windowpane.spark.sources.arrow_rows import ArrowRows
     from windowpane.spark.sources.source import Source
 
 
@@ -36,7 +39,7 @@ _FIRST = hidden("is_first")
 
 @begins
 def over(
-    dataframe: Any,
+    dataframe: DataFrame | ArrowRows,
     event_time: str | None = None,
     watermark: Duration | Watermarks | None = None,
     key: str | tuple[str, ...] | list[str] | None = None,

@@ -21,7 +21,7 @@ from windowpane.windowing.expressions import Name
 from windowpane.windowing.outputs import CHANGE_TYPE, OutputTag
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from windowpane.planning.changing import Report
@@ -333,7 +333,7 @@ def progress(query: object) -> Progress:
     return Progress(found, malformed)
 
 
-def warm_up(spark: object) -> Thread:
+def warm_up(spark: SparkSession) -> Thread:
     """Start the Python workers of a session in the background.
 
     A session that is made for one query starts its Python workers when the first batch waits for them, and they import pandas,

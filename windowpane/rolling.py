@@ -22,13 +22,16 @@ from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from windowpane.spark.building.program import BuiltProgram
+    from windowpane.spark.sources.arrow_rows import ArrowRows
     from windowpane.spark.sources.source import Source
 
 
 @begins
 def rolling(
-    dataframe: Any,
+    dataframe: DataFrame | ArrowRows,
     event_time: str,
     watermark: Duration | Watermarks | None = None,
     heartbeat: str | None = None,

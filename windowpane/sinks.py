@@ -312,14 +312,14 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _spelled(df: object, names: Sequence[str]) -> list[str]:
+def _spelled(df: DataFrame, names: Sequence[str]) -> list[str]:
     """Return names as the columns of a DataFrame are spelled that they mean in its session; others as they are."""
     from windowpane.spark.session.column_names import column_named
 
     return [column_named(df, name) or name for name in names]
 
 
-def _named(name: str, df: object) -> str:
+def _named(name: str, df: DataFrame) -> str:
     """Return the name of a query whose checkpoint nobody starts again."""
     return name
 
@@ -370,7 +370,7 @@ class RedisHashes(Selectable):
         if self.ttl is not None and self._live_milliseconds < 1:
             raise InvalidSpecError(f"ttl={self.ttl!r}: a hash lives for at least a millisecond.")
 
-    def __call__(self, df: Any, batch_id: int) -> None:
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch; its number does not matter."""
         from windowpane.stores.redis import SCHEMA, HashWriter  # it brings the store, and every worker imports this module
 
@@ -398,13 +398,13 @@ class RedisHashes(Selectable):
             "anew. Where all hashes were removed on purpose, and keys come again by themselves, use another prefix."
         )
 
-    def taken(self, dataframe: object) -> int:
+    def taken(self, dataframe: DataFrame) -> int:
         """Return the number of the last batch of the query that the server has."""
         from windowpane.stores.redis import last_batch
 
         return last_batch(self.url, self.prefix, self._query(dataframe))
 
-    def take(self, dataframe: object, number: int, pair: Pair, settled: int) -> None:
+    def take(self, dataframe: DataFrame, number: int, pair: Pair, settled: int) -> None:
         """Write one batch beside a checkpoint, then its number; see ``NumberedSink``."""
         from windowpane.stores.redis import keep_batch
 
@@ -412,7 +412,7 @@ class RedisHashes(Selectable):
         self(dataframe, number)
         keep_batch(self.url, self.prefix, self._query(dataframe), number)
 
-    def _query(self, dataframe: object) -> str:
+    def _query(self, dataframe: DataFrame) -> str:
         return "" if self.read_query is None else self.read_query(dataframe)
 
     @property
@@ -459,7 +459,7 @@ class ChangeWriter(Selectable):
         """Return the same for the output of one query."""
         return replace(self, read_query=read, by_tasks=True)
 
-    def __call__(self, df: Any, batch_id: int) -> None:
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Apply one batch; the table must have the one before it.
 
         Raises:
@@ -483,7 +483,7 @@ class ChangeWriter(Selectable):
             "stream, give the table to start(...) or apply_changes(...) under a name that the checkpoint does not know."
         )
 
-    def taken(self, dataframe: object) -> int:
+    def taken(self, dataframe: DataFrame) -> int:
         """Return the number of the last batch of the query that the table has."""
         from windowpane.stores import is_server, open_store
 
@@ -495,7 +495,7 @@ class ChangeWriter(Selectable):
         finally:
             target.close()
 
-    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+    def take(self, dataframe: DataFrame, number: int, pair: Pair, settled: int) -> None:
         """Apply one batch beside a checkpoint; see ``NumberedSink``."""
         from windowpane.stores import Batch, is_server
 
@@ -508,10 +508,10 @@ class ChangeWriter(Selectable):
             return
         self._of(dataframe)._apply(dataframe.toArrow(), number, self._source(self._query(dataframe)), pair, settled)
 
-    def _of(self, df: object) -> ChangeWriter:
+    def _of(self, df: DataFrame) -> ChangeWriter:
         return replace(self, key=tuple(_spelled(df, self.key)))
 
-    def _query(self, df: Any) -> str | None:
+    def _query(self, df: DataFrame) -> str | None:
         from windowpane.spark.internals.session import is_classic, query_of_batch
 
         if self.read_query is not None:

@@ -42,9 +42,10 @@ from windowpane.windowing.watermarks import Watermarks
 from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
     from windowpane.spark.building.program import BuiltProgram
+    from windowpane.spark.sources.arrow_rows import ArrowRows
     from windowpane.spark.sources.source import Source
 
 _KEPT = hidden("kept")  # The column of a result that says whether ``having`` keeps it
@@ -55,7 +56,7 @@ ProcessFunction = Callable[[Any, ProcessContext, Sequence[Any]], Any]
 
 @begins
 def stream(
-    dataframe: Any,
+    dataframe: DataFrame | ArrowRows,
     event_time: str | None = None,
     watermark: Duration | Watermarks | None = None,
     heartbeat: str | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow.parquet as pq
@@ -86,7 +87,7 @@ def test_a_view_has_the_rows_of_duckdb(folder: Path, name: str, tmp_path: Path) 
 @pytest.mark.spark
 @pytest.mark.slow_ids("q5")
 @pytest.mark.parametrize("name", ["q5", "q18"])
-def test_a_view_on_spark_has_them_too(folder: Path, name: str, spark: object, tmp_path: Path) -> None:
+def test_a_view_on_spark_has_them_too(folder: Path, name: str, spark: Any, tmp_path: Path) -> None:
     """A join of groups of windows, and a Top-N, in batches of a file."""
     query = QUERIES[name]
     with Session(spark, str(tmp_path / "store.duckdb")) as store:

@@ -95,7 +95,7 @@ def test_a_scrape_has_every_metric_and_its_figures() -> None:
 
     from windowpane.metrics.prometheus import Served
 
-    session = _Session()
+    session: Any = _Session()
     served = Served(session, 0, "127.0.0.1")
     try:
         progress = PROGRESS | {"observedMetrics": {"windowpane": Row(**COUNTED["windowpane"])}}
@@ -167,7 +167,7 @@ def test_a_real_prometheus_scrapes_it(tmp_path: Path) -> None:
 
     from windowpane.metrics.prometheus import Served
 
-    session = _Session()
+    session: Any = _Session()
     served = Served(session, 0, "127.0.0.1")
     session.listener.onQueryProgress(_Event(PROGRESS | {"observedMetrics": {"windowpane": Row(**COUNTED["windowpane"])}}))
     with socket.create_server(("127.0.0.1", 0)) as free:

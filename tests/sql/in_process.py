@@ -222,7 +222,7 @@ class Queries(ViewQueries):
             batch = next(flow.batches(), None)
             if batch is None:
                 return
-            writer.begin(held.number, None)
+            writer.begin(held.number, NO_SPARK)
             writer.run(flow.run(batch, writer.exchange), held.number)
             if not self.is_remote:
                 take()
@@ -233,6 +233,10 @@ class Queries(ViewQueries):
 
     def close(self) -> None:
         pass
+
+
+NO_SPARK: Any = object()
+"""Stands in for a session that nothing is asked of."""
 
 
 @contextmanager
@@ -269,5 +273,5 @@ def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def spread_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """A session whose views are spread over buckets."""
     run_in_process(monkeypatch)
-    with Session(spark=object()) as session:
+    with Session(spark=NO_SPARK) as session:
         yield session

@@ -8,10 +8,13 @@ with the delay it inherited, and changes once the next flight of its aircraft ha
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import windowpane as wp
 from windowpane.demo import flights
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def handed_on(departures: Any) -> wp.OverResult:
@@ -34,7 +37,7 @@ def handed_on(departures: Any) -> wp.OverResult:
     )
 
 
-def start(spark: Any, replay: Path, out: Path) -> Any:
+def start(spark: SparkSession, replay: Path, out: Path) -> Any:
     """Start the program on the files in ``replay``, one a micro-batch; return the query, which ends by itself."""
     departures = spark.readStream.schema(flights.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(replay))
     return handed_on(departures).start(

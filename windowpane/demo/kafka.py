@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -33,6 +33,9 @@ import pyarrow.compute as pc
 import windowpane as wp
 from windowpane.demo import flights
 from windowpane.demo.session import quiet_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 OUT = Path("out/demo-kafka")
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "kafka.sh"
@@ -76,7 +79,7 @@ def send(servers: str, departures: pa.Table) -> int:
     return len(rows)
 
 
-def run(spark: Any, servers: str) -> None:
+def run(spark: SparkSession, servers: str) -> None:
     """Run the queries, each until it has taken all that there is."""
     departures = wp.read_kafka(
         spark,
@@ -109,7 +112,7 @@ def run(spark: Any, servers: str) -> None:
     running.start(main=sink, checkpoint=f"{OUT}/running.ck", trigger=at_the_end).awaitTermination()
 
 
-def check(spark: Any, servers: str, departures: pa.Table) -> list[tuple[Any, ...]]:
+def check(spark: SparkSession, servers: str, departures: pa.Table) -> list[tuple[Any, ...]]:
     """Compare what is in Delta and in Kafka with DuckDB, and return it by airport.
 
     Raises:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import windowpane as wp
 from windowpane import ContinuousEventTimeTrigger, TumblingEventTimeWindows
 from windowpane.demo import flights
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 WATERMARK = "30 minutes"
 ALLOWED_LATENESS = "6 hours"
@@ -58,7 +61,7 @@ class Timing(wp.ProcessWindowFunction):
         return ON_TIME if was == EARLY else REFINED
 
 
-def hourly_delays(departures: object) -> wp.Result:
+def hourly_delays(departures: DataFrame) -> wp.Result:
     """Return the program over a DataFrame of departures; delays are in minutes."""
     return (
         wp.stream(departures, event_time="scheduled", watermark=WATERMARK, heartbeat="heartbeat")
@@ -78,7 +81,7 @@ def hourly_delays(departures: object) -> wp.Result:
     )
 
 
-def start(spark: Any, replay: Path, out: Path) -> Any:
+def start(spark: SparkSession, replay: Path, out: Path) -> Any:
     """Start the program on the files in ``replay``, one a micro-batch; return the query, which ends by itself."""
     departures = spark.readStream.schema(flights.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(replay))
     return hourly_delays(departures).start(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 from pyspark.sql import functions as F
@@ -17,6 +17,9 @@ from rich.table import Table
 
 import windowpane as wp
 from windowpane.demo import flights
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HOURS = (1, 6, 24)
 
@@ -73,7 +76,7 @@ def rolling_delays(departures: Any) -> wp.RollingResult:
     )
 
 
-def start(spark: Any, replay: Path, out: Path) -> Any:
+def start(spark: SparkSession, replay: Path, out: Path) -> Any:
     """Start the program on the files in ``replay``, one a micro-batch; return the query, which ends by itself."""
     departures = spark.readStream.schema(flights.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(replay))
     return rolling_delays(departures).start(

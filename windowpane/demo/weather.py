@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -20,6 +20,9 @@ from rich.table import Table
 
 import windowpane as wp
 from windowpane.demo import flights
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ZONE = "America/New_York"
 SCHEMA = "origin string, measured timestamp, wind double, visibility double, heartbeat boolean"
@@ -105,7 +108,7 @@ def weather_at_departure(departures: Any, readings: Any) -> wp.AsOfJoin:
     return wp.as_of(left, right).on("origin").match("backward").select(*columns, **values)
 
 
-def start(spark: Any, departures: Path, readings: Path, out: Path) -> Any:
+def start(spark: SparkSession, departures: Path, readings: Path, out: Path) -> Any:
     """Start the program on two folders of files, one of each a micro-batch; return the query, which ends by itself."""
     streams = [
         spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))

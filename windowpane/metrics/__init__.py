@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windowpane.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from windowpane.metrics.prometheus import Served
 
 
-def serve(spark: Any, port: int = 9187, host: str = "127.0.0.1") -> Served:
+def serve(spark: SparkSession, port: int = 9187, host: str = "127.0.0.1") -> Served:
     """Serve the metrics of all queries of a session over HTTP, as text for Prometheus.
 
     A ``StreamingQueryListener`` takes the progress of each batch, so a query is not slowed. Where OpenTelemetry is installed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
 
@@ -11,6 +11,9 @@ from windowpane.metrics.samples import samples_of
 from windowpane.metrics.telemetry import Spans
 from windowpane.spark.internals.counted import counted
 from windowpane.spark.queries.listening import listen
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
@@ -22,7 +25,7 @@ class Served:
         port: where they are served.
     """
 
-    def __init__(self, spark: Any, port: int, host: str) -> None:
+    def __init__(self, spark: SparkSession, port: int, host: str) -> None:
         """Begin to listen and to serve."""
         self._registry = CollectorRegistry()
         self._metrics: dict[str, Any] = {}

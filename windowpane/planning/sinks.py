@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from windowpane.connectors.object_stores import shown
 from windowpane.errors import InvalidSpecError
 from windowpane.state.pairs import Pair
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 SinkFunction = Callable[[Any, int], None]
 
@@ -105,10 +108,10 @@ class NumberedSink(Protocol):
     def way_out(self) -> str:
         """What to do where it and the checkpoint do not belong together."""
 
-    def taken(self, dataframe: object) -> int:
+    def taken(self, dataframe: DataFrame) -> int:
         """Return the number of the last batch, ``pairs.NONE`` if there is none, with any DataFrame of the session."""
 
-    def take(self, dataframe: object, number: int, pair: Pair, settled: int) -> None:
+    def take(self, dataframe: DataFrame, number: int, pair: Pair, settled: int) -> None:
         """Write a batch, and its number, unless it has it; ``settled`` is the last one that it must have.
 
         Raises:

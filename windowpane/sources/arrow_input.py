@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from windowpane.malformed import Policy
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from windowpane.spark.sources.arrow_rows import ArrowRows, BatchFunction
 
@@ -48,7 +48,7 @@ def map_in_arrow(rows: object, function: BatchFunction, schema: object) -> Arrow
 
 
 def read_in_arrow(
-    spark: object,
+    spark: SparkSession,
     path: str,
     schema: object,
     format: Literal["csv", "json", "parquet"] = "parquet",
@@ -103,7 +103,7 @@ def read_in_arrow(
     return arrow_files(spark, path, schema, format, written, options, streaming=streaming, malformed=malformed)
 
 
-def in_batches(spark: object, rows: object, schema: object) -> DataFrame:
+def in_batches(spark: SparkSession, rows: object, schema: object) -> DataFrame:
     """Return a stream of lists of rows, see ``windowpane.testing.batches``."""
     from windowpane.spark.sources.generated import given_batches
 

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -70,6 +70,9 @@ from windowpane.sql.values import zone
 from windowpane.sql.windows.continuous import refuse_pipeline
 from windowpane.sql.windows.default_frames import DEFAULT_FRAME, RANGE, ROWS, explained
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 T = TypeVar("T")
 
 _CHOICES = {
@@ -115,7 +118,7 @@ class Session(Guided):
 
     def __init__(
         self,
-        spark: Any = None,
+        spark: SparkSession | str | None = None,
         store: str = ":memory:",
         state: str | None = None,
         *,
@@ -123,7 +126,7 @@ class Session(Guided):
     ) -> None:
         """Open the store, with the tables and views that are in it."""
         if isinstance(spark, str):
-            spark, store = None, spark
+            store, spark = spark, None
         self._now = clock
         self._storage, server = opened(store, state)
         try:
@@ -133,7 +136,7 @@ class Session(Guided):
             self._storage.close()
             raise
 
-    def _take_up(self, spark: object, statement: str, server: Server | None) -> None:
+    def _take_up(self, spark: SparkSession | None, statement: str, server: Server | None) -> None:
         view_tables = None if server is None else ViewTables(self._storage, server)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
@@ -165,7 +168,7 @@ class Session(Guided):
                 self._runner.close()
             raise
 
-    def _chosen_runner(self, spark: object, deliveries: Deliveries) -> ViewRunner:
+    def _chosen_runner(self, spark: SparkSession | None, deliveries: Deliveries) -> ViewRunner:
         shared = self._storage, self._catalog, self._clock, deliveries, self._bad_values
         if spark is None:
             return EmbeddedRunner(*shared)

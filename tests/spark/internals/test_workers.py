@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -79,5 +80,5 @@ def test_a_session_that_is_gone_cannot_be_warmed_up_and_only_the_log_says_so(cap
             raise OSError("closed")
 
     with caplog.at_level("INFO"):
-        wp.warm_up(Gone()).join(10)
+        wp.warm_up(cast("Any", Gone())).join(10)
     assert "were not warmed up: closed" in caplog.text

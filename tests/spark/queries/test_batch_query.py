@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace as Object
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -14,6 +15,9 @@ from windowpane.errors import SqlRunError
 from windowpane.spark.queries import followed_query
 from windowpane.spark.queries.batch_query import BatchQuery, has_passed
 from windowpane.spark.queries.followed_query import Elsewhere, FollowedQuery
+
+NO_SPARK: Any = None
+"""Stands in for a session that nothing is asked of."""
 
 TOO_SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
 
@@ -41,7 +45,7 @@ class Endless:
 
     def __init__(self, taken: list[int]) -> None:
         self.recentProgress: list[Object] = []
-        self.query = BatchQuery(None, "q", Path(), lambda _: None, lambda _, number: taken.append(number))
+        self.query = BatchQuery(NO_SPARK, "q", Path(), lambda _: None, lambda _, number: taken.append(number))
         self.query._query = self
         self._ends = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
@@ -76,7 +80,7 @@ def test_what_is_done_behind_a_batch_is_done_once_at_a_time_and_again_where_it_f
         if failure is not None:
             raise failure
 
-    query = BatchQuery(None, "q", Path(), lambda _: None, lambda _, number: done.append(f"batch {number}"), behind)
+    query = BatchQuery(NO_SPARK, "q", Path(), lambda _: None, lambda _, number: done.append(f"batch {number}"), behind)
     assert query.batch(None, 0) is None
     assert done == ["batch 0"]  # nobody waits
     goes_on.set()
@@ -104,7 +108,7 @@ class Silent:
 def test_a_query_whose_worker_was_too_slow_is_started_again_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     def query(*errors: str | None) -> BatchQuery:
         runs = [Silent(error) for error in errors]
-        made, left = BatchQuery(None, "q", Path(), lambda _: None, lambda *_: None), iter(runs)
+        made, left = BatchQuery(NO_SPARK, "q", Path(), lambda _: None, lambda *_: None), iter(runs)
         monkeypatch.setattr(made, "_started", lambda: next(left))
         made.start()
         return made
@@ -130,7 +134,9 @@ class Far:
     def __init__(self, committed: int, seen: int) -> None:
         self.seen, self.taken = seen, list[int]()
         self.isActive, self.recentProgress = True, [Object(batchId=committed, durationMs={"addBatch": 1}, sources=[])]
-        self.query = FollowedQuery(None, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: self.seen, self.take))
+        self.query = FollowedQuery(
+            NO_SPARK, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: self.seen, self.take)
+        )
         self.query._query = self
 
     def take(self) -> None:
@@ -161,7 +167,7 @@ def test_a_query_whose_worker_was_too_slow_on_a_server_is_started_again_until_it
 ) -> None:
     def query(server: Server) -> FollowedQuery:
         monkeypatch.setattr(BatchQuery, "_started", lambda _: server.start())
-        return FollowedQuery(None, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: -1, lambda: None))
+        return FollowedQuery(NO_SPARK, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: -1, lambda: None))
 
     slow, broken = Server(*[TOO_SLOW] * 9), Server("no such folder")
     started = query(slow)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -63,7 +63,7 @@ def classic(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_slow_worker_is_given_another_chance_and_it_is_said(under_way: Query, caplog: pytest.LogCaptureFixture) -> None:
     queries = [Query(TOO_SLOW), Query(f"... {TOO_SLOW} ..."), under_way]
     with caplog.at_level(logging.WARNING):
-        assert starting.started(iter(queries).__next__, Tracker([1])) is under_way
+        assert starting.started(iter(queries).__next__, cast("Any", Tracker([1]))) is under_way
     assert [record.message.split(":")[0] for record in caplog.records] == [
         "Spark gave the driver's Python worker ten seconds to connect back, which it did not manage"
     ] * 2
@@ -71,9 +71,9 @@ def test_a_slow_worker_is_given_another_chance_and_it_is_said(under_way: Query, 
 
 def test_it_is_tried_as_often_as_it_takes() -> None:
     queries = [*(Query(TOO_SLOW) for _ in range(9)), Query()]
-    assert starting.started(iter(queries).__next__, Tracker([1])) is queries[9]
+    assert starting.started(iter(queries).__next__, cast("Any", Tracker([1]))) is queries[9]
 
 
 def test_another_failure_is_not_tried_again() -> None:
     queries = [Query("a function raised"), Query()]
-    assert starting.started(iter(queries).__next__, Tracker()) is queries[0]
+    assert starting.started(iter(queries).__next__, cast("Any", Tracker())) is queries[0]

@@ -57,7 +57,7 @@ class Session:
         return self.cores
 
 
-def session(master: str, cores: int | None = None, **settings: str) -> Session:
+def session(master: str, cores: int | None = None, **settings: str) -> Any:
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return Session(Conf({"spark.master": master} | named), cores)
 

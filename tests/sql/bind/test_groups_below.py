@@ -8,12 +8,13 @@ from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
-from tests.sql.in_process import Queries, run_in_process
+from tests.sql.in_process import NO_SPARK, Queries, run_in_process
 from tests.sql.on_spark.test_streamed_views import SOURCE, forget_last_commits, held, minute, random_rows, write
 from windowpane.engines.common.tagged import tagged
 from windowpane.engines.program import MAIN
@@ -75,7 +76,7 @@ ON_NODES = ("last",)
 """Windows of CUMULATE that share their start close apart, so a top of these waits above the groups."""
 
 
-def made(spark: object, folder: Path, views: dict[str, str], store: str = ":memory:") -> Session:
+def made(spark: Any, folder: Path, views: dict[str, str], store: str = ":memory:") -> Session:
     session = Session(spark, store)
     if not session.relations():
         files = ", maxFilesPerTrigger = '1'" if spark is not None else ""
@@ -246,12 +247,12 @@ def test_a_view_with_a_program_below_is_not_opened_where_it_would_have_none(tmp_
         patched.setattr(view_streams, "groups_below", groups_below)
         for name in ("start_view", "finish"):
             patched.setattr(Queries, name, lambda *_, **__: None)
-        with made(object(), tmp_path, {"first": VIEWS["first"]}, store) as session:
+        with made(NO_SPARK, tmp_path, {"first": VIEWS["first"]}, store) as session:
             assert isinstance(session._runner, SparkRunner)
             assert session._runner._pending.stream("first").plan == ViewPlan(
                 sources=("trades",), has_groups_below=True, takes_change_sets=False
             )
-        made(object(), tmp_path, {}, store).close()
+        made(NO_SPARK, tmp_path, {}, store).close()
         patched.setattr(view_streams, "groups_below", lambda node, *_: SpreadPlan(node))
         with pytest.raises(ChangedPlanError, match="first"):
-            made(object(), tmp_path, {}, store)
+            made(NO_SPARK, tmp_path, {}, store)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sql.in_process import Queries, run_in_process
+from tests.sql.in_process import NO_SPARK, Queries, run_in_process
 from tests.sql.watched_keys import Watch
 from windowpane.errors import UnsupportedStoreError
 from windowpane.sql import Session
@@ -34,7 +35,7 @@ def test_a_store_goes_on_in_another_folder(tmp_path: Path, monkeypatch, every_ke
     run_in_process(monkeypatch)
     first, moved = tmp_path / "first", tmp_path / "moved"
     first.mkdir()
-    with Session(object(), str(first / "views.duckdb")) as session:
+    with Session(NO_SPARK, str(first / "views.duckdb")) as session:
         session.run(DEFINED)
         session.run("INSERT INTO t VALUES (1, 10), (2, 20); FLUSH")
         if crashes:
@@ -49,7 +50,7 @@ def test_a_store_goes_on_in_another_folder(tmp_path: Path, monkeypatch, every_ke
         assert not any("/" in path for path in paths)
     first.rename(moved)
     every_key_is_unique.moved(str(first / "views.duckdb"), str(moved / "views.duckdb"))
-    with Session(object(), str(moved / "views.duckdb")) as session:
+    with Session(NO_SPARK, str(moved / "views.duckdb")) as session:
         session.run("INSERT INTO t VALUES (2, 1), (3, NULL); FLUSH")
         assert held(session) == [[["1", "2", "15"], ["2", "2", "21"], ["3", "1", None]], [["5", "36"]]]
 
@@ -82,8 +83,8 @@ def test_views_that_were_made_without_spark_go_on_in_stages(tmp_path: Path, monk
         with monkeypatch.context() as patched:
             patched.setattr(Queries, "finish", failing)
             with pytest.raises(Exception, match="crash"):
-                Session(object(), store)
-    with Session(object(), store) as session:
+                Session(NO_SPARK, store)
+    with Session(NO_SPARK, store) as session:
         assert held(session) == [[["1", "2", "15"], ["2", "1", "20"]], [["3", "35"]]]
         session.run("DELETE FROM t WHERE k = 2; INSERT INTO t VALUES (3, 1); FLUSH")
         assert held(session) == [[["1", "2", "15"], ["3", "1", "1"]], [["3", "16"]]]
@@ -133,14 +134,14 @@ def test_what_spark_does_not_run_is_not_taken_up(tmp_path: Path, monkeypatch) ->
     with Session(store) as session:
         session.run("CREATE TABLE t (at timestamp); CREATE MATERIALIZED VIEW v AS SELECT * FROM t WHERE at > now()::timestamp")
     with pytest.raises(UnsupportedStoreError, match=r"Spark cannot take up 'v'.*now\(\)"):
-        Session(object(), store)
+        Session(NO_SPARK, store)
     with Session(store) as session:
         assert session.query("SELECT * FROM v").rows() == []
 
 
-@pytest.mark.parametrize(("kind", "begins"), [("TABLE", object()), ("TABLE", None), ("SOURCE", None)])
+@pytest.mark.parametrize(("kind", "begins"), [("TABLE", NO_SPARK), ("TABLE", None), ("SOURCE", None)])
 def test_files_that_were_read_with_spark_are_not_read_again_without_nor_the_other_way_round(
-    tmp_path: Path, monkeypatch, kind: str, begins: object | None
+    tmp_path: Path, monkeypatch, kind: str, begins: Any
 ) -> None:
     run_in_process(monkeypatch)
     store, files = str(tmp_path / "views.duckdb"), tmp_path / "files"
@@ -153,7 +154,7 @@ def test_files_that_were_read_with_spark_are_not_read_again_without_nor_the_othe
         if begins is not None:
             session.run("DROP MATERIALIZED VIEW v")
     with pytest.raises(UnsupportedStoreError, match=r"\bt\b.*each row would be there twice"):
-        Session(object() if begins is None else None, store)
+        Session(NO_SPARK if begins is None else None, store)
     pq.write_table(pa.table({"k": pa.array([3], pa.int32())}), files / "1.parquet")
     if begins is None:
         with Session(None, store) as session:

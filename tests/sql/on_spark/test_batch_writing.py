@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace as Object
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -52,7 +52,7 @@ def published(exchange: BatchExchange) -> Progress:
 
 def run(writer: LogWriter | ServerWriter, number: int, *reports: Any) -> Progress:
     """Run a batch whose tasks report something; return what its tasks read."""
-    writer.begin(number, Spark())
+    writer.begin(number, cast("Any", Spark()))
     begun = published(writer.exchange)
     task = pickle.loads(pickle.dumps(writer.exchange))
     for place, report in enumerate(reports):
@@ -89,7 +89,7 @@ def test_a_batch_that_does_not_follow_the_log_is_refused(tmp_path: Path) -> None
 
 def test_a_run_that_was_given_up_writes_nothing_once_another_has_begun(tmp_path: Path) -> None:
     old = writer_in(tmp_path)
-    old.begin(0, Spark())
+    old.begin(0, cast("Any", Spark()))
     old.exchange.report(Report("s", 7, 0, 1), "s")
     assert run(writer_in(tmp_path), 0, Report("s", 7, 0, 1)) == Progress()
     with pytest.raises(SqlRunError, match="another run of it has begun"):

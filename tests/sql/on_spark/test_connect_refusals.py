@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sql.in_process import on_connect, run_in_process
+from tests.sql.in_process import NO_SPARK, on_connect, run_in_process
 from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError
 from windowpane.spark.queries import batch_query
 from windowpane.sql import Session
@@ -48,7 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_passes_the_process_of_the_session_is_refused_and_nothing_is_left_of_it(
     folder: Path, statement: str, reason: str | None
 ) -> None:
-    with on_connect(), Session(object()) as session:
+    with on_connect(), Session(NO_SPARK) as session:
         session.run(SOURCES.format(folder=folder) + VIEWS)
         before = session.relations()
         if reason is None:
@@ -63,13 +63,13 @@ def test_what_passes_the_process_of_the_session_is_refused_and_nothing_is_left_o
 
 def test_a_store_with_what_needs_a_classic_session_is_refused_and_left_as_it_is(tmp_path: Path, folder: Path) -> None:
     store = str(tmp_path / "views.duckdb")
-    with Session(object(), store) as session:
+    with Session(NO_SPARK, store) as session:
         session.run(TABLE.format(folder=folder))
     with on_connect():
         for _ in range(2):
             with pytest.raises(UnsupportedStoreError, match="filled need a classic SparkSession"):
-                Session(object(), store)
-    with Session(object(), store) as session:
+                Session(NO_SPARK, store)
+    with Session(NO_SPARK, store) as session:
         assert "filled" in session.relations()
 
 
@@ -84,7 +84,7 @@ def test_a_folder_that_the_server_does_not_see_is_refused(tmp_path: Path, monkey
     store = str(tmp_path / "views.duckdb")
     storage = Storage(store)
     with pytest.raises(UnsupportedStoreError, match="the server of Spark Connect does not see this folder"):
-        ViewQueries(object(), store, PendingChanges(storage), lambda *_: None)
+        ViewQueries(NO_SPARK, store, PendingChanges(storage), lambda *_: None)
     storage.close()
     assert len(seen) == 1
     assert list(Path(f"{store}.streams").iterdir()) == []

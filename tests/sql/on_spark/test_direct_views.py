@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sql.in_process import Queries, run_in_process
+from tests.sql.in_process import NO_SPARK, Queries, run_in_process
 from tests.sql.on_spark.test_streamed_views import forget_last_commits, held
 from windowpane.errors import StaleViewError, UnexpectedError, WindowpaneError
 from windowpane.sql import Session
@@ -84,7 +85,7 @@ def write(folder: Path, number: int, choices: random.Random, rows: int = 50) -> 
     pq.write_table(pa.table(arrays, names=list(COLUMNS)), folder / f"{number:04}.parquet")
 
 
-def made(spark: object, folder: Path, views: dict[str, str], *stores: str) -> Session:
+def made(spark: Any, folder: Path, views: dict[str, str], *stores: str) -> Session:
     session = Session(spark, *stores)
     if not session.relations():
         for name, (columns, mark) in SOURCES.items():
@@ -121,7 +122,7 @@ def test_every_kind_of_view_holds_what_the_embedded_engine_has(seed: int, tmp_pa
         "DELETE FROM names WHERE sym = ''",
         "INSERT INTO names VALUES ('b', 'beta')",
     ]
-    with in_process(), made(object(), tmp_path, views) as spread, made(None, tmp_path, views) as embedded:
+    with in_process(), made(NO_SPARK, tmp_path, views) as spread, made(None, tmp_path, views) as embedded:
         for number, change in enumerate(changes):
             for name in SOURCES:
                 if choices.random() < 0.8:
@@ -141,7 +142,7 @@ def test_every_kind_of_view_holds_what_the_embedded_engine_has(seed: int, tmp_pa
 def test_changes_that_come_while_a_change_set_is_on_its_way_are_in_the_next_one(tmp_path: Path, monkeypatch) -> None:
     choices = random.Random(3)
     views = {"by_sym": VIEWS["by_sym"], "totals": VIEWS["totals"]}
-    with in_process(), made(object(), tmp_path, views) as session, made(None, tmp_path, views) as embedded:
+    with in_process(), made(NO_SPARK, tmp_path, views) as session, made(None, tmp_path, views) as embedded:
         write(tmp_path / "trades", 0, choices)
         session.run("FLUSH")
         runner = session._runner
@@ -165,7 +166,7 @@ def crashing(*_: object) -> None:
 
 
 def test_a_view_does_not_close_before_the_view_that_it_reads_has_taken_its_change_set(monkeypatch) -> None:
-    with in_process(), Session(object()) as session:
+    with in_process(), Session(NO_SPARK) as session:
         session.run("CREATE TABLE t (k int, at timestamp, WATERMARK FOR at AS at) APPEND ONLY")
         session.run("CREATE MATERIALIZED VIEW v AS SELECT k, at FROM t")
         minutes = "tumble(v, at, INTERVAL '1 minute') GROUP BY window_end EMIT ON WINDOW CLOSE"
@@ -194,7 +195,7 @@ def test_a_view_that_failed_without_spark_takes_what_it_missed(tmp_path: Path, m
         session.run("INSERT INTO t VALUES (1, '10'); FLUSH")
         with pytest.raises(StaleViewError):
             session.run("INSERT INTO t VALUES (2, 'two'), (3, '30'); FLUSH")
-    with in_process(), Session(object(), store) as session:
+    with in_process(), Session(NO_SPARK, store) as session:
         mend = "DELETE FROM t WHERE id = 2; " if mended else ""
         session.run(f"{mend}INSERT INTO t VALUES (4, '40')")
         if not mended:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.sql.catalog import test_replacing as embedded
-from tests.sql.in_process import run_in_process
+from tests.sql.in_process import NO_SPARK, run_in_process
 from tests.sql.on_spark.test_streamed_views import SOURCE, random_rows, write
 from windowpane.errors import UnsupportedSqlError
 from windowpane.sql import Session
@@ -115,11 +115,11 @@ def test_views_in_stages_have_the_rows_of_those_made_fresh(tmp_path: Path, monke
     query, store = embedded._QUERIES[what], str(tmp_path / "views.duckdb")
     readers, names = (embedded._READERS, embedded._NAMES) if what != "renamed" else ("", ())
     expected = embedded._fresh(query, readers, names)
-    with Session(object(), store) as session:
+    with Session(NO_SPARK, store) as session:
         session.run(f"{embedded._TABLES} CREATE MATERIALIZED VIEW v AS {embedded._OLD}; {readers}")
         session.run(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}")
         assert embedded._rows(session, "v", *names) == expected[0]
-    with Session(object(), store) as session:
+    with Session(NO_SPARK, store) as session:
         session.run(embedded._MORE)
         assert embedded._rows(session, "v", *names) == expected[1]
 
@@ -132,7 +132,7 @@ def test_a_crash_before_the_swap_leaves_the_old_views(tmp_path: Path, monkeypatc
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with Session(object(), store) as session:
+    with Session(NO_SPARK, store) as session:
         session.run(f"{embedded._TABLES} CREATE MATERIALIZED VIEW v AS {embedded._OLD}; {embedded._READERS}")
         expected = embedded._rows(session, "v", *embedded._NAMES)
         monkeypatch.setattr(Replacing, "abandon", crash)
@@ -141,7 +141,7 @@ def test_a_crash_before_the_swap_leaves_the_old_views(tmp_path: Path, monkeypatc
             session.run(f"ALTER MATERIALIZED VIEW v AS {embedded._QUERIES['a column more']}")
     monkeypatch.undo()
     run_in_process(monkeypatch)
-    with Session(object(), store) as session:
+    with Session(NO_SPARK, store) as session:
         assert embedded._rows(session, "v", *embedded._NAMES) == expected
         assert {name for name in PendingChanges(session._storage).names() if "replacement" in name} == set()
         session.run(f"ALTER MATERIALIZED VIEW v AS {embedded._QUERIES['a column more']}; {embedded._MORE}")
@@ -150,7 +150,7 @@ def test_a_crash_before_the_swap_leaves_the_old_views(tmp_path: Path, monkeypatc
 
 def test_a_view_of_a_source_that_begins_with_the_rows_of_now_is_not_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     run_in_process(monkeypatch)
-    with Session(object()) as session:
+    with Session(NO_SPARK) as session:
         session.run("CREATE SOURCE r (timestamp timestamp, value bigint) WITH (connector = 'rate', path = '/tmp/none')")
         session.run("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM r")
         with pytest.raises(UnsupportedSqlError, match="no row that 'r' has sent before"):

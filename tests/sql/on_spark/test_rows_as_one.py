@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
-from tests.sql.in_process import run_in_process
+from tests.sql.in_process import NO_SPARK, run_in_process
 from windowpane.sql import Session
 from windowpane.sql.catalog.entries import ViewInfo
 from windowpane.sql.on_spark.rowwise import Rowwise
@@ -84,7 +84,7 @@ QUERIES = (
 def test_views_equal_duckdb_after_any_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, keeps: bool) -> None:
     run_in_process(monkeypatch)
     rng = random.Random(seed)
-    open_session = partial(Session, object(), str(tmp_path / "store.duckdb"))
+    open_session = partial(Session, NO_SPARK, str(tmp_path / "store.duckdb"))
     oracle, session = duckdb.connect(), open_session()
     oracle.execute(f"CREATE TABLE t (id int, {COLUMNS})")
     session.run(f"CREATE TABLE t (id int, {COLUMNS}) APPEND ONLY" if keeps else f"CREATE TABLE t (id int PRIMARY KEY, {COLUMNS})")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sql.in_process import Exchange, Files, Queries, on_connect, run_in_process
+from tests.sql.in_process import NO_SPARK, Exchange, Files, Queries, on_connect, run_in_process
 from windowpane.errors import SqlRunError, UnreadableStateError
 from windowpane.sql import Session
 from windowpane.sql.embedded.storage import Storage
@@ -100,7 +100,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_views_that_read_a_table_share_one_file_until_all_have_taken_it(tmp_path: Path, small_parts) -> None:
     store = tmp_path / "views.duckdb"
     streams = Path(f"{store}.streams")
-    with Session(object(), str(store)) as session:
+    with Session(NO_SPARK, str(store)) as session:
         define(session)
         session.run(f"{CHANGES[0]}; FLUSH")
         *others, of_t = sorted(inodes(streams).values())
@@ -114,7 +114,7 @@ def test_views_that_read_a_table_share_one_file_until_all_have_taken_it(tmp_path
         assert unnamed(session, streams) == set()
         assert session._storage.run("SELECT * FROM windowpane.mail") == []
         session.run("DROP MATERIALIZED VIEW named")
-    with Session(object(), str(store)):
+    with Session(NO_SPARK, str(store)):
         assert max(inodes(streams).values()) == 2
 
 
@@ -135,7 +135,7 @@ def test_tasks_share_a_large_change_set_and_read_each_part_once(tmp_path: Path, 
 
     monkeypatch.setattr("windowpane.sql.on_spark.change_sets.held_in", noted)
     monkeypatch.setattr(Files, "tasks", counted)
-    with Session(object(), str(tmp_path / "views.duckdb")) as session:
+    with Session(NO_SPARK, str(tmp_path / "views.duckdb")) as session:
         session.run("CREATE TABLE t (k int, v int); CREATE MATERIALIZED VIEW small AS SELECT k, v FROM t WHERE v < 0")
         session.run("INSERT INTO t SELECT n % 3, n FROM generate_series(1, 40) AS s(n); FLUSH")
         assert sorted(read, key=repr) == sorted(((read[0][0], group) for group in range(20)), key=repr)
@@ -280,7 +280,7 @@ def killed_at(step: str, folder: Path, monkeypatch, first: Callable[[], Abstract
     work, saved = folder / "work", folder / "saved"
     store, (owner, name, when) = str(work / "views.duckdb"), STEPS[step]
     with first():
-        session = Session(object(), store)
+        session = Session(NO_SPARK, store)
         define(session)
         session.run(f"{CHANGES[0]}; FLUSH")
         session.run(CHANGES[1])
@@ -298,12 +298,12 @@ def killed_at(step: str, folder: Path, monkeypatch, first: Callable[[], Abstract
     shutil.rmtree(work)
     saved.rename(work)
 
-    with Session(object(), store) as session:
+    with Session(NO_SPARK, store) as session:
         session.run("FLUSH")
         assert held(session) == expected(CHANGES[:2])
         session.run(f"{CHANGES[2]}; FLUSH")
         assert held(session) == expected(CHANGES)
-    with Session(object(), store) as session:
+    with Session(NO_SPARK, store) as session:
         session.run("FLUSH")
         assert held(session) == expected(CHANGES)
         assert unnamed(session, work / "views.duckdb.streams") == set()
@@ -312,7 +312,7 @@ def killed_at(step: str, folder: Path, monkeypatch, first: Callable[[], Abstract
 def test_a_statement_that_is_rolled_back_leaves_no_file(tmp_path: Path, monkeypatch) -> None:
     store = tmp_path / "views.duckdb"
     streams = Path(f"{store}.streams")
-    with Session(object(), str(store)) as session:
+    with Session(NO_SPARK, str(store)) as session:
         define(session)
         session.run(f"{CHANGES[0]}; FLUSH")
         files = set(inodes(streams))
@@ -356,13 +356,13 @@ def test_a_truncated_file_is_no_mistake_of_ours_but_named_with_the_way_out(tmp_p
 
 def test_a_session_names_the_truncated_file_of_its_inbox(tmp_path: Path) -> None:
     store = tmp_path / "views.duckdb"
-    with Session(object(), str(store)) as session:
+    with Session(NO_SPARK, str(store)) as session:
         define(session)
         session.run(f"{CHANGES[0]}; FLUSH")
     damaged = min(Path(f"{store}.streams").glob("totals-*/inbox/*.parquet"))
     os.truncate(damaged, damaged.stat().st_size // 2)
     with pytest.raises(UnreadableStateError, match=re.escape(str(damaged))):
-        Session(object(), str(store))
+        Session(NO_SPARK, str(store))
 
 
 def test_values_of_every_type_arrive_as_they_are(small_parts) -> None:
@@ -383,7 +383,7 @@ def test_values_of_every_type_arrive_as_they_are(small_parts) -> None:
         "j": ("jsonb", """'{"a": [1, null]}'"""),
     }
     names = ", ".join(columns)
-    with Session(object()) as spread, Session() as embedded:
+    with Session(NO_SPARK) as spread, Session() as embedded:
         for session in (spread, embedded):
             session.run(f"CREATE TABLE e ({', '.join(f'{name} {kind}' for name, (kind, _) in columns.items())})")
             session.run(f"CREATE MATERIALIZED VIEW v AS SELECT {names} FROM e")
@@ -398,7 +398,7 @@ def test_values_of_every_type_arrive_as_they_are(small_parts) -> None:
 
 
 def test_a_batch_without_changes_is_no_change_set_for_a_view_of_that_view() -> None:
-    with Session(object()) as session:
+    with Session(NO_SPARK) as session:
         session.run("CREATE TABLE t (v int); CREATE MATERIALIZED VIEW large AS SELECT v FROM t WHERE v > 5")
         session.run("CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS s FROM large")
         session.run("INSERT INTO t VALUES (1), (7); FLUSH; INSERT INTO t VALUES (2); FLUSH")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.sql.in_process import run_in_process
+from tests.sql.in_process import NO_SPARK, run_in_process
 from windowpane.sql import Session
 from windowpane.sql.catalog.entries import ViewInfo
 from windowpane.sql.on_spark.rowwise import task_storage
@@ -256,11 +256,11 @@ def test_each_round_goes_on_in_a_session_of_its_own(tmp_path: Path, monkeypatch:
     made = [*(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items())]
     with Session(store=":memory:") as embedded:
         embedded.run("; ".join([TABLES.strip().rstrip(";"), *made]))
-        with Session(object(), store) as session:
+        with Session(NO_SPARK, store) as session:
             session.run("; ".join([TABLES.strip().rstrip(";"), *made]))
         for statements in ROUNDS:
             embedded.run(f"{statements}; FLUSH")
-            with Session(object(), store) as session:
+            with Session(NO_SPARK, store) as session:
                 session.run(f"{statements}; FLUSH")
                 for name in VIEWS:
                     found, right = (sorted(map(repr, each.query(f"SELECT * FROM {name}").rows())) for each in (session, embedded))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
-from tests.sql.in_process import run_in_process
+from tests.sql.in_process import NO_SPARK, run_in_process
 from windowpane.engines.common.tagged import tagged
 from windowpane.engines.protocol import Clock
 from windowpane.sql import Session
@@ -144,7 +144,7 @@ def test_distinct_calls_spread_over_buckets_equal_duckdb(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, keeps: bool
 ) -> None:
     run_in_process(monkeypatch)
-    check(partial(Session, object(), str(tmp_path / "store.duckdb")), seed, keeps=keeps)
+    check(partial(Session, NO_SPARK, str(tmp_path / "store.duckdb")), seed, keeps=keeps)
 
 
 @pytest.mark.parametrize("seed", seeds(2))

@@ -11,7 +11,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -32,12 +32,15 @@ from windowpane.spark.stages.project import mapped_in_arrow, quoted
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.times import MIN
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 Cut = str | dt.datetime | dt.date  # An instant; a text or a date is one of the session's time zone
 HistoryResults = Literal["emit", "skip"]
 """What becomes of the results that a history has before its cut."""
 
 
-def with_history(built: BuiltProgram, history: object, cut: Cut | None, results: HistoryResults = "skip") -> BuiltProgram:
+def with_history(built: BuiltProgram, history: Any, cut: Cut | None, results: HistoryResults = "skip") -> BuiltProgram:
     """Return a program of a stream that begins with the rows of a history, a static DataFrame for each source.
 
     Rows of the history from ``cut`` on are left out, and rows of the stream before it are; ``None`` is the microsecond after the
@@ -60,7 +63,7 @@ def with_history(built: BuiltProgram, history: object, cut: Cut | None, results:
     return going_on_from_history(dataclasses.replace(built, operators=(begun,)), results == "emit")
 
 
-def _past(history: object, source: Source) -> Source:
+def _past(history: DataFrame, source: Source) -> Source:
     past = Source.of(spelled_as(history, source.dataframe.columns), source.event_time, None, None, "history")
     if past.is_streaming:
         raise InvalidSpecError("history= is a static DataFrame, and this one is a stream. Read its source with spark.read.")
@@ -176,7 +179,7 @@ def _filled(rows: Any, reads: SourceRows, operator: Operator) -> Any:
 def _visible(past: Source, heartbeat: str | None, first: int, cut: int) -> Any:
     """Return the rows that count: those before the cut and after ``first``, and those without a time, which fail."""
     rows, time = past.dataframe, F.col(quoted(str(past.event_time)))
-    kind = rows.schema[past.event_time].dataType
+    kind = rows.schema[str(past.event_time)].dataType
     if heartbeat is not None and heartbeat in rows.columns:
         rows = rows.filter(~F.coalesce(F.col(quoted(heartbeat)), F.lit(False)))
     if cut == MIN:
@@ -188,14 +191,14 @@ def _visible(past: Source, heartbeat: str | None, first: int, cut: int) -> Any:
 
 def _micros(past: Source, cut: Cut | None) -> int:
     """Return the cut in microseconds; ``MIN`` where the history has no rows and no cut was given."""
-    rows, kind = past.dataframe, past.dataframe.schema[past.event_time].dataType
+    rows, kind = past.dataframe, past.dataframe.schema[str(past.event_time)].dataType
     if cut is None:
         newest = _instant(rows.agg(F.max(quoted(str(past.event_time))).alias("at")))
         return MIN if newest is None else newest + 1
     return micros_of(rows.sparkSession, cut, kind)
 
 
-def micros_of(spark: Any, cut: Cut, kind: T.DataType) -> int:
+def micros_of(spark: SparkSession, cut: Cut, kind: T.DataType) -> int:
     """Return an instant as users say it in microseconds, given the type of the event time.
 
     Raises:

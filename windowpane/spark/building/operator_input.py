@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -22,6 +22,9 @@ from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.project import Projection, encoded, mapped_in_arrow
 from windowpane.spark.stages.wire import COUNTER_ROW
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 class OperatorInput(Protocol):
     def encoded(self, before: object) -> Any:
@@ -37,13 +40,19 @@ class SourceRows:
     """The rows of a source, which take the shortest way there is: those that Python makes need not go through Spark."""
 
     source: Source
-    dataframe: Any
+    dataframe: DataFrame
     projection: Projection
     encoder: encode.Encoder
 
     @classmethod
     def of(
-        cls, source: Source, dataframe: Any, projection: Projection, keys: tuple[str, ...], kept: Container[str], **options: Any
+        cls,
+        source: Source,
+        dataframe: DataFrame,
+        projection: Projection,
+        keys: tuple[str, ...],
+        kept: Container[str],
+        **options: Any,
     ) -> SourceRows:
         """Return the rows of a source; of the projected columns those that are ``kept`` reach the operator."""
         return cls(source, dataframe, projection, encoder_of(source, keys, projection.columns, kept, **options))

@@ -15,13 +15,16 @@ from __future__ import annotations
 import threading
 import weakref
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from windowpane.engines.protocol import COUNTERS
 from windowpane.spark.internals.session import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _AVAILABLE_NOW = "AvailableNowTrigger"
 _PROCESSING_TIME = ", ProcessingTime, "
@@ -48,7 +51,7 @@ def stop_when_consumed(query: Any, poll_seconds: float = 0.2) -> threading.Threa
     return thread
 
 
-def end_available_now_runs(spark: Any) -> None:
+def end_available_now_runs(spark: SparkSession) -> None:
     """End such runs of a session, whoever starts them; does nothing on Spark Connect, or if the session is listened to."""
     if is_classic(spark) and spark not in _listening:
         _listening.add(spark)
@@ -58,7 +61,7 @@ def end_available_now_runs(spark: Any) -> None:
 class _StopWhenConsumed(StreamingQueryListener):
     """Stops those queries of a session that are ours, wait for the clock, and run with ``availableNow``."""
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._session = weakref.ref(spark)
         self._first: dict[str, int] = {}
 
@@ -78,7 +81,9 @@ class _StopWhenConsumed(StreamingQueryListener):
         if spark is None or is_first or not is_ours or not _read_nothing(progress):
             return
         query = spark.streams.get(str(progress.id))
-        execution = None if query is None else query._jsq.streamingQuery()
+        if query is None:
+            return
+        execution = query._jsq.streamingQuery()
         if execution is None or not execution.trigger().toString().startswith(_AVAILABLE_NOW):
             return
         if _PROCESSING_TIME in execution.logicalPlan().toString():

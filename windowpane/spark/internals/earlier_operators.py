@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windowpane.spark.internals.plan_trees import UNREADABLE, connect_below, connect_nodes, listed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _BY_WATERMARK = ("Aggregate", "Distinct")  # Nodes that emit a row when the watermark has passed it, in output mode append
 _FUNCTIONS = ("FlatMapGroups", "TransformWithState")
@@ -29,7 +32,7 @@ _REMEMBERED = 500
 _NUMBERS = count(1)
 
 
-def as_result(dataframe: Any, program: Any) -> Any:
+def as_result(dataframe: DataFrame, program: Any) -> Any:
     """Return an output of a program, by which ``results_in`` of what is made of it knows the program."""
     name = f"windowpane_result_{next(_NUMBERS)}"
     _RESULTS[name] = program
@@ -38,7 +41,7 @@ def as_result(dataframe: Any, program: Any) -> Any:
     return dataframe.alias(name)
 
 
-def results_in(dataframe: Any) -> tuple[Any, ...]:
+def results_in(dataframe: DataFrame) -> tuple[Any, ...]:
     """Return the programs of whose outputs a DataFrame is made, each before those that were built on it."""
     try:
         if hasattr(dataframe, "_jdf"):
@@ -50,7 +53,7 @@ def results_in(dataframe: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(_RESULTS[name] for name in reversed(names) if name in _RESULTS))
 
 
-def has_kept_rows(dataframe: object) -> bool:
+def has_kept_rows(dataframe: DataFrame) -> bool:
     """Whether rows of a stream leave an operator that may have kept them: their times may be behind the watermark of the batch.
 
     Such operators are aggregations, joins of two streams, and functions with state. Deduplication keeps no row back.
@@ -58,7 +61,7 @@ def has_kept_rows(dataframe: object) -> bool:
     return any(map(_has_state, _nodes(dataframe)))
 
 
-def waits_for_watermark(dataframe: object, passed_on: str) -> bool:
+def waits_for_watermark(dataframe: DataFrame, passed_on: str) -> bool:
     """Whether rows of a stream leave an operator that emits what the watermark has passed: an aggregation, or windows."""
     found = list(_nodes(dataframe))
     if any(name in _BY_WATERMARK for name, _ in found):
@@ -71,7 +74,7 @@ def waits_for_watermark(dataframe: object, passed_on: str) -> bool:
     return any(passed_on in str(getattr(column._expr, "_metadata", "")) for node in selecting for column in node._columns)
 
 
-def mixes_sources(dataframe: object) -> bool:
+def mixes_sources(dataframe: DataFrame) -> bool:
     """Whether a stream is a union of rows that have passed an operator with state and of rows that have not."""
     try:
         unions = [node for name, node in _nodes(dataframe) if name == "Union" and hasattr(dataframe, "_jdf")]
@@ -85,7 +88,7 @@ def _has_state(named: tuple[str, Any]) -> bool:
     return name in _BY_WATERMARK or name.startswith(_FUNCTIONS) or name in (_JOIN, _FUNCTION_ON_CONNECT)
 
 
-def _nodes(dataframe: Any) -> Iterator[tuple[str, Any]]:
+def _nodes(dataframe: DataFrame) -> Iterator[tuple[str, Any]]:
     """Yield the nodes of the plan of a stream with such operators, each with its name, without joins with static rows."""
     if not getattr(dataframe, "isStreaming", False):
         return

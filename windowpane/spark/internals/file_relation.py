@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 
@@ -27,8 +27,11 @@ from windowpane.spark.internals.plan_trees import (
     number_of,
     tree_of,
 )
-from windowpane.spark.internals.session import is_classic
+from windowpane.spark.internals.session import is_classic, jvm_of
 from windowpane.windowing.expressions import Expression, Operation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _RELATION = "StreamingRelation"
 _CUT = {"maxfilespertrigger", "maxbytespertrigger"}  # Options that say how much of the files one batch takes
@@ -51,7 +54,7 @@ class FileRelation:
     condition: Expression | None
 
 
-def file_relation(dataframe: Any, steps: Steps | None = None) -> FileRelation | LeftToSpark | None:
+def file_relation(dataframe: DataFrame, steps: Steps | None = None) -> FileRelation | LeftToSpark | None:
     """Return the files that a streaming DataFrame reads, ``None`` if it does more than select columns and rows of them."""
     if not is_classic(dataframe.sparkSession):
         return None
@@ -61,7 +64,7 @@ def file_relation(dataframe: Any, steps: Steps | None = None) -> FileRelation | 
         return None
 
 
-def cut_folders(dataframe: Any) -> Iterator[str]:
+def cut_folders(dataframe: DataFrame) -> Iterator[str]:
     """Yield the folders, or patterns, that a stream reads a number of files or bytes of at once; none where that is not known."""
     if not getattr(dataframe, "isStreaming", False):
         return
@@ -80,7 +83,7 @@ def cut_folders(dataframe: Any) -> Iterator[str]:
         return
 
 
-def _relation(dataframe: Any, steps: Steps) -> FileRelation | LeftToSpark | None:
+def _relation(dataframe: DataFrame, steps: Steps) -> FileRelation | LeftToSpark | None:
     if steps.below.nodeName() != _RELATION:
         return None
     source = steps.below.dataSource()
@@ -95,7 +98,7 @@ def _relation(dataframe: Any, steps: Steps) -> FileRelation | LeftToSpark | None
         return selected
     columns, condition = selected
     spark = dataframe.sparkSession
-    files = spark._jvm.org.apache.hadoop.fs.Path(path).getFileSystem(spark._jsc.hadoopConfiguration())
+    files = jvm_of(spark).org.apache.hadoop.fs.Path(path).getFileSystem(spark._jsc.hadoopConfiguration())
     is_local = str(files.getUri().getScheme()) == "file"
     return FileRelation(str(source.className()).lower(), path, options, is_local, schema, columns, condition)
 

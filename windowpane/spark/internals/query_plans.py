@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -24,7 +24,10 @@ from windowpane.spark.internals.plan_trees import (
     number_of,
     tree_of,
 )
-from windowpane.spark.internals.session import is_classic
+from windowpane.spark.internals.session import is_classic, jvm_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 WATERMARK = "spark.watermarkDelayMs"  # Metadata of a column that Spark makes a watermark of: the delay, in milliseconds
 
@@ -40,7 +43,7 @@ class BelowWatermark(NamedTuple):
     steps: Steps  # what was selected of the rows that Spark reads, of the plan without the watermark
 
 
-def metrics_names(dataframe: Any) -> set[str]:
+def metrics_names(dataframe: DataFrame) -> set[str]:
     """Return the names of the metrics that a DataFrame observes; none where the plan cannot be read."""
     try:
         if hasattr(dataframe, "_jdf"):
@@ -50,7 +53,7 @@ def metrics_names(dataframe: Any) -> set[str]:
         return set()
 
 
-def with_own_counters(dataframe: Any, name: str) -> Any:
+def with_own_counters(dataframe: DataFrame, name: str) -> Any:
     """Return a stream whose union with one that has counters of the same name is refused in our words.
 
     Classic Spark analyzes a union at once; what was selected of the stream before it has Spark's own message.
@@ -73,7 +76,7 @@ def _united(union: Callable[..., Any], name: str, *given: object, **options: obj
         ) from None
 
 
-def estimated_bytes(dataframe: object) -> int | None:
+def estimated_bytes(dataframe: DataFrame) -> int | None:
     """Return how large Spark estimates the rows of a DataFrame; ``None`` where it has no idea, or does not say (Connect)."""
     if not hasattr(dataframe, "_jdf"):
         return None
@@ -84,7 +87,7 @@ def estimated_bytes(dataframe: object) -> int | None:
     return size if size < _NO_IDEA else None
 
 
-def without_watermark(dataframe: Any, column: str) -> BelowWatermark | None:
+def without_watermark(dataframe: DataFrame, column: str) -> BelowWatermark | None:
     """Return the rows of a DataFrame without the watermark of ``withWatermark(column, ...)``.
 
     Columns may have been selected and renamed since, and rows filtered by other columns than the event time: Spark itself puts
@@ -103,7 +106,7 @@ def without_watermark(dataframe: Any, column: str) -> BelowWatermark | None:
         return None
 
 
-def _below_watermark(dataframe: Any, column: str, delay: int) -> BelowWatermark | None:
+def _below_watermark(dataframe: DataFrame, column: str, delay: int) -> BelowWatermark | None:
     """Return the rows that the watermark is made of, with what was selected of them since; ``None`` if that says otherwise."""
     steps = Steps.of(dataframe._jdf.queryExecution().analyzed())
     if steps.below.nodeName() != _WATERMARK_NODE:
@@ -115,9 +118,9 @@ def _below_watermark(dataframe: Any, column: str, delay: int) -> BelowWatermark 
             return None
     spark, plan = dataframe.sparkSession, steps.below.child()
     for step in reversed(steps.nodes):
-        children = spark._jvm.java.util.Collections.singletonList(plan)
-        plan = step.withNewChildren(spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(children).toSeq())
-    rows = DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+        children = jvm_of(spark).java.util.Collections.singletonList(plan)
+        plan = step.withNewChildren(jvm_of(spark).scala.jdk.javaapi.CollectionConverters.asScala(children).toSeq())
+    rows = DataFrame(jvm_of(spark).org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
     return BelowWatermark(rows.withMetadata(column, {}) if steps.nodes else rows, delay, steps.without_below())
 
 
@@ -158,7 +161,7 @@ def each_use_its_own(encoded: Any) -> Any:
     return encoded.filter(F.expr("uuid() <> ''"))  # rand() < 1 is found to be true, and is gone before there are seeds
 
 
-def reuse_no_exchange(spark: Any) -> None:
+def reuse_no_exchange(spark: SparkSession) -> None:
     """Ask Spark to share no shuffle in queries that a session starts, unless the user has set that."""
     if spark.conf.get(_REUSE, None) is None:
         spark.conf.set(_REUSE, "false")

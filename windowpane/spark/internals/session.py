@@ -6,11 +6,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
@@ -41,15 +44,20 @@ _STATE_LOGGERS = (
 """What warns that a key has no state yet, and that a timer is there already, in Spark 4.3 and 4.0."""
 
 
-def is_classic(spark: object) -> bool:
+def is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jsparkSession")
 
 
+def jvm_of(spark: SparkSession) -> Any:
+    """Return the JVM of a classic session, by Py4J."""
+    return cast("Any", spark)._jvm
+
+
 @overload
-def setting(spark: object, name: str, default: str) -> str: ...
+def setting(spark: SparkSession, name: str, default: str) -> str: ...
 @overload
-def setting(spark: object, name: str) -> str | None: ...
-def setting(spark: Any, name: str, default: str | None = None) -> str | None:
+def setting(spark: SparkSession, name: str) -> str | None: ...
+def setting(spark: SparkSession, name: str, default: str | None = None) -> str | None:
     """Return a setting of the session.
 
     Where the user set nothing it is ``default``, or without one Spark's own; ``None`` if this Spark has no such setting. Give a
@@ -63,27 +71,27 @@ def setting(spark: Any, name: str, default: str | None = None) -> str | None:
         return None
 
 
-def processors(spark: Any) -> int:
+def processors(spark: SparkSession) -> int:
     """Return how many processors the JVM of a session has; where that cannot be read, how many this machine has."""
     try:
-        return int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors())
+        return int(jvm_of(spark).java.lang.Runtime.getRuntime().availableProcessors())
     except (AttributeError, Py4JError, NotImplementedError, RuntimeError):
         return os.cpu_count() or 1
 
 
-def parallelism(spark: Any) -> int:
+def parallelism(spark: SparkSession) -> int:
     """Return how many tasks a session runs at once; where that cannot be read (Connect), how many processors this machine has."""
     return int(spark.sparkContext.defaultParallelism) if is_classic(spark) else processors(spark)
 
 
-def hide_state_warnings(spark: Any) -> None:
+def hide_state_warnings(spark: SparkSession) -> None:
     """Have the JVM of a classic session log no warning where state is read that is not there yet, or a timer set again.
 
     Errors of the same loggers are logged, and everything is where the session logs in detail.
     """
     if not is_classic(spark):
         return
-    log4j = spark.sparkContext._jvm.org.apache.logging.log4j
+    log4j = jvm_of(spark).org.apache.logging.log4j
     try:
         for name in _STATE_LOGGERS:
             logger = log4j.LogManager.getLogger(name)
@@ -93,7 +101,7 @@ def hide_state_warnings(spark: Any) -> None:
         return
 
 
-def mark_jobs(spark: Any, mark: str) -> None:
+def mark_jobs(spark: SparkSession, mark: str) -> None:
     """Give the jobs that this thread starts from now on in a session a mark, which their tasks can read."""
     if is_classic(spark):
         spark.sparkContext.setLocalProperty(_MARK, mark)
@@ -113,10 +121,10 @@ def task_property(name: str) -> str | None:
 TOLD = "windowpane.told."  # Before the name of an operator: the local property with what makes its engine instead
 
 
-def tell_tasks(spark: Any, told: Mapping[str, str | None]) -> None:
+def tell_tasks(spark: SparkSession, told: Mapping[str, str | None]) -> None:
     """Give the tasks of queries that this thread starts from now on a property each, by the names of operators; classic alone."""
     for name, text in told.items():
-        spark.sparkContext.setLocalProperty(TOLD + name, text)
+        spark.sparkContext.setLocalProperty(TOLD + name, cast("str", text))  # Spark takes a property away by None
 
 
 def mark_of_job() -> str | None:
@@ -125,7 +133,7 @@ def mark_of_job() -> str | None:
     return task_property(_MARK) if found is None else found[1]
 
 
-def query_of_batch(spark: Any) -> str | None:
+def query_of_batch(spark: SparkSession) -> str | None:
     """Return, in a function that is given a batch, the id of its query; ``None`` where the session does not know it (Connect)."""
     try:
         return spark.sparkContext.getLocalProperty(QUERY) if is_classic(spark) else None

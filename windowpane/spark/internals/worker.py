@@ -36,6 +36,7 @@ from windowpane.spark.internals.session import is_classic, setting
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import SparkSession
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _KEPT_BYTES = 1 << 30
@@ -88,7 +89,7 @@ def without_trace() -> Iterator[None]:
 
 
 @contextmanager
-def shared_workers(spark: Any) -> Iterator[None]:
+def shared_workers(spark: SparkSession) -> Iterator[None]:
     """Give the functions that are handed to Spark meanwhile the environment of those of other stages; not on Spark Connect."""
     if not is_classic(spark):
         yield
@@ -103,7 +104,7 @@ def shared_workers(spark: Any) -> Iterator[None]:
         environment.update(before)
 
 
-def warm_workers(spark: Any) -> None:
+def warm_workers(spark: SparkSession) -> None:
     """Run a job whose tasks, one a core, import what the stages of a query need; a failure is logged and goes no further."""
     try:
         if is_classic(spark):

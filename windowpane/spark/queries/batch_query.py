@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -29,6 +29,9 @@ from windowpane.spark.internals.session import mark_jobs, mark_of_job, paralleli
 from windowpane.spark.queries.starting import warn, was_too_slow
 from windowpane.spark.session.checkpoints import only
 from windowpane.spark.session.reasons import SPARK_ERRORS, raised, reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Take = Callable[[Any, int], None]
 
@@ -44,7 +47,7 @@ _MOST_REPLACED = 2  # How often that may happen to one wait for a query
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
 
-def inbox(spark: Any, folder: Path, schema: str, *, is_shared: bool = False) -> Any:
+def inbox(spark: SparkSession, folder: Path, schema: str, *, is_shared: bool = False) -> Any:
     """Return the Parquet files of a folder as a stream, one file a batch, oldest first; all tasks may share its rows.
 
     A file is known by its name alone: where the folder has been moved, or has another path, those that were read stay read.
@@ -69,7 +72,7 @@ class BatchExchange:
     def __init__(self, folder: Path) -> None:
         self._folder, self._mark = folder, ""
 
-    def publish(self, text: str, spark: Any) -> None:
+    def publish(self, text: str, spark: SparkSession) -> None:
         """Hand a text to the tasks of the next batch, on the thread that runs it in a session."""
         for run in self._folder.glob("[!.]*"):
             with suppress(FileNotFoundError):  # another run has moved it away
@@ -128,7 +131,7 @@ class BatchQuery:
 
     def __init__(
         self,
-        spark: Any,
+        spark: SparkSession,
         name: str,
         checkpoint: Path,
         rows: Callable[[Any], Any],
@@ -293,11 +296,11 @@ def written_files(rows: Any) -> list[Path]:
         return [Path(os.fsdecode(bytes(path))) for (path,) in rows.collect()]
 
 
-def of_files(spark: Any, files: Sequence[Path]) -> Any:
+def of_files(spark: SparkSession, files: Sequence[Path]) -> Any:
     return spark.createDataFrame([(os.fsencode(file),) for file in files], FILES)
 
 
-def sees(spark: Any, file: Path) -> bool:
+def sees(spark: SparkSession, file: Path) -> bool:
     try:
         return [row[0] for row in spark.read.text(only(_address(file))).collect()] == file.read_text().splitlines()
     except SPARK_ERRORS:
@@ -344,7 +347,7 @@ def _weakly_held(query: BatchQuery) -> Callable[[Any, int], None]:
 
 
 @contextmanager
-def settings(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
+def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Set what the user did not set while a query starts: it takes a copy of the session's settings."""
     missing = {name: value for name, value in values.items() if spark.conf.get(name, None) is None}
     for name, value in missing.items():

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
@@ -31,6 +31,9 @@ from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.session.checkpoints import last_batches, mark_of, only, read_line, set_mark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _MARK = "programs"
 
@@ -89,7 +92,7 @@ def reports_of(
     return list(zip((name for name, _ in _operators(built)), reports, strict=False))
 
 
-def history_of(spark: object, checkpoint: str) -> list[dict[str, Any]]:
+def history_of(spark: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
     """Return the programs that wrote a checkpoint, each with the batch and the time from which on it did, the oldest first."""
     committed, _ = last_batches(spark, checkpoint)
     return [entry for entry in _entries(spark, checkpoint) if entry["batch"] <= committed]
@@ -211,7 +214,7 @@ def _with_program(operator: Operator, program: Any) -> Operator:
 # The checkpoint.
 
 
-def _entries(spark: object, checkpoint: str) -> list[dict[str, Any]]:
+def _entries(spark: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = json.loads(mark_of(spark, checkpoint, _MARK) or "[]")
     except ValueError:  # a start that was killed has not written it whole
@@ -219,12 +222,12 @@ def _entries(spark: object, checkpoint: str) -> list[dict[str, Any]]:
     return found
 
 
-def _known(spark: object, checkpoint: str, committed: int) -> dict[str, Any] | None:
+def _known(spark: SparkSession, checkpoint: str, committed: int) -> dict[str, Any] | None:
     """Return what is said of the programs that wrote the state, ``None`` where nothing is."""
     return next((entry for entry in reversed(_entries(spark, checkpoint)) if entry["batch"] <= committed), None)
 
 
-def _watermark(spark: Any, checkpoint: str, committed: int) -> int:
+def _watermark(spark: SparkSession, checkpoint: str, committed: int) -> int:
     """Return the watermark of the next batch in milliseconds, as Spark has committed it."""
     place = f"{checkpoint}/commits/{committed}"
     text = read_line(spark, place) or ""
@@ -233,7 +236,7 @@ def _watermark(spark: Any, checkpoint: str, committed: int) -> int:
     return int(json.loads(text[text.index("{") :])["nextBatchWatermarkMs"])
 
 
-def _from_state(spark: Any, checkpoint: str) -> list[Held | None]:
+def _from_state(spark: SparkSession, checkpoint: str) -> list[Held | None]:
     """Return what the headers in state say, an operator each."""
     held = []
     try:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windowpane.errors import EndedStreamError, InvalidSpecError
 from windowpane.planning.engines import engine_of
@@ -23,6 +23,9 @@ from windowpane.spark.internals.earlier_operators import has_kept_rows
 from windowpane.spark.session.checkpoints import mark_of, set_mark
 from windowpane.spark.stages.bounded import ended_processor
 from windowpane.spark.stages.wire import Wire
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _ESCAPED = re.compile(r'[\s"<>\\^`{|}\[\]%#?]')
 """Characters that Java escapes in a URI: Spark's reader of state takes the URI for the path."""
@@ -61,7 +64,7 @@ def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[st
         )
 
 
-def refuse_an_ended_stream(spark: object, checkpoint: str, built: BuiltProgram, write: Write) -> None:
+def refuse_an_ended_stream(spark: SparkSession, checkpoint: str, built: BuiltProgram, write: Write) -> None:
     """Refuse a checkpoint whose stream has ended; its last windows are written first, where that was interrupted."""
     number = _mark(spark, checkpoint, _ENDING)
     if number is None:
@@ -71,15 +74,15 @@ def refuse_an_ended_stream(spark: object, checkpoint: str, built: BuiltProgram, 
     raise EndedStreamError(checkpoint)
 
 
-def end_stream(spark: Any, checkpoint: str, built: BuiltProgram, write: Write) -> None:
+def end_stream(spark: SparkSession, checkpoint: str, built: BuiltProgram, write: Write) -> None:
     states = spark.read.format("state-metadata").load(checkpoint)
-    last = states.agg({"maxBatchId": "max"}).first()[0]
+    last = states.agg({"maxBatchId": "max"}).collect()[0][0]
     if last is not None:
         set_mark(spark, checkpoint, _ENDING, str(last + 1))
         _write_last_windows(spark, checkpoint, built, write, last + 1)
 
 
-def _write_last_windows(spark: Any, checkpoint: str, built: BuiltProgram, write: Write, number: int) -> None:
+def _write_last_windows(spark: SparkSession, checkpoint: str, built: BuiltProgram, write: Write, number: int) -> None:
     (operator,) = built.operators
     wire = Wire(counters=built.counters)
     state = spark.read.format("statestore").option("stateVarName", "blobs").load(checkpoint)
@@ -89,6 +92,6 @@ def _write_last_windows(spark: Any, checkpoint: str, built: BuiltProgram, write:
     set_mark(spark, checkpoint, _ENDED, str(number))
 
 
-def _mark(spark: object, checkpoint: str, name: str) -> int | None:
+def _mark(spark: SparkSession, checkpoint: str, name: str) -> int | None:
     number = mark_of(spark, checkpoint, name)
     return None if number is None else int(number)

@@ -12,12 +12,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries.batch_query import BatchQuery, Take
 from windowpane.spark.queries.starting import warn, was_too_slow
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _FOLLOWING = 0.2  # Seconds from one look for batches that were written elsewhere to the next
 
@@ -34,7 +37,7 @@ class Elsewhere:
 
 class FollowedQuery(BatchQuery):
     def __init__(
-        self, spark: object, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take, elsewhere: Elsewhere
+        self, spark: SparkSession, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take, elsewhere: Elsewhere
     ) -> None:
         super().__init__(spark, name, checkpoint, rows, take)
         self._elsewhere = elsewhere

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class _Listener(StreamingQueryListener):
@@ -30,7 +33,7 @@ class _Listener(StreamingQueryListener):
         """What was counted stays."""
 
 
-def listen(spark: Any, take: Callable[[Any], None]) -> Callable[[], None]:
+def listen(spark: SparkSession, take: Callable[[Any], None]) -> Callable[[], None]:
     """Have a function called with the progress of each batch of a session; return what ends that."""
     listener = _Listener(take)
     spark.streams.addListener(listener)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -35,7 +35,7 @@ from windowpane.errors import (
 from windowpane.planning.rescaling import Key, holds, problems, rescaled
 from windowpane.spark.building.program import run_on_buckets
 from windowpane.spark.internals.blob_state import SparkBlobStore
-from windowpane.spark.internals.session import PARTITIONS, is_classic
+from windowpane.spark.internals.session import PARTITIONS, is_classic, jvm_of
 from windowpane.spark.queries.starting import started
 from windowpane.spark.session.checkpoints import (
     files_of,
@@ -54,13 +54,16 @@ from windowpane.spark.stages.process import BucketProcessor
 from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _MOST = 256
 _OPERATOR = "transformWithState"
 _PIECES = "target int, bucket int, name string, blob binary"
 
 
 @contextmanager
-def here(spark: Any, old: str, new: str | None = None) -> Iterator[tuple[str, str]]:
+def here(spark: SparkSession, old: str, new: str | None = None) -> Iterator[tuple[str, str]]:
     """Yield the places of an old and a new checkpoint on this machine, for those that are on an object store.
 
     What is written to the new one is sent behind it, ``commits`` last.
@@ -83,7 +86,7 @@ def here(spark: Any, old: str, new: str | None = None) -> Iterator[tuple[str, st
                 to.take(f"{now}/{name}", name)
 
 
-def copy(spark: Any, old: str, new: str, is_same_query: bool) -> None:
+def copy(spark: SparkSession, old: str, new: str, is_same_query: bool) -> None:
     """Copy a checkpoint; a copy that is not the same query gets an id of its own, and knows no sink."""
     found = _Checkpoint.of(spark, old)
     if not is_same_query and found.begun != found.committed:
@@ -99,7 +102,7 @@ def copy(spark: Any, old: str, new: str, is_same_query: bool) -> None:
     found.copy("commits", new)
 
 
-def rescale(spark: Any, old: str, new: str, buckets: int, forgets: Key | None = None) -> None:
+def rescale(spark: SparkSession, old: str, new: str, buckets: int, forgets: Key | None = None) -> None:
     """Write a checkpoint whose keys are spread over another number of buckets."""
     if not 1 <= buckets <= _MOST:
         raise InvalidSpecError(f"buckets={buckets}: say a number from 1 to {_MOST}.")
@@ -122,7 +125,7 @@ def rescale(spark: Any, old: str, new: str, buckets: int, forgets: Key | None = 
     found.copy(f"commits/{found.committed}", new)
 
 
-def forget(spark: Any, old: str, new: str, key: Key) -> None:
+def forget(spark: SparkSession, old: str, new: str, key: Key) -> None:
     """Write a checkpoint without the state of a key."""
     found = _Checkpoint.of(spark, old)
     found.check_operators()
@@ -132,7 +135,7 @@ def forget(spark: Any, old: str, new: str, key: Key) -> None:
     rescale(spark, old, new, found.partitions(found.operators[0]), key)
 
 
-def verify(spark: Any, checkpoint: str) -> list[str]:
+def verify(spark: SparkSession, checkpoint: str) -> list[str]:
     """Return what is wrong with the state of a checkpoint, as text; nothing where all is well."""
     found = _Checkpoint.of(spark, checkpoint)
     said = []
@@ -146,13 +149,13 @@ def verify(spark: Any, checkpoint: str) -> list[str]:
 
 @dataclass
 class _Checkpoint:
-    spark: Any
+    spark: SparkSession
     path: str
     committed: int  # the last batch that was
     begun: int
 
     @classmethod
-    def of(cls, spark: Any, path: str) -> _Checkpoint:
+    def of(cls, spark: SparkSession, path: str) -> _Checkpoint:
         if not is_classic(spark):
             raise InvalidSpecError("checkpoints are copied and rescaled with a classic Spark session: Connect reaches no files.")
         refuse_a_second_query(spark, path)
@@ -227,7 +230,7 @@ class _Checkpoint:
         others, target = files_of(self.spark, f"{new}/{name}")
         others.mkdirs(target.getParent())
         conf = self.spark._jsparkSession.sessionState().newHadoopConf()
-        self.spark._jvm.org.apache.hadoop.fs.FileUtil.copy(files, source, others, target, False, conf)
+        jvm_of(self.spark).org.apache.hadoop.fs.FileUtil.copy(files, source, others, target, False, conf)
 
     def _move(self, place: str, target: str) -> None:
         files, source = files_of(self.spark, place)
@@ -262,18 +265,18 @@ def _no_engine() -> Any:
 
 
 @contextmanager
-def _settings(spark: Any, wanted: Mapping[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in wanted}
+def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in wanted}
     for name, value in wanted.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, earlier in before.items():
+            if earlier is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, earlier)
 
 
 # On tasks.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -47,6 +47,9 @@ from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 _HISTORY = "history"  # The mark of a checkpoint that begins with one
 _TRIGGERS = {"processingTime", "availableNow", "once", "continuous", "realTime"}  # The arguments of ``DataStreamWriter.trigger``
 
@@ -60,7 +63,7 @@ def start(
     flush_at_end: bool = False,
     changes: Accepts = "safe",
     cut: Cut | None = None,
-    history: object = None,
+    history: Any = None,
     history_results: HistoryResults = "skip",
     incomplete: Incomplete = "null",
 ) -> tuple[Any, BuiltProgram]:
@@ -113,9 +116,7 @@ def start(
     return query, built
 
 
-def _begun(
-    built: BuiltProgram, checkpoint: str | None, cut: Cut | None, history: object, results: HistoryResults
-) -> BuiltProgram:
+def _begun(built: BuiltProgram, checkpoint: str | None, cut: Cut | None, history: Any, results: HistoryResults) -> BuiltProgram:
     """Return a program that begins with a history, or goes on from one.
 
     Raises:
@@ -238,7 +239,7 @@ class ShapedOutput:
     def number(self) -> int:
         return self.output.number
 
-    def of(self, rows: object, wire: Wire) -> Any:
+    def of(self, rows: DataFrame, wire: Wire) -> Any:
         found = self.output.of(rows, wire)
         names = [column_named(found, name) or name if made is None else None for name, made in self.columns]
         for name in names:
@@ -266,7 +267,7 @@ class BatchWriter:
     outputs: tuple[tuple[Output | ShapedOutput, SinkFunction], ...]
     begun: set[int] = field(default_factory=set, compare=False)  # The first batch of the run
 
-    def __call__(self, blobs: Any, batch_id: int) -> None:
+    def __call__(self, blobs: DataFrame, batch_id: int) -> None:
         blobs = blobs.persist()
         try:
             present = {row.output for row in blobs.select("output").collect()}
@@ -278,7 +279,7 @@ class BatchWriter:
         finally:
             blobs.unpersist()
 
-    def _spares(self, write: SinkFunction, blobs: object, batch_id: int) -> bool:
+    def _spares(self, write: SinkFunction, blobs: DataFrame, batch_id: int) -> bool:
         """Whether a batch without rows is not written; the sink keeps its number."""
         if not isinstance(write, PairedSink) or not isinstance(write.sink, FolderWriter):
             return False
@@ -287,7 +288,7 @@ class BatchWriter:
         write.sink.skip(blobs, batch_id, write.pair, write.settled(blobs, batch_id))
         return True
 
-    def compare(self, rows: object) -> None:
+    def compare(self, rows: DataFrame) -> None:
         for _, write in self.outputs:
             if isinstance(write, PairedSink):
                 write.compare(rows)

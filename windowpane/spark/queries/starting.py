@@ -12,9 +12,12 @@ import re
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windowpane.spark.internals.session import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _PATIENCE = 120.0  # Seconds until a query that does nothing visible is left to itself
 _STEP = 0.05
@@ -27,7 +30,7 @@ Beside each is its first release that does not; no release of 4.0 has been mende
 """
 
 
-def started(start: Callable[[], Any], spark: object) -> Any:
+def started(start: Callable[[], Any], spark: SparkSession) -> Any:
     """Start a query, again where the driver's Python worker did not connect back in time, and return it.
 
     Returns once the query's first batch is planned, or while it waits for data. An error of any other kind stays in the query.
@@ -50,7 +53,7 @@ def warn() -> None:
     )
 
 
-def _was_too_slow(query: Any, spark: Any) -> bool:
+def _was_too_slow(query: Any, spark: SparkSession) -> bool:
     """Wait until the query's first batch is under way; return whether it ended before, by the worker's silence."""
     deadline = time.monotonic() + _PATIENCE
     while query.isActive and time.monotonic() < deadline:
@@ -62,7 +65,7 @@ def _was_too_slow(query: Any, spark: Any) -> bool:
     return was_too_slow(query.exception())
 
 
-def warn_of_leaking_sockets(spark: Any) -> None:
+def warn_of_leaking_sockets(spark: SparkSession) -> None:
     _warn(str(spark.version))
 
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
 from windowpane.errors import ChangedPlanError, RunningCheckpointError, UnreachableCheckpointError
-from windowpane.spark.internals.session import is_classic
+from windowpane.spark.internals.session import is_classic, jvm_of
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 from windowpane.state.pairs import NONE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _STOPS_THE_FIRST = "spark.sql.streaming.stopActiveRunOnRestart"  # Spark's setting, which is true by default
 _EARLIER = "earlier_outputs"
@@ -27,7 +30,7 @@ def only(path: str) -> str:
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
-def read_line(spark: Any, place: str) -> str | None:
+def read_line(spark: SparkSession, place: str) -> str | None:
     """Return the line of a file, ``None`` if it is not there, or empty."""
     if not is_classic(spark):
         try:
@@ -38,21 +41,21 @@ def read_line(spark: Any, place: str) -> str | None:
     return read_text(spark, place).strip() or None
 
 
-def read_text(spark: Any, place: str) -> str:
+def read_text(spark: SparkSession, place: str) -> str:
     """Return what a file says, nothing if it is not there; on classic sessions."""
     files, path = files_of(spark, place)
     # Of a file its own name is listed; of a folder, which Spark Connect has written, that of the file in it.
     names = [name for name in _names(files, path) if name == path.getName() or not name.startswith(("_", "."))]
     if not names:
         return ""
-    stream = files.open(path if names[0] == path.getName() else spark._jvm.org.apache.hadoop.fs.Path(path, names[0]))
+    stream = files.open(path if names[0] == path.getName() else jvm_of(spark).org.apache.hadoop.fs.Path(path, names[0]))
     try:
-        return str(spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        return str(jvm_of(spark).org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
     finally:
         stream.close()
 
 
-def write_line(spark: Any, place: str, line: str) -> None:
+def write_line(spark: SparkSession, place: str, line: str) -> None:
     if not is_classic(spark):
         spark.createDataFrame([(line,)], "value string").coalesce(1).write.mode("overwrite").text(place)
         return
@@ -63,7 +66,7 @@ def write_line(spark: Any, place: str, line: str) -> None:
     stream.close()
 
 
-def names_in(spark: Any, folder: str) -> list[str]:
+def names_in(spark: SparkSession, folder: str) -> list[str]:
     if is_classic(spark):
         return _names(*files_of(spark, folder))
     try:
@@ -77,12 +80,12 @@ def _names(files: Any, folder: Any) -> list[str]:
     return [str(each.getPath().getName()) for each in files.listStatus(folder)] if files.exists(folder) else []
 
 
-def files_of(spark: Any, folder: str) -> tuple[Any, Any]:
-    path = spark._jvm.org.apache.hadoop.fs.Path(folder)
+def files_of(spark: SparkSession, folder: str) -> tuple[Any, Any]:
+    path = jvm_of(spark).org.apache.hadoop.fs.Path(folder)
     return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), path
 
 
-def check_reached(spark: Any, checkpoint: str) -> None:
+def check_reached(spark: SparkSession, checkpoint: str) -> None:
     """Refuse a checkpoint on a file system that Spark does not have, or does not reach; of classic sessions.
 
     Raises:
@@ -97,7 +100,7 @@ def check_reached(spark: Any, checkpoint: str) -> None:
         raise UnreachableCheckpointError(checkpoint, reason(error)) from None
 
 
-def holds_batches(spark: Any, path: str) -> bool:
+def holds_batches(spark: SparkSession, path: str) -> bool:
     """Whether ``Files`` wrote to a folder, or to one that a pattern matches."""
     batches = f"{path}/query*=*/batch*=*"
     try:
@@ -106,12 +109,12 @@ def holds_batches(spark: Any, path: str) -> bool:
         return False
 
 
-def query_id(spark: Any, checkpoint: str) -> str:
+def query_id(spark: SparkSession, checkpoint: str) -> str:
     """Return the id of the query that owns a checkpoint; it stays the same over restarts."""
-    return str(json.loads(spark.read.text(f"{only(checkpoint)}/metadata").first()[0])["id"])
+    return str(json.loads(spark.read.text(f"{only(checkpoint)}/metadata").collect()[0][0])["id"])
 
 
-def last_batches(spark: object, checkpoint: str) -> tuple[int, int]:
+def last_batches(spark: SparkSession, checkpoint: str) -> tuple[int, int]:
     """Return the numbers of the last batch that Spark has committed, and of the last one that it has begun.
 
     They differ while a batch runs, and where a crash or a failure has ended it.
@@ -123,20 +126,20 @@ def last_batches(spark: object, checkpoint: str) -> tuple[int, int]:
     return committed, begun
 
 
-def has_begun(spark: object, checkpoint: str) -> bool:
+def has_begun(spark: SparkSession, checkpoint: str) -> bool:
     return last_batches(spark, checkpoint)[0] != NONE
 
 
-def mark_of(spark: object, checkpoint: str, name: str) -> str | None:
+def mark_of(spark: SparkSession, checkpoint: str, name: str) -> str | None:
     """Return what a file of ours beside Spark's own in a checkpoint says, ``None`` if there is none."""
     return read_line(spark, f"{checkpoint}/windowpane/{name}")
 
 
-def set_mark(spark: object, checkpoint: str, name: str, text: str) -> None:
+def set_mark(spark: SparkSession, checkpoint: str, name: str, text: str) -> None:
     write_line(spark, f"{checkpoint}/windowpane/{name}", text)
 
 
-def compare_earlier_outputs(spark: object, checkpoint: str, names: Sequence[str]) -> None:
+def compare_earlier_outputs(spark: SparkSession, checkpoint: str, names: Sequence[str]) -> None:
     """Compare the outputs of earlier operators that are computed beside the others with those of the query's first start."""
     now = ", ".join(names) or "none"
     was = mark_of(spark, checkpoint, _EARLIER)
@@ -146,7 +149,7 @@ def compare_earlier_outputs(spark: object, checkpoint: str, names: Sequence[str]
         set_mark(spark, checkpoint, _EARLIER, now)
 
 
-def refuse_a_second_query(spark: Any, checkpoint: str) -> None:
+def refuse_a_second_query(spark: SparkSession, checkpoint: str) -> None:
     """Refuse a checkpoint whose query runs in this session: Spark would stop that query in the middle of a batch.
 
     Where the user has set ``stopActiveRunOnRestart`` to true, it is what they want.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windowpane.errors import DuplicateColumnError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _CASE_SENSITIVE = "spark.sql.caseSensitive"
 _WAY_OUT = (
@@ -13,11 +16,11 @@ _WAY_OUT = (
 )
 
 
-def folding(spark: Any) -> Callable[[str], str]:
+def folding(spark: SparkSession) -> Callable[[str], str]:
     return str if str(spark.conf.get(_CASE_SENSITIVE, "false")).lower() == "true" else str.lower
 
 
-def column_named(dataframe: Any, name: str) -> str | None:
+def column_named(dataframe: DataFrame, name: str) -> str | None:
     """Return the column that a name means, as the DataFrame spells it; ``None`` if there is none."""
     alike = [each for each in dataframe.columns if each.lower() == name.lower()]
     if not alike or alike == [name]:
@@ -29,7 +32,7 @@ def column_named(dataframe: Any, name: str) -> str | None:
     return found[0] if found else None
 
 
-def refuse_alike(names: Iterable[str], spark: object) -> None:
+def refuse_alike(names: Iterable[str], spark: SparkSession) -> None:
     every = list(names)
     if len({name.lower() for name in every}) == len(every):
         return
@@ -39,7 +42,7 @@ def refuse_alike(names: Iterable[str], spark: object) -> None:
         raise DuplicateColumnError(alike, _WAY_OUT)
 
 
-def spelled_as(dataframe: Any, names: Iterable[str]) -> Any:
+def spelled_as(dataframe: DataFrame, names: Iterable[str]) -> Any:
     """Return a DataFrame with its columns spelled as ``names`` spell them, as far as it has those."""
     for name in names:
         found = column_named(dataframe, name)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windowpane.spark.internals.query_plans import estimated_bytes
 from windowpane.spark.internals.session import PARTITIONS, WATERMARK_POLICY, is_classic, processors, setting
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -30,7 +33,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*).*\])?$")
 _warned: set[Buckets] = set()
 
 
-def choose_settings(spark: Any) -> None:
+def choose_settings(spark: SparkSession) -> None:
     """Set, where the user set nothing: RocksDB, which transformWithState needs; Arrow batches by rows; in local mode buckets.
 
     RocksDB with a changelog. In local mode one shuffle partition a core: Spark's 200 would be as many tasks in every batch.
@@ -61,12 +64,12 @@ class Buckets:
     chosen: int | None = None  # the number where it was chosen here for static rows, ``None`` where it is the session's
 
     @classmethod
-    def of(cls, spark: Any, is_streaming: bool, static: Any = None) -> Buckets:
+    def of(cls, spark: SparkSession, is_streaming: bool, static: Any = None) -> Buckets:
         """Return what holds for a session: the shuffle partitions that the user set, or in local mode those that the work needs.
 
         A stream gets one a core, ``static`` rows one for each 32 MB, but one a core, where their size is known.
         """
-        cores, most = _cores(spark), int(spark.conf.get(PARTITIONS))
+        cores, most = _cores(spark), int(str(spark.conf.get(PARTITIONS)))
         if cores is None or not is_local(spark) or spark.conf.get(PARTITIONS, None) is not None:
             return cls(most, cores)
         if is_streaming:
@@ -101,7 +104,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _cores(spark: Any) -> int | None:
+def _cores(spark: SparkSession) -> int | None:
     """Return the number of cores that tasks of a session run on; ``None`` where it is not known, or changes with the work."""
     local = _LOCAL.match(setting(spark, _MASTER) or "")
     if local is not None:
@@ -111,9 +114,9 @@ def _cores(spark: Any) -> int | None:
     return None if setting(spark, "spark.default.parallelism") else int(spark.sparkContext.defaultParallelism)
 
 
-def watermark_policy(spark: object) -> str:
+def watermark_policy(spark: SparkSession) -> str:
     return setting(spark, WATERMARK_POLICY, "min").lower()
 
 
-def is_local(spark: object) -> bool:
+def is_local(spark: SparkSession) -> bool:
     return _LOCAL.match(setting(spark, _MASTER) or "") is not None

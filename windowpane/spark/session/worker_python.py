@@ -11,12 +11,15 @@ import shutil
 import subprocess
 import sys
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from windowpane.errors import WorkerPythonError
 from windowpane.spark.internals.forked_workers import is_forking, with_forks
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.session.settings import is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _NEEDED = ("windowpane", "pyarrow", "pandas")
 _QUESTION = f"""
@@ -26,7 +29,7 @@ print("%d.%d" % sys.version_info[:2], *[name for name in {_NEEDED} if importlib.
 _PATIENCE = 60.0
 
 
-def check_worker_python(spark: Any) -> None:
+def check_worker_python(spark: SparkSession) -> None:
     """Check once the version and the packages of the workers' Python in a local session."""
     if not is_classic(spark) or not is_local(spark) or spark.sparkContext._python_includes:
         return  # files of Python go to the workers with the session, windowpane perhaps among them
@@ -35,7 +38,7 @@ def check_worker_python(spark: Any) -> None:
         raise WorkerPythonError(spark.sparkContext.pythonExec, wrong, sys.executable)
 
 
-def fork_driver_workers(spark: Any) -> None:
+def fork_driver_workers(spark: SparkSession) -> None:
     """Have the driver workers of a local session forked from its first one, see ``forked_workers``; once is enough.
 
     What is given to Spark before has a daemon of workers of its own, so this comes before the first function of a query.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 
@@ -15,6 +15,9 @@ from windowpane.planning.sinks import Selectable
 from windowpane.spark.session.column_names import column_named
 from windowpane.state.pairs import Pair
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 @dataclass(frozen=True)
 class KafkaSink(Selectable):
@@ -24,13 +27,13 @@ class KafkaSink(Selectable):
     topic: str
     format: MessageFormat
 
-    def __call__(self, df: Any, batch_id: int) -> None:
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch."""
         with self.connection.consumer() as consumer:
             self.connection.partitions(consumer, Topics((self.topic,)))
         self._write(df, batch_id, None)
 
-    def _write(self, df: Any, batch: int, query: str | None) -> None:
+    def _write(self, df: DataFrame, batch: int, query: str | None) -> None:
         key = tuple(column_named(df, name) or name for name in self.format.key)
         for name in key:
             if name not in df.columns:
@@ -45,7 +48,7 @@ class KafkaTransactions(KafkaSink):
 
     read_query: Callable[[Any], str] | None = None  # returns the id of the query of a batch; ``start`` gives it
 
-    def __call__(self, df: Any, batch_id: int) -> None:
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
         raise InvalidSpecError(
             f"sinks.kafka({self.topic!r}) numbers batches by query, and does not know the query here: give it to start(...), or "
             "say guarantee='at_least_once'."
@@ -65,13 +68,13 @@ class KafkaTransactions(KafkaSink):
             "query that has not run for offsets.retention.minutes, seven days unless set: after such a time, too, start anew."
         )
 
-    def taken(self, dataframe: object) -> int:
+    def taken(self, dataframe: DataFrame) -> int:
         """Return the number of the last batch that all writers have written."""
         with self.connection.consumer(self._name(dataframe), {"isolation_level": "read_uncommitted"}) as consumer:
             self.connection.partitions(consumer, Topics((self.topic,)))
             return last_batch(self.connection, consumer, self.topic)
 
-    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+    def take(self, dataframe: DataFrame, number: int, pair: Pair, settled: int) -> None:
         """Write one batch, then its number; see ``NumberedSink``."""
         if pair.has_begun(self.taken(dataframe), settled, number):
             return
@@ -79,7 +82,7 @@ class KafkaTransactions(KafkaSink):
         with self.connection.consumer(self._name(dataframe)) as consumer:
             keep_batch(self.connection, consumer, self.topic, number)
 
-    def _name(self, dataframe: object) -> str:
+    def _name(self, dataframe: DataFrame) -> str:
         return f"windowpane.{'' if self.read_query is None else self.read_query(dataframe)}.{self.topic}"
 
 

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -31,16 +31,19 @@ from windowpane.spark.stages.project import quoted
 from windowpane.state.pairs import NONE, Pair
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 _SLOTS = (0, 1)
 
 
-def kept_number(spark: object, place: str) -> int:
+def kept_number(spark: SparkSession, place: str) -> int:
     """Return the greatest number kept at a place, ``NONE`` if there is none."""
     found = [read_line(spark, f"{place}-{slot}") for slot in _SLOTS]
     return max((int(each) for each in found if each is not None and each.isdecimal()), default=NONE)
 
 
-def keep_number(spark: object, place: str, number: int) -> None:
+def keep_number(spark: SparkSession, place: str, number: int) -> None:
     """Keep a number, one more than the one before, or the same."""
     write_line(spark, f"{place}-{number % len(_SLOTS)}", str(number))
 
@@ -50,7 +53,7 @@ class QueryId:
         self._checkpoint = checkpoint
         self._id: str | None = None
 
-    def read(self, dataframe: Any) -> str:
+    def read(self, dataframe: DataFrame) -> str:
         if self._id is None:
             self._id = query_id(dataframe.sparkSession, self._checkpoint)
         return self._id
@@ -80,16 +83,16 @@ class PairedSink:
             committed, begun = last_batches(spark, self.checkpoint)
             self.pair.has_begun(self.sink.taken(rows), committed if committed >= first else NONE, begun)
 
-    def __call__(self, dataframe: object, number: int) -> None:
+    def __call__(self, dataframe: DataFrame, number: int) -> None:
         self.sink.take(dataframe, number, self.pair, self.settled(dataframe, number))
 
-    def settled(self, dataframe: object, number: int) -> int:
+    def settled(self, dataframe: DataFrame, number: int) -> int:
         """Return the batch before one that the sink must have, ``NONE`` for the first that it is given."""
         if self.first is None:
             self.first = self._first(dataframe, number)
         return number - 1 if number > self.first else NONE
 
-    def _first(self, dataframe: Any, number: int) -> int:
+    def _first(self, dataframe: DataFrame, number: int) -> int:
         """Return the first batch that the checkpoint gave to the sink; this one, where it knows no other and the sink is new."""
         spark = dataframe.sparkSession
         noted = NONE if self.checkpoint is None else kept_number(spark, self._note)
@@ -124,31 +127,31 @@ class FolderWriter(ABC):
             "taken away on purpose, write to another folder."
         )
 
-    def taken(self, dataframe: Any) -> int:
+    def taken(self, dataframe: DataFrame) -> int:
         return kept_number(dataframe.sparkSession, self._number(dataframe))
 
-    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+    def take(self, dataframe: DataFrame, number: int, pair: Pair, settled: int) -> None:
         pair.has_begun(self.taken(dataframe), settled, number)
         self.write(dataframe, number)
         self.keep(dataframe, number)
 
-    def skip(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+    def skip(self, dataframe: DataFrame, number: int, pair: Pair, settled: int) -> None:
         pair.has_begun(self.taken(dataframe), settled, number)
         self.keep(dataframe, number)
 
-    def keep(self, dataframe: Any, number: int) -> None:
+    def keep(self, dataframe: DataFrame, number: int) -> None:
         keep_number(dataframe.sparkSession, self._number(dataframe), number)
 
     @abstractmethod
-    def write(self, dataframe: object, number: int) -> None:
+    def write(self, dataframe: DataFrame, number: int) -> None:
         """Write one batch, over whatever an interrupted attempt left."""
 
     @abstractmethod
-    def takes_empty(self, dataframe: object, number: int) -> bool:
+    def takes_empty(self, dataframe: DataFrame, number: int) -> bool:
         """Whether a batch without rows is written all the same, as the first one of a run."""
 
     @abstractmethod
-    def _number(self, dataframe: object) -> str:
+    def _number(self, dataframe: DataFrame) -> str:
         """Return the place of the number."""
 
 
@@ -156,21 +159,21 @@ class FolderWriter(ABC):
 class FilesWriter(FolderWriter):
     folders: tuple[str, str]
 
-    def write(self, dataframe: Any, number: int) -> None:
+    def write(self, dataframe: DataFrame, number: int) -> None:
         options = self.sink.options
         dataframe.write.mode("overwrite").format(self.sink.format).options(**options).save(self._batch(dataframe, number))
 
-    def takes_empty(self, dataframe: Any, number: int) -> bool:
+    def takes_empty(self, dataframe: DataFrame, number: int) -> bool:
         """Whether a run that did not commit the batch has written rows of it."""
         return bool(names_in(dataframe.sparkSession, self._batch(dataframe, number)))
 
-    def _batch(self, dataframe: object, number: int) -> str:
+    def _batch(self, dataframe: DataFrame, number: int) -> str:
         return f"{self._folder(dataframe)}/{self.folders[1]}={number}"
 
-    def _number(self, dataframe: object) -> str:
+    def _number(self, dataframe: DataFrame) -> str:
         return f"{self._folder(dataframe)}/_windowpane"
 
-    def _folder(self, dataframe: object) -> str:
+    def _folder(self, dataframe: DataFrame) -> str:
         return f"{self.sink.path}/{self.folders[0]}={self.query.read(dataframe)}"
 
 
@@ -178,14 +181,14 @@ class FilesWriter(FolderWriter):
 class DeltaWriter(FolderWriter):
     """Appends each batch to a Delta table under the query's id and the batch's number, which Delta takes once."""
 
-    def write(self, dataframe: Any, number: int) -> None:
+    def write(self, dataframe: DataFrame, number: int) -> None:
         once = {"txnAppId": self.query.read(dataframe), "txnVersion": str(number)}
         dataframe.write.mode("append").format("delta").options(**self.sink.options, **once).save(self.sink.path)
 
-    def takes_empty(self, dataframe: object, number: int) -> bool:
+    def takes_empty(self, dataframe: DataFrame, number: int) -> bool:
         return self.taken(dataframe) == NONE
 
-    def _number(self, dataframe: object) -> str:
+    def _number(self, dataframe: DataFrame) -> str:
         return f"{self.sink.path}/_windowpane/{self.query.read(dataframe)}"
 
 
@@ -195,7 +198,7 @@ _BATCH = re.compile(r"batch(_\d+)?")  # The last column of what ``Files`` wrote
 _LATEST = "latest"
 
 
-def read_latest(spark: Any, path: str, key: Sequence[str]) -> Any:
+def read_latest(spark: SparkSession, path: str, key: Sequence[str]) -> Any:
     """Return the last result of each key and window as a static DataFrame.
 
     Order: that of batches, then of the files of a batch and of the rows in a file. All results of a key and window are emitted

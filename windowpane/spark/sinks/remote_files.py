@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.csv
@@ -22,6 +22,9 @@ from windowpane.errors import InvalidSpecError
 from windowpane.spark.sinks.paired import FolderWriter
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.state.pairs import NONE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _FORMATS = ("parquet", "json", "csv")
 _WRITTEN = pa.schema([("name", pa.string())])
@@ -54,15 +57,15 @@ class RemoteFilesWriter(FolderWriter):
     def taker(self) -> str:
         return f"folder {str(self.location)!r}"
 
-    def taken(self, dataframe: object) -> int:
+    def taken(self, dataframe: DataFrame) -> int:
         place = self._number(dataframe)
         found = [self.location.line(f"{place}-{slot}") for slot in (0, 1)]
         return max((int(each) for each in found if each), default=NONE)
 
-    def keep(self, dataframe: object, number: int) -> None:
+    def keep(self, dataframe: DataFrame, number: int) -> None:
         self.location.write(f"{self._number(dataframe)}-{number % 2}", str(number).encode())
 
-    def write(self, dataframe: Any, number: int) -> None:
+    def write(self, dataframe: DataFrame, number: int) -> None:
         folder = f"{self._number(dataframe).rpartition('/')[0]}/{self.folders[1]}={number}"
         self.location.remove([f"{folder}/{name}" for name in self.location.names(folder)])
         columns = arrow_schema(dataframe.schema, str(self.location))
@@ -71,12 +74,12 @@ class RemoteFilesWriter(FolderWriter):
         if not dataframe.mapInArrow(writer.__call__, "name string").collect():
             writer.file(columns.empty_table(), 0)
 
-    def takes_empty(self, dataframe: object, number: int) -> bool:
+    def takes_empty(self, dataframe: DataFrame, number: int) -> bool:
         """Whether a run that did not commit the batch has written rows of it."""
         folder = f"{self._number(dataframe).rpartition('/')[0]}/{self.folders[1]}={number}"
         return bool(self.location.names(folder))
 
-    def _number(self, dataframe: object) -> str:
+    def _number(self, dataframe: DataFrame) -> str:
         return f"{self.folders[0]}={self.query.read(dataframe)}/_windowpane"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -16,10 +16,13 @@ from pyspark import TaskContext
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.stores import Batch, PostgresStore
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 _BROUGHT = pa.schema([("rows", pa.int64())])
 
 
-def bring(df: Any, url: str, batch: Batch) -> None:
+def bring(df: DataFrame, url: str, batch: Batch) -> None:
     """Apply the changes in a DataFrame as a batch, which is given without them."""
     store = PostgresStore(url)
     try:

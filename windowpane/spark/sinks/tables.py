@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,6 +16,9 @@ from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.state.pairs import Pair
 from windowpane.windowing.outputs import CHANGE_TYPE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _MERGED = pa.schema([("rows", pa.int64())])
 
@@ -29,7 +32,7 @@ class TableSink(Selectable):
     compact_every: int | None = None  # after so many batches the small files of a Delta table are made large ones
     read_query: Callable[[Any], str] | None = None  # returns the id of the query of a batch; ``start`` gives it
 
-    def __call__(self, df: Any, batch_id: int) -> None:
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
         raise InvalidSpecError(f"{self.table} numbers batches by query, and does not know the query here: give it to start(...).")
 
     def for_query(self, read: Callable[[Any], str]) -> TableSink:
@@ -43,11 +46,11 @@ class TableSink(Selectable):
     def way_out(self) -> str:
         return "Put copies back that belong together, or start with a new checkpoint and a new table."
 
-    def taken(self, dataframe: object) -> int:
+    def taken(self, dataframe: DataFrame) -> int:
         """Return the number of the last batch of the query that the table has."""
         return int(self.table.taken(self._query(dataframe)))
 
-    def take(self, dataframe: Any, number: int, pair: Pair, settled: int) -> None:
+    def take(self, dataframe: DataFrame, number: int, pair: Pair, settled: int) -> None:
         """Write one batch with its number, in one commit; see ``NumberedSink``."""
         query = self._query(dataframe)
         if pair.has_begun(self.taken(dataframe), settled, number):
@@ -65,7 +68,7 @@ class TableSink(Selectable):
         else:
             self._into_iceberg(dataframe, self.table.prepared(rows), rows, key, query, number)
 
-    def _into_delta(self, df: Any, there: Any, rows: pa.Schema, key: tuple[str, ...], query: str, number: int) -> None:
+    def _into_delta(self, df: DataFrame, there: Any, rows: pa.Schema, key: tuple[str, ...], query: str, number: int) -> None:
         table: delta.Table = self.table
         if key:
             if not self._merged(df, key, query, number):
@@ -79,7 +82,7 @@ class TableSink(Selectable):
         if self.compact_every is not None and number % self.compact_every == self.compact_every - 1:
             table.compact(table.opened())
 
-    def _into_iceberg(self, df: Any, there: Any, rows: pa.Schema, key: tuple[str, ...], query: str, number: int) -> None:
+    def _into_iceberg(self, df: DataFrame, there: Any, rows: pa.Schema, key: tuple[str, ...], query: str, number: int) -> None:
         table: iceberg.Table = self.table
         if key or not table.takes_files(there):
             if not self._merged(df, key, query, number):
@@ -90,12 +93,12 @@ class TableSink(Selectable):
         files = df.mapInArrow(writer.__call__, iceberg.WRITTEN).collect()
         table.append([each.path for each in files], query, number)
 
-    def _merged(self, df: Any, key: tuple[str, ...], query: str, number: int) -> bool:
+    def _merged(self, df: DataFrame, key: tuple[str, ...], query: str, number: int) -> bool:
         """Merge a batch in one task; return whether there was one to run."""
         merge = Merge(self.table, key, query, number)
         return bool(df.coalesce(1).mapInArrow(merge.__call__, "rows long").collect())
 
-    def _query(self, dataframe: object) -> str:
+    def _query(self, dataframe: DataFrame) -> str:
         return "" if self.read_query is None else self.read_query(dataframe)
 
 

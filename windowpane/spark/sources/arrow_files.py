@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from windowpane.spark.sources.parquet_reader import local_path
 from windowpane.spark.sources.remote_files import RemoteFiles, RemoteReader
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _CONTENTS = "path string, modificationTime timestamp, length bigint, content binary"
 _UTC = pa.timestamp("us", "UTC")
 
@@ -36,7 +39,7 @@ class CsvFormat:
 
 
 def arrow_files(
-    spark: Any,
+    spark: SparkSession,
     path: str,
     schema: Any,
     format: str,
@@ -63,8 +66,8 @@ def arrow_files(
         of_file = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, shown(path), reading)
         origin = files.origin(spark, streaming=streaming)
         return ArrowRows(origin, RemoteReader(files.location, of_file.table), columns, reading=reading)
-    reader = spark.readStream if streaming else spark.read
-    contents = reader.format("binaryFile").schema(_CONTENTS).options(**options).load(path).select("path", "content")
+    builder: Any = spark.readStream if streaming else spark.read
+    contents = builder.format("binaryFile").schema(_CONTENTS).options(**options).load(path).select("path", "content")
     takes_any_name = not streaming or has_one_file_a_batch(given)
     if not takes_any_name and odd_name(local_path(path), given) is not None:
         contents, takes_any_name = contents.repartition("path"), True

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -31,6 +31,9 @@ from windowpane.spark.stages.messages import malformed_blob
 from windowpane.spark.stages.project import encoded, quoted
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 from windowpane.windowing.arrow_functions import cast_as
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass
@@ -101,7 +104,7 @@ class ArrowRows:
         return encoded(self.origin, function, watermark)
 
 
-def read_in_arrow(dataframe: Any, steps: Steps | None = None) -> ArrowRows | LeftToSpark | None:
+def read_in_arrow(dataframe: DataFrame, steps: Steps | None = None) -> ArrowRows | LeftToSpark | None:
     """Return the rows of a stream of Parquet files as Arrow reads them, or why it does not; ``None`` for other DataFrames."""
     found = parquet_stream(dataframe, steps)
     if not isinstance(found, ParquetStream):
@@ -109,7 +112,7 @@ def read_in_arrow(dataframe: Any, steps: Steps | None = None) -> ArrowRows | Lef
     return ArrowRows(found.places, found.reader, dataframe.schema, found.sample)
 
 
-def read_columns(dataframe: Any, columns: Sequence[str]) -> Any:
+def read_columns(dataframe: DataFrame, columns: Sequence[str]) -> Any:
     """Return some columns of a DataFrame, read by Arrow where files of Spark's can be."""
     made = read_in_arrow(dataframe)
     if not isinstance(made, ArrowRows) or made.refusal(columns) is not None or not isinstance(made.function, ParquetColumns):

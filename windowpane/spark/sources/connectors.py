@@ -9,7 +9,7 @@ of texts say where they were read (``ORIGIN``), and a document that is no row co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -21,6 +21,9 @@ from windowpane.hidden_columns import MISREAD, ORIGIN
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 from windowpane.spark.sources.kafka import Read
 from windowpane.spark.stages.project import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13",
@@ -41,7 +44,7 @@ def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
     return (ORIGIN, MISREAD) if is_json else (ORIGIN,)
 
 
-def connector_rows(spark: object, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> Any:
+def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> Any:
     """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them."""
     given = dict(options)
     if connector == "kafka" and _SERVERS in given:
@@ -71,7 +74,7 @@ def _objects(columns: Sequence[str]) -> Any:
     return value.alias("value")
 
 
-def _messages(spark: Any, options: Mapping[str, str], columns: Sequence[str]) -> Any:
+def _messages(spark: SparkSession, options: Mapping[str, str], columns: Sequence[str]) -> Any:
     """Return the rows of a topic in RisingWave's words, read without Spark's connector."""
     of_client = {name.removeprefix(_PROPERTIES): value for name, value in options.items() if name.startswith(_PROPERTIES)}
     servers = of_client.pop(_SERVERS.removeprefix(_PROPERTIES))
@@ -105,7 +108,7 @@ def numbered(rows: Any, columns: Sequence[str], name: str) -> Any:
     return rows.select(*[F.col(quoted(column)) for column in columns], F.spark_partition_id().alias(name))
 
 
-def _rows(spark: Any, connector: str, options: dict[str, str], columns: Sequence[str]) -> Any:
+def _rows(spark: SparkSession, connector: str, options: dict[str, str], columns: Sequence[str]) -> Any:
     reader = spark.readStream.format(connector)
     path = options.pop("path", None)
     if connector == "csv":
@@ -115,7 +118,7 @@ def _rows(spark: Any, connector: str, options: dict[str, str], columns: Sequence
     if connector in _AS_TEXT:
         reader = reader.schema(_texts([*columns, MISREAD] if connector == "json" else columns))
         options = {_WITH_MISREAD: MISREAD, **options} if connector == "json" else options
-    if connector == "parquet":
+    if connector == "parquet" and path is not None:
         reader = reader.schema(spark.read.parquet(path).schema)
     reader = reader.options(**options)
     rows = reader.load() if path is None else reader.load(path)
@@ -128,7 +131,7 @@ def _texts(names: Sequence[str]) -> T.StructType:
     return T.StructType([T.StructField(name, T.StringType()) for name in names])
 
 
-def _heading(spark: Any, path: str | None, options: Mapping[str, str]) -> list[str]:
+def _heading(spark: SparkSession, path: str | None, options: Mapping[str, str]) -> list[str]:
     """Return the columns that the heading of CSV files names; none where there is no heading, or no file yet."""
     if path is None or options["header"].lower() != "true":
         return []
@@ -138,7 +141,7 @@ def _heading(spark: Any, path: str | None, options: Mapping[str, str]) -> list[s
         return []
 
 
-def _refusal(spark: Any, connector: str, error: BaseException) -> str:
+def _refusal(spark: SparkSession, connector: str, error: BaseException) -> str:
     condition = error.getCondition() if isinstance(error, AnalysisException) else None
     if connector in _PACKAGES and ("DATA_SOURCE_NOT_FOUND" in f"{condition} {error}" or "Failed to find" in str(error)):
         package = f"{_PACKAGES[connector]}:<version>"

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,6 +15,9 @@ from windowpane.spark.sources.arrow_rows import ArrowRows
 from windowpane.spark.sources.planned import PlannedStream, planned
 from windowpane.spark.sources.source import Given
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _RANGE = "start bigint, end bigint"
 _TASKS = 8
@@ -73,7 +76,7 @@ def ranges(start: int, end: int) -> list[tuple[int, int]]:
     return [pair for pair in itertools.pairwise(bounds) if pair[0] < pair[1]]
 
 
-def generated(spark: Any, made: Generated, rows: int | None, rows_per_batch: int, streaming: bool) -> Any:
+def generated(spark: SparkSession, made: Generated, rows: int | None, rows_per_batch: int, streaming: bool) -> Any:
     """Return the DataFrame, see ``windowpane.generate``."""
     columns = spark_schema(COLUMNS)
     if streaming:
@@ -84,7 +87,7 @@ def generated(spark: Any, made: Generated, rows: int | None, rows_per_batch: int
     return Given(found, None, None).put_on(found.df)
 
 
-def given_batches(spark: Any, rows: Any, schema: Any) -> Any:
+def given_batches(spark: SparkSession, rows: Any, schema: Any) -> Any:
     """Return the DataFrame of lists of rows, see ``windowpane.testing.batches``."""
     columns = declared_schema(spark, schema, "batches")
     arrow = arrow_schema(columns, "batches")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,9 @@ from windowpane.spark.sources.source import DELAYED, Given
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema
 from windowpane.windowing.times import Duration, format_micros, to_micros
 from windowpane.windowing.watermarks import Watermarks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Place = str | datetime | int | Mapping[Any, Any]
 INCLUDED = ("key", *ABOUT)
@@ -89,7 +92,7 @@ class Read:
         if self.idle is not None and self.delay is None:
             raise InvalidSpecError("idle= without delay=: it says how long the watermark waits for a partition that is silent.")
 
-    def rows(self, spark: Any, *, streaming: bool) -> Any:
+    def rows(self, spark: SparkSession, *, streaming: bool) -> Any:
         """Return the DataFrame, which knows how its rows are made and what its watermark is."""
         columns = self._columns(spark)
         reading = Reading(self.malformed, self.event_time)
@@ -117,7 +120,7 @@ class Read:
         made = Watermarks.bounded(self.delay).per_source(_SPLIT)
         return made if self.idle is None else made.with_idleness(self.idle)
 
-    def _columns(self, spark: Any) -> T.StructType:
+    def _columns(self, spark: SparkSession) -> T.StructType:
         """Return the columns: those of the value, what is included, and the partition for the watermark."""
         value = _typed(spark, self.value)
         if value is None:
@@ -142,14 +145,14 @@ class Read:
             raise InvalidSpecError(f"event_time={self.event_time!r}: there is no such column; there are {', '.join(names)}.")
         return T.StructType(fields)
 
-    def _stream(self, spark: Any) -> Any:
+    def _stream(self, spark: SparkSession) -> Any:
         if self.max_rows is not None and limits is None:
             raise InvalidSpecError(
                 "max_rows_per_batch needs Spark 4.2: before, Spark does not tell a source where a batch begins."
             )
         return planned(spark, SPAN, partial(SpanStream, self))
 
-    def _bounded(self, spark: Any) -> Any:
+    def _bounded(self, spark: SparkSession) -> Any:
         with self.connection.consumer() as consumer:
             start = self.offsets(consumer, self.starting, "starting")
             end = self.offsets(consumer, self.ending, "ending")
@@ -204,7 +207,7 @@ class Read:
         return found
 
 
-def _typed(spark: Any, format: object) -> T.StructType | None:
+def _typed(spark: SparkSession, format: object) -> T.StructType | None:
     if isinstance(format, Avro | Protobuf):
         return spark_schema(columns_of(format))
     return declared_schema(spark, format.schema, "read_kafka") if isinstance(format, Json) else None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -20,6 +20,9 @@ from pyspark.sql import functions as F
 from windowpane.connectors.kafka_reading import Messages, Span
 from windowpane.errors import InvalidSpecError, MissingJarError
 from windowpane.spark.session.reasons import SPARK_ERRORS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -31,7 +34,7 @@ class SparkConnector:
 
     read: Any  # a ``kafka.Read``
 
-    def rows(self, spark: Any, *, streaming: bool) -> Any:
+    def rows(self, spark: SparkSession, *, streaming: bool) -> Any:
         """Return the DataFrame of its messages.
 
         Raises:

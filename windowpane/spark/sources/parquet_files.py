@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 
@@ -25,6 +25,9 @@ from windowpane.spark.sources.file_names import has_one_file_a_batch, odd_name, 
 from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, RowFilter, local_path, places
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.expressions import names_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _OPTIONS = frozenset(
     {
@@ -60,7 +63,7 @@ class ParquetStream:
     sample: str
 
 
-def parquet_stream(dataframe: Any, steps: Steps | None = None) -> ParquetStream | LeftToSpark | None:
+def parquet_stream(dataframe: DataFrame, steps: Steps | None = None) -> ParquetStream | LeftToSpark | None:
     """Return the Parquet files that a DataFrame is a stream of; ``None`` if it is none, or all files are left to Spark."""
     if not getattr(dataframe, "isStreaming", False):
         return None
@@ -74,11 +77,11 @@ def parquet_stream(dataframe: Any, steps: Steps | None = None) -> ParquetStream 
     return found
 
 
-def _is_on(spark: object) -> bool:
+def _is_on(spark: SparkSession) -> bool:
     return setting(spark, SWITCH, "true").lower() == "true"
 
 
-def _read_by_arrow(dataframe: Any, relation: FileRelation, odd: str | None) -> ParquetStream | LeftToSpark | None:
+def _read_by_arrow(dataframe: DataFrame, relation: FileRelation, odd: str | None) -> ParquetStream | LeftToSpark | None:
     """Return files as Arrow reads them, or why it does not; ``None`` where it reads none like them."""
     spark = dataframe.sparkSession
     if relation.format != "parquet" or not _is_on(spark):
@@ -97,7 +100,7 @@ def _read_by_arrow(dataframe: Any, relation: FileRelation, odd: str | None) -> P
     return ParquetStream(places(spark, relation.path, relation.options, is_exact=odd is not None), reader, sample)
 
 
-def _reason(spark: Any, schema: T.StructType, relation: FileRelation) -> str | None:
+def _reason(spark: SparkSession, schema: T.StructType, relation: FileRelation) -> str | None:
     """Return why Spark might read the files otherwise, whatever is in them; ``None`` if it does not."""
     if not relation.is_local:
         return f"{relation.path} is on another file system, where wp.read_in_arrow reads"

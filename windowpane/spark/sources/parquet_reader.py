@@ -27,6 +27,7 @@ from windowpane.windowing.expressions import Expression, Name
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, ParquetFile
+    from pyspark.sql import SparkSession
 
 SWITCH = "spark.windowpane.files.readInArrow"  # Setting of the session; ``false`` leaves all files to Spark
 
@@ -38,7 +39,7 @@ _PLAIN = (*_INTEGERS, pa.string(), pa.binary(), pa.bool_(), pa.float32(), pa.flo
 """Types of values in structs, which are read as they are; instants of 96 bits are read without a zone, so they are none."""
 
 
-def places(spark: Any, path: str, options: Mapping[str, str], *, is_exact: bool = False) -> Any:
+def places(spark: SparkSession, path: str, options: Mapping[str, str], *, is_exact: bool = False) -> Any:
     """Return the places in a stream of files, as (``path``, ``row``): a row in so many, by its number in its file.
 
     Where it ``is_exact``, equal places meet in one task, which reads each once: Spark lists files more than once beside one whose

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 try:
     from pyspark.sql.streaming import datasource
@@ -57,7 +60,7 @@ class PlannedStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc
         yield partition.row  # type: ignore[attr-defined]
 
 
-def planned(spark: Any, schema: str, make: Callable[[], PlannedStream]) -> Any:
+def planned(spark: SparkSession, schema: str, make: Callable[[], PlannedStream]) -> Any:
     """Return a streaming DataFrame of the parts that a stream plans, a task each."""
     registered = f"windowpane_{uuid4().hex[:12]}"
 

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from windowpane.connectors.object_stores import Location
 from windowpane.errors import InvalidSpecError
 from windowpane.spark.sources.planned import PlannedStream, limits, planned
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _PART = "paths array<string>"
 _TASKS = 16
@@ -53,7 +56,7 @@ class RemoteFiles:
         paths = self.location.paths(may_be_empty=True)
         return [each for each in paths if self.glob is None or fnmatchcase(each.rpartition("/")[2], self.glob)]
 
-    def origin(self, spark: Any, *, streaming: bool) -> Any:
+    def origin(self, spark: SparkSession, *, streaming: bool) -> Any:
         """Return the DataFrame of what tasks are to read."""
         if streaming:
             return planned(spark, _PART, partial(FileStream, self))

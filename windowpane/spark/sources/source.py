@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from types import FunctionType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -32,6 +32,9 @@ from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.watermarks import Watermarks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 PASSED_ON = "windowpane.window"
 """Metadata of a column that an earlier operator passed its watermark on with: ``WINDOW_END`` or ``ROW_TIME``."""
@@ -58,12 +61,12 @@ class Given:
     watermark: Watermarks | None  # the watermark, unless another one is said
 
     @classmethod
-    def of(cls, dataframe: object) -> Given | None:
+    def of(cls, dataframe: DataFrame) -> Given | None:
         """Return what is known of a DataFrame; ``None`` for others, those made of it by Spark included."""
         found: Given | None = getattr(dataframe, "__dict__", {}).get(_GIVEN)
         return found
 
-    def put_on(self, dataframe: Any) -> Any:
+    def put_on(self, dataframe: DataFrame) -> Any:
         """Return a DataFrame that ``stream`` and others know this of."""
         dataframe.__dict__[_GIVEN] = self
         return dataframe
@@ -93,7 +96,7 @@ class EarlierProgram(Protocol):
 class Source:
     """Where rows come from."""
 
-    dataframe: Any  # the DataFrame
+    dataframe: DataFrame  # the DataFrame
     event_time: str | None = None  # name of the event-time column, ``None`` for none
     watermark: Watermarks | None = None  # how the watermark is made, ``None`` for none (or one that the DataFrame has already)
     heartbeat: str | None = None  # name of the boolean column that marks heartbeats, ``None`` for none
@@ -411,13 +414,13 @@ class Source:
             )
 
 
-def put_program_on(dataframe: Any, program: EarlierProgram) -> Any:
+def put_program_on(dataframe: DataFrame, program: EarlierProgram) -> Any:
     """Return the main output of a program, from which ``Source.of`` knows the program: none that Spark makes of it."""
     dataframe.__dict__[_PROGRAM] = program
     return dataframe
 
 
-def _carrying(dataframe: Any, event_time: str | None) -> EarlierProgram | None:
+def _carrying(dataframe: DataFrame, event_time: str | None) -> EarlierProgram | None:
     """Return the program of which a DataFrame is the output, where rows must carry its watermark: Spark does not know it."""
     program: EarlierProgram | None = getattr(dataframe, "__dict__", {}).get(_PROGRAM)
     if program is None or event_time is None or event_time not in dataframe.columns:
@@ -425,14 +428,14 @@ def _carrying(dataframe: Any, event_time: str | None) -> EarlierProgram | None:
     return program if OWN_WATERMARK in dataframe.schema[event_time].metadata else None
 
 
-def _spelled(dataframe: object, name: str | None) -> str | None:
+def _spelled(dataframe: DataFrame, name: str | None) -> str | None:
     """Return the name of a column as the rows spell it; a name that they do not have is refused later."""
     if name is None or not hasattr(dataframe, "columns"):
         return name
     return column_named(dataframe, name) or name
 
 
-def _warn_of_cut_batches(dataframe: Any) -> None:
+def _warn_of_cut_batches(dataframe: DataFrame) -> None:
     """Warn where batches that another query wrote may be read in pieces: rows of one whose time is behind would be late."""
     for folder in cut_folders(dataframe):
         if holds_batches(dataframe.sparkSession, folder):

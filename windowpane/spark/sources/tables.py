@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -22,6 +22,9 @@ from windowpane.spark.sources.planned import PlannedStream, planned
 from windowpane.spark.sources.source import Given
 from windowpane.spark.stages.types import spark_schema
 from windowpane.windowing.outputs import CHANGE_TYPE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PART = "since bigint, until bigint, part int, of int"
 
@@ -54,7 +57,7 @@ class TableStream(PlannedStream):
         return self._changes.parts(start["version"], end["version"])
 
 
-def table_rows(spark: Any, table: delta.Table | iceberg.Table, changes: bool, starting: Any, overwrites: str) -> Any:
+def table_rows(spark: SparkSession, table: delta.Table | iceberg.Table, changes: bool, starting: Any, overwrites: str) -> Any:
     """Return the DataFrame of a table; see ``windowpane.read_delta`` and ``windowpane.read_iceberg``."""
     if table.opened() is None:
         raise ConnectorError(str(table), "there is no such table")

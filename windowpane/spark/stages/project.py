@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -23,12 +23,15 @@ from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.encode import BUCKET, LATEST, SCHEMA
 from windowpane.spark.stages.types import foreign_collation
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 @dataclass
 class Projection:
     """The columns to select from a DataFrame, by name in the projected one."""
 
-    dataframe: Any
+    dataframe: DataFrame
     columns: dict[str, Any] = field(default_factory=dict)
     computed: list[str] = field(default_factory=list)  # What Spark has to compute: the roles of Columns
 
@@ -122,7 +125,7 @@ def refuse_compared_collations(columns: Iterable[T.StructField], role: str) -> N
             )
 
 
-def mapped_in_arrow(dataframe: Any, function: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
+def mapped_in_arrow(dataframe: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
     """Return ``dataframe.mapInArrow(function, schema)``, whatever its columns are called.
 
     PySpark looks the columns up by their names without quotes, and finds none with dots or backticks in them.
@@ -134,7 +137,7 @@ def mapped_in_arrow(dataframe: Any, function: Callable[[Iterator[Any]], Iterator
     return numbered.mapInArrow(partial(_renamed, function, names), schema)
 
 
-def encoded(dataframe: object, encoding: Callable[[Iterator[Any]], Iterator[Any]], watermark: str | None) -> Any:
+def encoded(dataframe: DataFrame, encoding: Callable[[Iterator[Any]], Iterator[Any]], watermark: str | None) -> Any:
     """Return what an encoder makes of a DataFrame as ``encode.SCHEMA``; ``watermark`` is a delay as Spark takes it."""
     if watermark is None:
         return mapped_in_arrow(dataframe, encoding, SCHEMA)

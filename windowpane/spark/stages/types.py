@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -16,6 +16,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.spark.internals.session import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Spark 4.3 needs the zone of timestamps, earlier versions take UTC.
 _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
@@ -70,7 +73,7 @@ def spark_schema(schema: pa.Schema, known: T.StructType | None = None) -> T.Stru
     return T.StructType([T.StructField(field.name, types.get(field.name, field.dataType), True) for field in found.fields])
 
 
-def declared_schema(spark: object, schema: object, what: str) -> T.StructType:
+def declared_schema(spark: SparkSession, schema: object, what: str) -> T.StructType:
     """Return a schema given by a user as DDL text or StructType."""
     if isinstance(schema, T.StructType):
         return schema
@@ -82,7 +85,7 @@ def declared_schema(spark: object, schema: object, what: str) -> T.StructType:
     raise InvalidSpecError(f"the schema of {what} must be a DDL string or a StructType, but is {schema!r}.")
 
 
-def _parsed(spark: Any, ddl: str) -> T.StructType:
+def _parsed(spark: SparkSession, ddl: str) -> T.StructType:
     """Return the columns of a DDL text; Spark Connect parses with the session at hand, as there may be several."""
     if not is_classic(spark):
         found: T.StructType = spark.createDataFrame([], ddl).schema

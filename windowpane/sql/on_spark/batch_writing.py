@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,9 @@ from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.state.pairs import NONE, Pair
 from windowpane.stores import PostgresStore
 from windowpane.stores.batches import IS_DELETED
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class LogWriter:
         self.begin(number, rows.sparkSession)
         self.run(rows, number)
 
-    def begin(self, number: int, spark: object) -> None:
+    def begin(self, number: int, spark: SparkSession) -> None:
         """Send the tasks of a batch the progress before it; a batch that is run again gets the same."""
         self.exchange.publish(self._before(number).text(), spark)
 
@@ -145,7 +148,7 @@ class ServerWriter:
         self.begin(number, rows.sparkSession)
         self.run(rows, number)
 
-    def begin(self, number: int, spark: object) -> None:
+    def begin(self, number: int, spark: SparkSession) -> None:
         """Send the tasks of a batch the progress before it."""
         self.logged.begin(number, spark)
 

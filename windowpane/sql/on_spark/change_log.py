@@ -25,13 +25,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowpane.errors import UnreadableStateError
 from windowpane.state.compact import from_stream, to_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _BLOBS = 1
 """How many parts are read at once. A part that a task wrote has the rows of one Arrow batch of Spark, 10,000 unless the session
@@ -124,7 +127,7 @@ class ChangeLog:
                 _share(path, target)
             yield target
 
-    def rows(self, spark: object, number: int) -> Any:
+    def rows(self, spark: SparkSession, number: int) -> Any:
         """Return a batch as a static DataFrame of the paths of its files, as its query has it."""
         from windowpane.spark.queries.batch_query import of_files
 

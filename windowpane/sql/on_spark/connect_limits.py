@@ -12,10 +12,14 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _WAY_OUT = "Open a classic one, or make views of a source, whose rows are not stored."
 
@@ -60,7 +64,7 @@ class ConnectLimits:
             )
 
 
-def check_folder(spark: object, folder: Path) -> None:
+def check_folder(spark: SparkSession, folder: Path) -> None:
     """Refuse a folder that the server of Spark Connect does not see.
 
     Raises:

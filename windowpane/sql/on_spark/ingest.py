@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -25,6 +25,9 @@ from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.parse.connector_options import MALFORMED, STARTUP, check_kafka, check_policy, known_connector
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.streaming.clock import Watermarks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _NEEDED = {
     "parquet": ("path",),
@@ -90,7 +93,7 @@ class Ingest:
     def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, pending: PendingChanges) -> None:
         self._storage, self._catalog, self._clock, self._pending = storage, catalog, clock, pending
 
-    def rows(self, info: TableInfo, spark: object) -> Any:
+    def rows(self, info: TableInfo, spark: SparkSession) -> Any:
         """Return the streaming DataFrame that fills a table.
 
         Raises:

@@ -26,6 +26,8 @@ from windowpane.sql.on_spark.pending_changes import TAKES_NONE, PendingChanges
 from windowpane.state.pairs import NONE, Pair
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from windowpane.spark.queries.batch_query import BatchQuery
     from windowpane.spark.queries.followed_query import Elsewhere
 
@@ -41,7 +43,7 @@ Ingested = Callable[[str, pa.Table, int], None]
 class ViewQueries:
     """The queries of a session, by view or table."""
 
-    def __init__(self, spark: object, store: str, pending: PendingChanges, ingest: Ingested) -> None:
+    def __init__(self, spark: SparkSession, store: str, pending: PendingChanges, ingest: Ingested) -> None:
         """Run queries in a folder beside the store, or a temporary one.
 
         Args:
@@ -178,7 +180,7 @@ class ViewQueries:
             self.drop(name)
             self._sharing ^= {name}
 
-    def change_sets(self, name: str, spark: object) -> Any:
+    def change_sets(self, name: str, spark: SparkSession) -> Any:
         """Return the change sets of a view as a streaming DataFrame."""
         from windowpane.spark.queries.batch_query import inbox
 

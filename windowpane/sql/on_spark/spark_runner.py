@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import filterfalse
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -46,6 +46,9 @@ from windowpane.sql.upkeep.stored_changes import StoredChanges
 from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
 from windowpane.state.pairs import NONE
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 T = TypeVar("T")
 
 LARGE_CHANGE_SET = Size("bytes of the files of a change set that all tasks share", 32 * 2**20, (0, 1000))
@@ -57,7 +60,7 @@ class SparkRunner(ViewRunner):
 
     def __init__(
         self,
-        spark: object,
+        spark: SparkSession,
         storage: Storage,
         catalog: Catalog,
         clock: Watermarks,

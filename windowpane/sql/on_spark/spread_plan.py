@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -33,6 +33,9 @@ from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, late
 from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stages, cut
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.windowing.times import MIN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TIMES = ("timestamp", "timestamptz")
 
@@ -78,7 +81,7 @@ class Direct:
     groups: StreamedGroups | None = None
 
 
-def spread(node: Node, direct: Direct, spark: object, change_sets: object | None, received: Path) -> Any:
+def spread(node: Node, direct: Direct, spark: SparkSession, change_sets: object | None, received: Path) -> Any:
     """Return the changes that the plan emits, as a DataFrame of ``FILES``.
 
     Args:
@@ -131,7 +134,7 @@ def _entries(
     entrances: Mapping[str, int],
     alone: Mapping[str, str],
     direct: Direct,
-    spark: object,
+    spark: SparkSession,
     change_sets: object | None,
     received: Path,
 ) -> list[Any]:

@@ -39,6 +39,8 @@ from windowpane.sql.windows.time_functions import instant_sql
 from windowpane.state.pairs import NONE
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from windowpane.spark.queries.batch_query import BatchExchange
 
 PART_ROWS, PART_BYTES = 100_000, 16 * 2**20
@@ -67,7 +69,9 @@ class HeldViews:
 class ViewBatches:
     """Starts the queries of views, and takes their batches."""
 
-    def __init__(self, spark: object, held: HeldViews, pending: PendingChanges, streams: ViewStreams, ingest: Ingest) -> None:
+    def __init__(
+        self, spark: SparkSession, held: HeldViews, pending: PendingChanges, streams: ViewStreams, ingest: Ingest
+    ) -> None:
         """Take the batches of queries on ``spark``; ``ingest`` has the rows of sources."""
         self._spark, self._pending, self._streams, self._ingest = spark, pending, streams, ingest
         self._storage, self._catalog, self._clock = held.storage, held.catalog, held.clock
@@ -115,7 +119,7 @@ class ViewBatches:
         tables = {source: self._streams.tables[source] for source in sorted(self._streams.own_sources(view))}
         direct, files = Direct(tables, self._ingest.rows, exchange, plan.groups), self.queries.received(name)
 
-        def changes(spark: object) -> Any:
+        def changes(spark: SparkSession) -> Any:
             change_sets = self.queries.change_sets(name, spark) if self._streams.takes_change_sets(name) else None
             return spread(plan.node, direct, spark, change_sets, files)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -35,11 +35,16 @@ from windowpane.windowing.outputs import CHANGE_TYPE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.triggers.each_batch import EachBatch
 from windowpane.windowing.watermarks import Watermarks
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from windowpane.spark.sources.arrow_rows import ArrowRows
+
 _TIME, _HEARTBEAT, _COUNTERS = "at", "heartbeat", "windowpane_sql"
 _INSTANT = pa.timestamp("us", "UTC")
 
 
-def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: object, exchange: object) -> Any:
+def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: DataFrame, exchange: object) -> Any:
     """Return the changes of the view as a DataFrame of ``FILES``.
 
     Args:
@@ -52,12 +57,12 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: object, exchang
     return made.withColumnRenamed("blob", "file")
 
 
-def streamed_groups(plan: StreamedGroups, table: TableInfo, rows: object, exchange: object) -> Any:
+def streamed_groups(plan: StreamedGroups, table: TableInfo, rows: DataFrame, exchange: object) -> Any:
     """Return the changes of groups below further nodes, and the watermarks, as ``mapped_with_reports`` does; see above."""
     return _program_result(plan, table, rows, exchange)._built.mapped_with_reports(ToViewChanges(plan, to_blobs))
 
 
-def _program_result(plan: StreamedPlan, table: TableInfo, rows: object, exchange: object) -> Any:
+def _program_result(plan: StreamedPlan, table: TableInfo, rows: DataFrame, exchange: object) -> Any:
     from windowpane.spark.sources.arrow_rows import mapped, read_columns
 
     source = SourceRows(table, exchange)
@@ -69,7 +74,7 @@ def _program_result(plan: StreamedPlan, table: TableInfo, rows: object, exchange
     return _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
 
 
-def _groups(plan: StreamedGroups, made: object) -> Any:
+def _groups(plan: StreamedGroups, made: ArrowRows) -> Any:
     """Return the groups of windows: by a window program."""
     from windowpane.stream import stream
 
@@ -97,7 +102,7 @@ def watermark_of(plan: StreamedGroups, reached: int) -> int:
     return reached + 1 + _behind(plan)
 
 
-def _over(plan: StreamedOver, made: object) -> Any:
+def _over(plan: StreamedOver, made: ArrowRows) -> Any:
     """Return rows with the results of their calls: by an OVER program."""
     from windowpane.over import over
 
