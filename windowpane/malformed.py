@@ -39,6 +39,8 @@ MOST_SHOWN = 100
 """So many malformed rows of a source are shown one by one; all are counted."""
 
 _WIDEST = 200
+NO_VALUE: Final = "it has no value: a tombstone deletes its key, and a row needs values"
+"""Why a message of Kafka without a value is no row."""
 
 
 @dataclass(frozen=True)

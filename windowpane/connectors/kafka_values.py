@@ -15,10 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.connectors.typed_cells import TypedCells
-from windowpane.malformed import Cells, MalformedRow, Message, Misread, json_cells, shortened
-
-_TOMBSTONE = "it has no value: a tombstone deletes its key, and a row needs values"
-
+from windowpane.malformed import NO_VALUE, Cells, MalformedRow, Message, Misread, json_cells, shortened
 
 Place = tuple[str, Message | None]
 """Where a document is, as text, and the message that it is."""
@@ -88,7 +85,7 @@ class Decoder:
     def _texts(self, documents: Sequence[bytes | None]) -> Cells:
         names, nested = self.cells.schema.names, self.cells.nested
         found = json_cells(((str(n), each) for n, each in enumerate(documents) if each is not None), names, nested)
-        tombstones = [Misread(str(number), "", _TOMBSTONE) for number, each in enumerate(documents) if each is None]
+        tombstones = [Misread(str(number), "", NO_VALUE) for number, each in enumerate(documents) if each is None]
         return Cells(found.columns, found.positions, [*found.misread, *tombstones])
 
 
@@ -106,7 +103,7 @@ class RecordDecoder:
         is_row = np.zeros(len(documents), np.bool_)
         met = []
         for number, document in enumerate(documents):
-            found = _TOMBSTONE if document is None else self._tried(document)
+            found = NO_VALUE if document is None else self._tried(document)
             if not isinstance(found, str) and self.needed is not None and found.get(self.needed) is None:
                 found = "a row needs an event time"
             if isinstance(found, str):

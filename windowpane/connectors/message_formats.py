@@ -32,3 +32,10 @@ class Protobuf:
     name: str  # the full name of the message's type
     descriptors: bytes = field(repr=False)  # a serialized FileDescriptorSet that has it and what it imports
     with_header: bool = False
+
+
+@dataclass(frozen=True)
+class AsJson:
+    """A record as a document of JSON in ``value``; where a message is none, its text and the reason stand beside it."""
+
+    record: Avro | Protobuf

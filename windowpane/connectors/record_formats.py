@@ -18,7 +18,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 from urllib.error import URLError
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from uuid import UUID
 
 import pyarrow as pa
@@ -112,11 +112,24 @@ def _avro_type(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
 
 def avro_reader(format: Avro) -> Callable[[bytes], Record]:
     """Return what reads one message as a row; it raises ``ValueError`` where the message is none."""
+    values = avro_values(format)
+
+    def read(document: bytes) -> Record:
+        found = values(document)
+        if not isinstance(found, dict):
+            raise ValueError("it is no record")
+        return {name: _plain(value) for name, value in found.items()}
+
+    return read
+
+
+def avro_values(format: Avro) -> Callable[[bytes], Any]:
+    """Return what reads one message as fastavro does, a record or another value; it raises ``ValueError`` where it is none."""
     from fastavro import parse_schema, schemaless_reader
 
     wanted: Any = parse_schema(json.loads(json.dumps(format.schema)))
 
-    def read(document: bytes) -> Record:
+    def read(document: bytes) -> Any:
         writer = wanted
         if format.registry is not None:
             writer = _schema(format.registry, _number(document))
@@ -130,9 +143,7 @@ def avro_reader(format: Avro) -> Callable[[bytes], Record]:
             raise ValueError(f"it is no record of this schema: {type(error).__name__}: {error}") from None
         if body.tell() != len(document):
             raise ValueError(f"it is no record of this schema: {len(document) - body.tell()} bytes are left behind it")
-        if not isinstance(found, dict):
-            raise ValueError("it is no record")
-        return {name: _plain(value) for name, value in found.items()}
+        return found
 
     return read
 
@@ -166,7 +177,8 @@ def _asked(registry: str, what: str) -> Any:
     shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     request = urllib.request.Request(f"{shown.rstrip('/')}/{what}")
     if parts.username is not None:
-        request.add_header("Authorization", "Basic " + b64encode(f"{parts.username}:{parts.password or ''}".encode()).decode())
+        who = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        request.add_header("Authorization", "Basic " + b64encode(who.encode()).decode())
     try:
         with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
             return json.load(answer)
@@ -189,16 +201,21 @@ _TIMESTAMP = "google.protobuf.Timestamp"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _descriptor(format: Protobuf) -> Any:
-    from google.protobuf import descriptor_pb2, descriptor_pool
+def descriptor_of(format: Protobuf) -> Any:
+    """Return the descriptor of a message.
 
-    files = descriptor_pb2.FileDescriptorSet.FromString(format.descriptors)
+    Raises:
+        InvalidSpecError: the descriptors have none of that name, or are none.
+    """
+    from google.protobuf import descriptor_pb2, descriptor_pool
+    from google.protobuf.message import DecodeError
+
     pool = descriptor_pool.DescriptorPool()
     try:
-        for each in files.file:
+        for each in descriptor_pb2.FileDescriptorSet.FromString(format.descriptors).file:
             pool.Add(each)
         return pool.FindMessageTypeByName(format.name)
-    except (KeyError, TypeError) as error:
+    except (DecodeError, KeyError, TypeError) as error:
         raise InvalidSpecError(
             f"wp.protobuf: the descriptors have no message {format.name!r}, or lack what it imports: {error}"
         ) from None
@@ -206,7 +223,7 @@ def _descriptor(format: Protobuf) -> Any:
 
 def protobuf_columns(format: Protobuf) -> pa.Schema:
     MissingExtraError.unless("kafka", "google.protobuf")
-    return pa.schema(list(_struct(_descriptor(format), ())))
+    return pa.schema(list(_struct(descriptor_of(format), ())))
 
 
 def _struct(descriptor: Any, within: tuple[str, ...]) -> pa.DataType:
@@ -241,7 +258,7 @@ def protobuf_reader(format: Protobuf) -> Callable[[bytes], Record]:
     from google.protobuf.message import DecodeError
     from google.protobuf.message_factory import GetMessageClass
 
-    kind = GetMessageClass(_descriptor(format))
+    kind = GetMessageClass(descriptor_of(format))
 
     def read(document: bytes) -> Record:
         if format.with_header:
@@ -352,7 +369,7 @@ def protobuf_writer(format: Protobuf) -> Callable[[Record], bytes]:
     from google.protobuf.json_format import ParseDict, ParseError
     from google.protobuf.message_factory import GetMessageClass
 
-    kind = GetMessageClass(_descriptor(format))
+    kind = GetMessageClass(descriptor_of(format))
 
     def write(row: Record) -> bytes:
         try:

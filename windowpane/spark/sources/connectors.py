@@ -9,15 +9,18 @@ of texts say where they were read (``ORIGIN``), and a document that is no row co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from windowpane.connectors.json_records import record_format
 from windowpane.connectors.kafka_client import Connection, Topics
+from windowpane.connectors.message_formats import AsJson
 from windowpane.errors import SqlRunError
-from windowpane.hidden_columns import MISREAD, ORIGIN
+from windowpane.hidden_columns import MISREAD, ORIGIN, WHY_MISREAD
+from windowpane.malformed import NO_VALUE
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 from windowpane.spark.sources.kafka import Read
 from windowpane.spark.stages.project import quoted
@@ -30,6 +33,8 @@ _PACKAGES = {
     "delta": "io.delta:delta-spark_2.13",
 }
 _PROPERTIES, _SERVERS, _INCLUDE = "properties.", "properties.bootstrap.server", "include."
+ABOUT_MESSAGES = ("key", "topic", "partition", "offset", "timestamp")
+"""The columns of messages beside their value."""
 _ORIGIN = "concat(topic, ', partition ', partition, ', offset ', offset)"
 _AS_TEXT = ("json", "csv")
 _WITH_MISREAD = "columnNameOfCorruptRecord"
@@ -38,6 +43,8 @@ _WITH_MISREAD = "columnNameOfCorruptRecord"
 def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the columns beside those of the table that the rows of a source have."""
     encoding = options.get("encode", "json" if _SERVERS in options else None)
+    if connector == "kafka" and _SERVERS in options and encoding != "bytes":
+        return (ORIGIN, MISREAD, WHY_MISREAD)
     is_json = connector == "json" or (connector == "kafka" and encoding == "json")
     if not is_json and connector not in ("csv", "kafka"):
         return ()
@@ -48,7 +55,7 @@ def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, st
     """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them."""
     given = dict(options)
     if connector == "kafka" and _SERVERS in given:
-        return _messages(spark, given, columns)
+        return _rows_of_topic(spark, given, columns)
     if connector == "kafka":
         given.setdefault("startingOffsets", "earliest")
     encoding = given.pop("encode", None)
@@ -74,33 +81,45 @@ def _objects(columns: Sequence[str]) -> Any:
     return value.alias("value")
 
 
-def _messages(spark: SparkSession, options: Mapping[str, str], columns: Sequence[str]) -> Any:
-    """Return the rows of a topic in RisingWave's words, read without Spark's connector."""
+def messages(spark: SparkSession, options: Mapping[str, str], value: AsJson | Literal["bytes"] = "bytes") -> Any:
+    """Return the messages of a topic in RisingWave's words, read without Spark's connector: ``value`` and all about them."""
     of_client = {name.removeprefix(_PROPERTIES): value for name, value in options.items() if name.startswith(_PROPERTIES)}
     servers = of_client.pop(_SERVERS.removeprefix(_PROPERTIES))
     group = of_client.pop("group.id", None)
     mode = options.get("scan.startup.mode", "earliest").lower()
-    included = {name.removeprefix(_INCLUDE): what for name, what in options.items() if name.startswith(_INCLUDE)}
     read = Read(
         Connection(servers, of_client),
         Topics(tuple(name.strip() for name in options["topic"].split(","))),
-        "bytes",
-        include=("key", "topic", "partition", "offset", "timestamp"),
+        value,
+        include=ABOUT_MESSAGES,
         starting=int(options["scan.startup.timestamp.millis"]) if mode == "timestamp" else mode,
         group=group,
     )
+    return read.rows(spark, streaming=True)
+
+
+def _rows_of_topic(spark: SparkSession, options: Mapping[str, str], columns: Sequence[str]) -> Any:
+    """Return the rows of a topic of FORMAT PLAIN: its records as objects of JSON, whose fields are texts."""
+    included = {name.removeprefix(_INCLUDE): what for name, what in options.items() if name.startswith(_INCLUDE)}
     of_message = [
         (F.col(what) if what in ("key", "timestamp") else F.col(what).cast("string")).alias(name)
         for name, what in included.items()
     ]
     rest = [name for name in columns if name not in included]
     origin = F.expr(_ORIGIN).alias(ORIGIN)
-    if options.get("encode", "json").lower() == "json":
-        found = read.rows(spark, streaming=True).select(origin, *of_message, _objects(rest)).select(ORIGIN, *included, "value.*")
-        return found.select(*[F.col(quoted(name)) for name in (*columns, ORIGIN, MISREAD)])
-    if len(rest) != 1:
-        raise SqlRunError(f"encode = 'bytes': a message is one column, and the table has {', '.join(rest) or 'none'}.")
-    return read.rows(spark, streaming=True).select(origin, *of_message, F.col("value").alias(rest[0])).select(*columns, ORIGIN)
+    encoding = options.get("encode", "json").lower()
+    if encoding == "bytes":
+        if len(rest) != 1:
+            raise SqlRunError(f"encode = 'bytes': a message is one column, and the table has {', '.join(rest) or 'none'}.")
+        return messages(spark, options).select(origin, *of_message, F.col("value").alias(rest[0])).select(*columns, ORIGIN)
+    record = record_format(options)
+    found = messages(spark, options, "bytes" if record is None else AsJson(record))
+    if record is None:
+        is_tombstone = F.col("value").isNull()
+        found = found.withColumns({MISREAD: F.when(is_tombstone, ""), WHY_MISREAD: F.when(is_tombstone, NO_VALUE)})
+    found = found.select(origin, *of_message, _objects(rest), F.col(MISREAD).alias("shown"), WHY_MISREAD)
+    fields = [F.col(quoted(name)) if name in included else F.col(f"value.{quoted(name)}") for name in columns]
+    return found.select(*fields, ORIGIN, F.coalesce("shown", f"value.{MISREAD}").alias(MISREAD), WHY_MISREAD)
 
 
 def numbered(rows: Any, columns: Sequence[str], name: str) -> Any:

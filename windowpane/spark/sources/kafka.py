@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from windowpane.connectors.json_records import json_reader
 from windowpane.connectors.kafka_client import Connection, Offsets, Topics
 from windowpane.connectors.kafka_reading import (
     ABOUT,
@@ -30,12 +31,12 @@ from windowpane.connectors.kafka_reading import (
     warn_of_gone,
 )
 from windowpane.connectors.kafka_values import Decoded, Decoder, RecordDecoder
-from windowpane.connectors.message_formats import PLAIN, Avro, Json, Protobuf
+from windowpane.connectors.message_formats import PLAIN, AsJson, Avro, Json, Protobuf
 from windowpane.connectors.record_formats import columns_of, record_reader, resolved
 from windowpane.connectors.typed_cells import TypedCells
 from windowpane.errors import InvalidSpecError, MalformedRowError, MissingOffsetsError
-from windowpane.hidden_columns import hidden
-from windowpane.malformed import POLICIES, MalformedRow, Message
+from windowpane.hidden_columns import MISREAD, WHY_MISREAD, hidden
+from windowpane.malformed import NO_VALUE, POLICIES, MalformedRow, Message, shortened
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
 from windowpane.spark.sources.kafka_by_spark import SparkConnector, handed_over
 from windowpane.spark.sources.planned import PlannedStream, limits, planned
@@ -75,7 +76,7 @@ class Read:
 
     def __post_init__(self) -> None:
         for role, format in (("value", self.value), ("key", self.key)):
-            if not isinstance(format, Json | Avro | Protobuf) and format not in PLAIN:
+            if not isinstance(format, Json | Avro | Protobuf | AsJson) and format not in PLAIN:
                 raise InvalidSpecError(
                     f"{role}={format!r}: it is 'text', 'bytes', wp.json('user string, at timestamp'), wp.avro(...) or "
                     "wp.protobuf(...)."
@@ -207,7 +208,12 @@ class Read:
         return found
 
 
+_AS_JSON = T.StructType([T.StructField(name, T.StringType()) for name in ("value", MISREAD, WHY_MISREAD)])
+
+
 def _typed(spark: SparkSession, format: object) -> T.StructType | None:
+    if isinstance(format, AsJson):
+        return _AS_JSON
     if isinstance(format, Avro | Protobuf):
         return spark_schema(columns_of(format))
     return declared_schema(spark, format.schema, "read_kafka") if isinstance(format, Json) else None
@@ -251,7 +257,9 @@ class MessageReader:
     def _rows(self, messages: Messages) -> pa.Table:
         columns: dict[str, Any] = {}
         kept = None
-        if self.value is None:
+        if isinstance(self.read.value, AsJson):
+            columns = self._as_json(self.read.value, messages.values())
+        elif self.value is None:
             columns["value"] = self._plain(self.read.value, messages, messages.values())
         else:
             decoded = self._decoded(self.read.value, self.value, messages, messages.values(), self.reading.event_time)
@@ -270,6 +278,18 @@ class MessageReader:
             else:
                 columns[name] = messages.about(name)
         return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
+
+    def _as_json(self, format: AsJson, values: list[bytes | None]) -> dict[str, Any]:
+        """Return records as documents, beside what is none and why."""
+        read, rows = self._made_once(format.record, json_reader), list[tuple[bytes | None, str | None, str | None]]()
+        for each in values:
+            try:
+                rows.append((None, "", NO_VALUE) if each is None else (read(each), None, None))
+            except ValueError as error:
+                rows.append((None, shortened((each or b"").decode("utf-8", "backslashreplace")), str(error).split("\n")[0]))
+        columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
+        columns[0] = pa.array(columns[0], pa.binary()).cast(pa.string())
+        return dict(zip(_AS_JSON.names, columns, strict=True))
 
     def _keys(self, messages: Messages) -> pa.Array:
         if self.key is None:
@@ -305,7 +325,7 @@ class MessageReader:
         needed = needed if needed in schema.names else None
         decoder: Decoder | RecordDecoder
         if isinstance(format, Avro | Protobuf):
-            decoder = RecordDecoder(messages.span.topic, schema, self._record_reader(format), needed)
+            decoder = RecordDecoder(messages.span.topic, schema, self._made_once(format, record_reader), needed)
         else:
             decoder = Decoder(messages.span.topic, TypedCells(schema, self.zone), self.reading.policy, needed)
         decoded = decoder(documents, messages.place)
@@ -313,12 +333,12 @@ class MessageReader:
             self._met(each)
         return decoded
 
-    def _record_reader(self, format: Avro | Protobuf) -> Callable[[bytes], Mapping[str, Any]]:
-        """Return what reads records, made once a task."""
+    def _made_once(self, format: Avro | Protobuf, make: Callable[[Any], Callable[[bytes], Any]]) -> Callable[[bytes], Any]:
+        """Return what ``make`` makes of a format, which reads records: once a task."""
         made: dict[int, Any] = self.__dict__.setdefault("_readers", {})
         if id(format) not in made:
-            made[id(format)] = record_reader(format)
-        found: Callable[[bytes], Mapping[str, Any]] = made[id(format)]
+            made[id(format)] = make(format)
+        found: Callable[[bytes], Any] = made[id(format)]
         return found
 
     def __getstate__(self) -> dict[str, Any]:

@@ -338,7 +338,6 @@ class Definitions:
             raise SqlNameError(
                 f"there is no source {statement.source!r} with malformed rows to sink from.", place.line, place.column
             )
-        self._runner.check_malformed(place)
         text = f"CREATE TABLE {quoted(name)} ({MALFORMED_COLUMNS}) APPEND ONLY"
         made = read_script(text)[0]
         if not isinstance(made, CreateTable):

@@ -61,7 +61,7 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
         )
         raise UnsupportedSqlError(message, place.line, place.column)
     if connector == "kafka":
-        check_kafka(options, place, formats=("plain", "upsert", "debezium"))
+        check_kafka(options, place)
         return
     known_connector(options, _NEEDED, place)
     refuse_other_options(options, ("path", *((MALFORMED,) if connector in BY_ROWS else ())), place)

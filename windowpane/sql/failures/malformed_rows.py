@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from windowpane.errors import MalformedRowError
-from windowpane.hidden_columns import MISREAD, ORIGIN
+from windowpane.hidden_columns import MISREAD, ORIGIN, WHY_MISREAD
 from windowpane.malformed import MOST_SHOWN, MalformedRow, shortened, why_no_object
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.storage import Storage
@@ -60,7 +60,7 @@ def text_rows(
     Args:
         info: the table.
         casts: by column, the SQL that reads its text.
-        beside: those of the columns ``ORIGIN`` and ``MISREAD`` that rows have.
+        beside: those of the columns ``ORIGIN``, ``MISREAD`` and ``WHY_MISREAD`` that rows have.
         others: further columns, which are passed on.
         most: how many malformed rows are returned one by one, of each kind and column.
     """
@@ -79,7 +79,7 @@ class TextRows:
         required: columns that need a value.
         keys: columns whose text must fit.
         policy: what becomes of a row that cannot be read.
-        beside: those of the columns ``ORIGIN`` and ``MISREAD`` that rows have.
+        beside: those of the columns ``ORIGIN``, ``MISREAD`` and ``WHY_MISREAD`` that rows have.
         others: further columns, which are passed on.
         most: how many malformed rows are returned one by one, of each kind and column.
     """
@@ -141,13 +141,14 @@ class TextRows:
         return f"{quoted(name)} IS NOT NULL AND TRY([{self.casts[name]}]) IS NULL"
 
     def _select(self, storage: Storage, rows: str, place: str, column: str | None, shown: str, where: str) -> Found:
-        items = f"CAST({place} AS VARCHAR), {_text(shown)}, count(*) OVER ()"
+        why = quoted(WHY_MISREAD) if column is None and WHY_MISREAD in self.beside else "NULL"
+        items = f"CAST({place} AS VARCHAR), {_text(shown)}, {why}, count(*) OVER ()"
         listed = storage.run(f"SELECT {items} FROM {rows} WHERE {where} LIMIT {self.most}")
         each = tuple(
-            MalformedRow(self.source, position or "", column, value and shortened(value), self._reason(column, value))
-            for position, value, _ in listed
+            MalformedRow(self.source, position or "", column, value and shortened(value), why or self._reason(column, value))
+            for position, value, why, _ in listed
         )
-        return Found(each, int(listed[0][2]) if listed else 0)
+        return Found(each, int(listed[0][3]) if listed else 0)
 
     def _reason(self, column: str | None, value: str | None) -> str:
         if column is None:
@@ -174,6 +175,8 @@ class MalformedRows:
     def note(self, source: str, found: Found, reader: str | None = None) -> None:
         """Count malformed rows of a source, in the transaction that takes the rows around them.
 
+        Sinks of malformed rows get those of rows that are stored, each once; other views may read the same rows.
+
         Args:
             source: the source.
             found: its malformed rows.
@@ -182,8 +185,9 @@ class MalformedRows:
         if not found.count:
             return
         where, whose = "WHERE source = ? AND reader IS NOT DISTINCT FROM ?", [source, reader]
-        for (relation,) in self._storage.run("SELECT relation FROM windowpane.malformed_to WHERE source = ?", [source]):
-            self._insert(relation, found)
+        if reader is None:
+            for (relation,) in self._storage.run("SELECT relation FROM windowpane.malformed_to WHERE source = ?", [source]):
+                self._insert(relation, found)
         held = int(self._storage.run(f"SELECT count(*) FROM windowpane.malformed {where}", whose)[0][0])
         shown = found.shown[: max(0, MOST_SHOWN - held)]
         insert = "INSERT INTO windowpane.malformed VALUES (?, ?, ?, ?, ?, ?, ?, now())"

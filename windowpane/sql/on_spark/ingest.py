@@ -6,17 +6,20 @@ flush takes the rows to the views, like rows that were inserted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
 from windowpane.errors import MistakeError, SqlRunError
-from windowpane.hidden_columns import MISREAD, ORIGIN
+from windowpane.hidden_columns import MISREAD, ORIGIN, WHY_MISREAD
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog.entries import Catalog, TableInfo
+from windowpane.sql.embedded.message_rows import Document, MessageReading, MessageRows, check_topic, has_changes, is_topic
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
@@ -43,6 +46,7 @@ _NEEDED = {
 _ENDLESS = ("rate", "socket", "kafka")
 """Connectors whose rows may arrive faster than they are taken."""
 
+_MOST = 500_000  # So many messages that change rows are one chunk
 _NOT_REPLAYABLE = ("socket",)
 """Connectors that cannot read the same rows again."""
 
@@ -56,7 +60,7 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     if not options:
         return
     if options.get("connector") == "kafka" and not any(name.startswith("kafka.") for name in options):
-        check_kafka(options, place, formats=("plain",))
+        check_kafka(options, place)
     known_connector(options, {**_NEEDED, "kafka": ()}, place)
     check_policy(options, place)
 
@@ -92,15 +96,30 @@ class Ingest:
 
     def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, pending: PendingChanges) -> None:
         self._storage, self._catalog, self._clock, self._pending = storage, catalog, clock, pending
+        self._readings: dict[str, MessageReading] = {}
+
+    def begin(self, info: TableInfo, spark: SparkSession) -> None:
+        """Refuse a new table that its source cannot fill.
+
+        Raises:
+            WindowpaneError: saying why.
+        """
+        self._readings.pop(info.relation.name, None)
+        if is_topic(info):
+            check_topic(info)
+            self._readings[info.relation.name] = MessageReading.of(info)
+        self.rows(info, spark)
 
     def rows(self, info: TableInfo, spark: SparkSession) -> Any:
-        """Return the streaming DataFrame that fills a table.
+        """Return the streaming DataFrame that fills a table; of messages that change rows, the messages.
 
         Raises:
             SqlRunError: Spark refuses it.
         """
-        from windowpane.spark.sources.connectors import connector_rows
+        from windowpane.spark.sources.connectors import connector_rows, messages
 
+        if has_changes(info):
+            return messages(spark, info.options)
         options = {name: value for name, value in info.options.items() if name not in ("connector", MALFORMED)}
         return connector_rows(spark, info.options["connector"], options, given_columns(info))
 
@@ -109,7 +128,10 @@ class Ingest:
         info = self._catalog.entries[name]
         if not isinstance(info, TableInfo):
             raise MistakeError("a stream fills a table")
-        rows = arriving(info, batch.schema)
+        if has_changes(info):
+            self._once(name, number, lambda: self._change(info, batch))
+            return
+        rows = replace(arriving(info, batch.schema), most=MalformedRows(self._storage).most(name))
         if has_misread(batch):
             self._take(info, batch, number, rows, is_lenient=True)
             return
@@ -119,23 +141,54 @@ class Ingest:
             self._take(info, batch, number, rows, is_lenient=True)
 
     def _take(self, info: TableInfo, batch: pa.Table, number: int, rows: TextRows, *, is_lenient: bool = False) -> None:
-        name = info.relation.name
+        self._once(info.relation.name, number, lambda: self._append(info, batch, rows, is_lenient=is_lenient))
+
+    def _once(self, name: str, number: int, take: Callable[[], None]) -> None:
+        """Take a batch of a table, unless it was taken before."""
         try:
-            with self._storage.transaction(), self._storage.trying() if is_lenient else nullcontext():
+            with self._storage.transaction():
                 if number > self._pending.stream(name).batch:
-                    self._append(info, self._storage.temporary_from(batch), rows, is_lenient=is_lenient)
+                    take()
                     self._pending.took(name, number)
         except BaseException:
             self._clock.reload()
             raise
 
-    def _append(self, info: TableInfo, arrived: str, rows: TextRows, *, is_lenient: bool) -> None:
+    def _append(self, info: TableInfo, batch: pa.Table, rows: TextRows, *, is_lenient: bool) -> None:
+        with self._storage.trying() if is_lenient else nullcontext():
+            arrived = self._storage.temporary_from(batch)
+            if is_lenient:
+                MalformedRows(self._storage).note(info.relation.name, rows.found(self._storage, arrived))
+            query = rows.lenient(arrived) if is_lenient else rows.strict(arrived)
+            self._writer(info).append((query, tuple(rows.casts)), info)
+
+    def _writer(self, info: TableInfo) -> TableWriter:
         text = Text(info.text)
-        binder = QueryBinder(self._catalog, text, self._storage.constant)
-        if is_lenient:
-            MalformedRows(self._storage).note(info.relation.name, rows.found(self._storage, arrived))
-        query = rows.lenient(arrived) if is_lenient else rows.strict(arrived)
-        TableWriter(self._storage, self._clock, binder, text).append((query, tuple(rows.casts)), info)
+        return TableWriter(self._storage, self._clock, QueryBinder(self._catalog, text, self._storage.constant), text)
+
+    def _reading(self, info: TableInfo) -> MessageReading:
+        name = info.relation.name
+        if name not in self._readings:
+            self._readings[name] = MessageReading.of(info)
+        return self._readings[name]
+
+    def _change(self, info: TableInfo, batch: pa.Table) -> None:
+        """Take messages that change rows, those of a partition in their order."""
+        rows = MessageRows(self._storage, info, self._writer(info), self._reading(info))
+        batch = batch.sort_by([(each, "ascending") for each in ("topic", "partition", "offset")])
+        for start in range(0, batch.num_rows, _MOST):
+            part = batch.slice(start, _MOST).combine_chunks()
+            where = (part[each].to_pylist() for each in ("topic", "partition", "offset", "value", "key"))
+            documents = [
+                Document(f"{topic}, partition {partition}, offset {offset}", value, key)
+                for topic, partition, offset, value, key in zip(*where, strict=True)
+            ]
+            rows.append(documents, partial(_about, part))
+
+
+def _about(messages: pa.Table, what: str) -> pa.Array:
+    column = messages[what].combine_chunks()
+    return column if what in ("key", "timestamp") else column.cast(pa.string())
 
 
 def arriving(info: TableInfo, arrived: pa.Schema, others: tuple[str, ...] = ()) -> TextRows:
@@ -149,7 +202,7 @@ def arriving(info: TableInfo, arrived: pa.Schema, others: tuple[str, ...] = ()) 
     types = {column.name: column.type.duckdb for column in info.relation.columns}
     given = [name for name in given_columns(info) if name in arrived.names]
     casts = {name: read_sql(name, arrived.field(name).type, types[name]) for name in given}
-    return text_rows(info, casts, beside=frozenset(arrived.names) & {ORIGIN, MISREAD}, others=others)
+    return text_rows(info, casts, beside=frozenset(arrived.names) & {ORIGIN, MISREAD, WHY_MISREAD}, others=others)
 
 
 def has_misread(batch: pa.Table) -> bool:

@@ -230,7 +230,7 @@ class SparkRunner(ViewRunner):
     def _is_stored(self, table: TableInfo, new: Node | None = None) -> bool:
         """Whether rows of a table with a connector go into the store: those of a source only if something reads them there."""
         name = table.relation.name
-        if table.relation.kind != "source" or any(sink.source == name for sink in self._catalog.sinks()):
+        if table.relation.kind != "source" or any(name in (sink.source, sink.malformed_of) for sink in self._catalog.sinks()):
             return True
         if any(name in view.reads - self._streams.own_sources(view) for view in self._catalog.views()):
             return True
@@ -293,7 +293,7 @@ class SparkRunner(ViewRunner):
         if "connector" in table.options:
             if table.relation.kind != "source":
                 self._connect.check_storing([table])
-            self._ingest.rows(table, self._spark)
+            self._ingest.begin(table, self._spark)
             self._pending.open(table.relation.name)
 
     def drop_table(self, table: TableInfo) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+from windowpane.connectors.json_records import LOCATION, MESSAGE, PASSWORD, RECORDS, REGISTRY, USERNAME
 from windowpane.connectors.object_stores import shown
 from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.malformed import POLICIES
@@ -26,16 +27,12 @@ FORMAT, ENCODE, KEY_ENCODE = "format", "encode", "key_encode"
 STARTUP, MILLIS = "scan.startup.mode", "scan.startup.timestamp.millis"
 """The options of Kafka that say where a new source begins."""
 _OF_KAFKA = {"kafka": ("topic", SERVERS)}
-_KNOWN_OF_KAFKA = ("topic", PROPERTIES, STARTUP, MILLIS, MALFORMED, FORMAT, ENCODE, INCLUDE)
+_OF_SCHEMAS = (REGISTRY, USERNAME, PASSWORD, LOCATION, MESSAGE)
+_KNOWN_OF_KAFKA = ("topic", PROPERTIES, STARTUP, MILLIS, MALFORMED, FORMAT, ENCODE, INCLUDE, *_OF_SCHEMAS)
 
 
-def check_kafka(options: Mapping[str, str], place: Place, formats: tuple[str, ...]) -> None:
+def check_kafka(options: Mapping[str, str], place: Place) -> None:
     """Refuse what a source of Kafka in RisingWave's words cannot be.
-
-    Args:
-        options: those of the source.
-        place: where they are written.
-        formats: the words behind FORMAT that the session takes.
 
     Raises:
         SqlError: an option or a value that there is not, or one that is missing.
@@ -44,18 +41,49 @@ def check_kafka(options: Mapping[str, str], place: Place, formats: tuple[str, ..
     refuse_other_options(options, _KNOWN_OF_KAFKA, place)
     check_policy(options, place)
     values = {
-        FORMAT: (formats, "On Spark rows of a source are inserts: UPSERT and DEBEZIUM are read by a session without Spark."),
-        ENCODE: (("json", "bytes"), "Read bytes, or write the messages as JSON."),
+        FORMAT: (("plain", "upsert", "debezium"), ""),
+        ENCODE: (("json", "bytes", *RECORDS), "Read bytes, or write the messages as JSON."),
         STARTUP: (("earliest", "latest", "timestamp"), "With 'timestamp' say scan.startup.timestamp.millis, too."),
     }
     for option, (known, instead) in values.items():
         if options.get(option, known[0]).lower() not in known:
             message = f"{option} = {options[option]!r} is not supported. There is {', '.join(map(repr, known))}. {instead}"
-            raise UnsupportedSqlError(message, place.line, place.column)
+            raise UnsupportedSqlError(message.rstrip(), place.line, place.column)
+    _check_schema(options, place)
     if options.get(ENCODE, "json").lower() == "bytes" and options.get(FORMAT, "plain").lower() != "plain":
         raise UnsupportedSqlError("ENCODE BYTES of changes is not supported. Write FORMAT PLAIN.", place.line, place.column)
     if options.get(STARTUP, "").lower() == "timestamp" and not options.get(MILLIS, "").isdecimal():
         raise SqlNameError(f"{STARTUP} = 'timestamp' needs {MILLIS}, milliseconds since 1970.", place.line, place.column)
+
+
+def _check_schema(options: Mapping[str, str], place: Place) -> None:
+    """Refuse a schema that is not said, or one where there is none."""
+    encode = options.get(ENCODE, "json").lower()
+    given = [name for name in _OF_SCHEMAS if name in options]
+    if encode not in RECORDS:
+        if given:
+            message = (
+                f"option {given[0]!r} is not supported with ENCODE {encode.upper()}. It says the schema of AVRO or PROTOBUF."
+            )
+            raise UnsupportedSqlError(message, place.line, place.column)
+        return
+    if encode == "protobuf" and options.get(FORMAT, "plain").lower() == "debezium":
+        raise UnsupportedSqlError(
+            "FORMAT DEBEZIUM ENCODE PROTOBUF is not supported. AVRO and JSON are.", place.line, place.column
+        )
+    needed = (MESSAGE, LOCATION) if encode == "protobuf" else () if REGISTRY in options else (LOCATION,)
+    for name in needed:
+        if name not in options:
+            instead = {
+                MESSAGE: "the full name of the type, 'shop.Order'",
+                LOCATION: "the path of what protoc --descriptor_set_out --include_imports wrote"
+                if encode == "protobuf"
+                else f"the path of a schema, or {REGISTRY}, the address of a registry",
+            }[name]
+            raise SqlNameError(f"ENCODE {encode.upper()} (...) needs {name}: {instead}.", place.line, place.column)
+    if encode == "avro" and REGISTRY in options and LOCATION in options:
+        message = f"{LOCATION} beside {REGISTRY} is not supported for AVRO. The registry has the schema: leave one out."
+        raise UnsupportedSqlError(message, place.line, place.column)
 
 
 def check_policy(options: Mapping[str, str], place: Place) -> None:
@@ -119,7 +147,11 @@ def refuse_other_options(options: Mapping[str, str], known: Iterable[str], place
     for name in options:
         if name in known or any(each.endswith(".") and name.startswith(each) for each in known):
             continue
-        close = get_close_matches(name, known, n=1, cutoff=0.5)
-        meant = f" Did you mean {close[0]!r}?" if close else ""
-        message = f"connector {options.get('connector', '')!r} has no option {name!r}.{meant}"
+        message = f"connector {options.get('connector', '')!r} has no option {name!r}.{meant(name, known)}"
         raise SqlNameError(message, place.line, place.column)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Return a question for the nearest of known names, ``""`` where none is near."""
+    close = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""

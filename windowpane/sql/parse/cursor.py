@@ -136,11 +136,16 @@ class Cursor:
 
     def options(self) -> dict[str, str]:
         """Return ``WITH (name = value, ...)`` if it is next."""
-        options: dict[str, str] = {}
         if not self.take("WITH"):
-            return options
-        self.expect("(")
-        if self.take(")"):
+            return {}
+        if self.peek() != "(":
+            self.expect("(")
+        return self._listed_options()
+
+    def _listed_options(self) -> dict[str, str]:
+        """Return ``(name = value, ...)`` if it is next."""
+        options: dict[str, str] = {}
+        if not self.take("(") or self.take(")"):
             return options
         while not options or self.take(","):
             key = self._option_name()
@@ -150,11 +155,12 @@ class Cursor:
         return options
 
     def format_options(self) -> dict[str, str]:
-        """Return ``FORMAT word [ENCODE word] [KEY ENCODE word]`` as options, if it is next."""
+        """Return ``FORMAT word [ENCODE word [(name = value, ...)]] [KEY ENCODE word]`` as options, if it is next."""
         options: dict[str, str] = {}
         for words, option in ((("FORMAT",), "format"), (("ENCODE",), "encode"), (("KEY", "ENCODE"), "key_encode")):
             if self.take(*words):
                 options[option] = self.skip().text.lower()
+                options |= self._listed_options()
         return options
 
     def _option_name(self) -> str:

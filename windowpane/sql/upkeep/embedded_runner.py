@@ -26,7 +26,8 @@ from windowpane.errors import (
 )
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, shown_name
 from windowpane.sql.embedded import file_sources
-from windowpane.sql.embedded.kafka_sources import TopicSources, check_topic, is_topic
+from windowpane.sql.embedded.kafka_sources import TopicSources
+from windowpane.sql.embedded.message_rows import check_topic, is_topic
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.failures.bad_values import BadValues
@@ -233,9 +234,6 @@ class EmbeddedRunner(ViewRunner):
         file_sources.check_options(options, place)
         if is_new and "path" in options:
             file_sources.check_is_there(options["path"], place)
-
-    def check_malformed(self, place: Place) -> None:
-        return
 
     def create_table(self, info: TableInfo) -> None:
         if is_topic(info):

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from windowpane.errors import UnsupportedSqlError, WindowpaneError
+from windowpane.errors import WindowpaneError
 from windowpane.sql.catalog.entries import TableInfo, ViewInfo
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.nodes import Node
@@ -96,17 +96,6 @@ class ViewRunner(Protocol):
         Raises:
             SqlError: naming them.
         """
-
-    def check_malformed(self, place: Place) -> None:
-        """Refuse a sink of malformed rows where it would not get all of them.
-
-        Raises:
-            UnsupportedSqlError: the session has Spark.
-        """
-        message = (
-            "FROM MALFORMED ROWS OF on Spark is not supported. SHOW ERRORS lists them, and a session without Spark sends them."
-        )
-        raise UnsupportedSqlError(message, place.line, place.column)
 
     def create_table(self, table: TableInfo) -> None:
         """Begin to fill a new table, if it has a connector."""
