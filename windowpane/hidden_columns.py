@@ -25,6 +25,7 @@ POSITION: Final = hidden("position")
 """Position of a row in its input partition: with ``PARTITION`` it makes the arrival order deterministic."""
 ORIGIN: Final = hidden("origin")  # Where a row was read, as text, for those who ask when it is malformed
 MISREAD: Final = hidden("misread")  # The text of a document that is no row of its format; NULL in rows
+SPLIT: Final = hidden("kafka_partition")  # Which partition of Kafka a row is of, where each has a watermark of its own
 WHY_MISREAD: Final = hidden("why_misread")  # Beside it the reason, where whoever read the document knows it
 PASSED: Final = hidden("passed")  # A blob that the next operator of a chain hands on unread
 SYSTEM: Final = (TIME, FIRING_WATERMARK, PASSED)  # What rows of an operator before carry

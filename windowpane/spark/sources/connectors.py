@@ -19,7 +19,7 @@ from windowpane.connectors.json_records import record_format
 from windowpane.connectors.kafka_client import Connection, Topics
 from windowpane.connectors.message_formats import AsJson
 from windowpane.errors import SqlRunError
-from windowpane.hidden_columns import MISREAD, ORIGIN, WHY_MISREAD
+from windowpane.hidden_columns import MISREAD, ORIGIN, SPLIT, WHY_MISREAD
 from windowpane.malformed import NO_VALUE
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 from windowpane.spark.sources.kafka import Read
@@ -43,8 +43,8 @@ _WITH_MISREAD = "columnNameOfCorruptRecord"
 def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the columns beside those of the table that the rows of a source have."""
     encoding = options.get("encode", "json" if _SERVERS in options else None)
-    if connector == "kafka" and _SERVERS in options and encoding != "bytes":
-        return (ORIGIN, MISREAD, WHY_MISREAD)
+    if connector == "kafka" and _SERVERS in options:
+        return (ORIGIN, SPLIT) if encoding == "bytes" else (ORIGIN, MISREAD, WHY_MISREAD, SPLIT)
     is_json = connector == "json" or (connector == "kafka" and encoding == "json")
     if not is_json and connector not in ("csv", "kafka"):
         return ()
@@ -106,20 +106,24 @@ def _rows_of_topic(spark: SparkSession, options: Mapping[str, str], columns: Seq
         for name, what in included.items()
     ]
     rest = [name for name in columns if name not in included]
-    origin = F.expr(_ORIGIN).alias(ORIGIN)
+    origin, split = F.expr(_ORIGIN).alias(ORIGIN), F.expr("concat(topic, '/', partition)").alias(SPLIT)
     encoding = options.get("encode", "json").lower()
     if encoding == "bytes":
         if len(rest) != 1:
             raise SqlRunError(f"encode = 'bytes': a message is one column, and the table has {', '.join(rest) or 'none'}.")
-        return messages(spark, options).select(origin, *of_message, F.col("value").alias(rest[0])).select(*columns, ORIGIN)
+        return (
+            messages(spark, options)
+            .select(origin, *of_message, F.col("value").alias(rest[0]), split)
+            .select(*columns, ORIGIN, SPLIT)
+        )
     record = record_format(options)
     found = messages(spark, options, "bytes" if record is None else AsJson(record))
     if record is None:
         is_tombstone = F.col("value").isNull()
         found = found.withColumns({MISREAD: F.when(is_tombstone, ""), WHY_MISREAD: F.when(is_tombstone, NO_VALUE)})
-    found = found.select(origin, *of_message, _objects(rest), F.col(MISREAD).alias("shown"), WHY_MISREAD)
+    found = found.select(origin, *of_message, _objects(rest), F.col(MISREAD).alias("shown"), WHY_MISREAD, split)
     fields = [F.col(quoted(name)) if name in included else F.col(f"value.{quoted(name)}") for name in columns]
-    return found.select(*fields, ORIGIN, F.coalesce("shown", f"value.{MISREAD}").alias(MISREAD), WHY_MISREAD)
+    return found.select(*fields, ORIGIN, F.coalesce("shown", f"value.{MISREAD}").alias(MISREAD), WHY_MISREAD, SPLIT)
 
 
 def numbered(rows: Any, columns: Sequence[str], name: str) -> Any:

@@ -35,7 +35,7 @@ from windowpane.connectors.message_formats import PLAIN, AsJson, Avro, Json, Pro
 from windowpane.connectors.record_formats import columns_of, record_reader, resolved
 from windowpane.connectors.typed_cells import TypedCells
 from windowpane.errors import InvalidSpecError, MalformedRowError, MissingOffsetsError
-from windowpane.hidden_columns import MISREAD, WHY_MISREAD, hidden
+from windowpane.hidden_columns import MISREAD, SPLIT, WHY_MISREAD
 from windowpane.malformed import NO_VALUE, POLICIES, MalformedRow, Message, shortened
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
 from windowpane.spark.sources.kafka_by_spark import SparkConnector, handed_over
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 Place = str | datetime | int | Mapping[Any, Any]
 INCLUDED = ("key", *ABOUT)
-_SPLIT = hidden("kafka_partition")  # Which partition a row is of, where each has a watermark of its own
 _NAMES = ("earliest", "latest")
 
 
@@ -106,7 +105,7 @@ class Read:
         else:
             origin = self._stream(spark) if streaming else self._bounded(spark)
         made = ArrowRows(origin, reader, columns, reading=reading)
-        seen = T.StructType([self._marked(field) for field in columns if field.name != _SPLIT])
+        seen = T.StructType([self._marked(field) for field in columns if field.name != SPLIT])
         shown = replace(made, function=replace(reader, schema=arrow_schema(seen, "read_kafka")), schema=seen)
         return Given(made, self.event_time, self._watermark()).put_on(shown.df)
 
@@ -118,7 +117,7 @@ class Read:
     def _watermark(self) -> Watermarks | None:
         if self.delay is None:
             return None
-        made = Watermarks.bounded(self.delay).per_source(_SPLIT)
+        made = Watermarks.bounded(self.delay).per_source(SPLIT)
         return made if self.idle is None else made.with_idleness(self.idle)
 
     def _columns(self, spark: SparkSession) -> T.StructType:
@@ -135,7 +134,7 @@ class Read:
             else:
                 fields.append(spark_schema(pa.schema([(name, ABOUT[name])]))[0])
         if self.delay is not None:
-            fields.append(T.StructField(_SPLIT, T.IntegerType() if self.topics.is_one else T.StringType()))
+            fields.append(T.StructField(SPLIT, T.IntegerType() if self.topics.is_one else T.StringType()))
         names = [field.name.lower() for field in fields]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
@@ -270,7 +269,7 @@ class MessageReader:
         for name in self.schema.names:
             if name in columns:
                 continue
-            if name == _SPLIT:
+            if name == SPLIT:
                 split = messages.span.partition if self.read.topics.is_one else f"{messages.span.topic}/{messages.span.partition}"
                 columns[name] = pa.array([split] * len(messages.messages), self.schema.field(name).type)
             elif name == "key":

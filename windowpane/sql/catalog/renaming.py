@@ -91,6 +91,7 @@ def written(name: str) -> str:
 
 _NAMED_BY = (
     ("watermarks", "relation"),
+    ("splits", "relation"),
     ("counters", "name"),
     ("files", "relation"),
     ("offsets", "relation"),

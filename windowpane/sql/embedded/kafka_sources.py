@@ -17,6 +17,7 @@ import pyarrow as pa
 from windowpane.connectors.kafka_client import Connection, Offsets, Topics
 from windowpane.connectors.kafka_reading import ABOUT, Messages, Span, SpanReader, check_behind, limited, spans
 from windowpane.errors import MissingOffsetsError
+from windowpane.hidden_columns import SPLIT
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.message_rows import Document, MessageReading, MessageRows
 from windowpane.sql.embedded.storage import Storage
@@ -154,6 +155,8 @@ class TopicSources:
             ]
             rows = MessageRows(self._storage, info, writer, topic.reading)
             rows.append(documents, lambda what: pa.concat_arrays([_about(each, what) for each in found]))
+        else:
+            writer.pass_time(info)
         if end != start:
             self._keep(name, end)
 
@@ -167,6 +170,8 @@ class TopicSources:
 
 
 def _about(messages: Messages, what: str) -> pa.Array:
+    if what == SPLIT:
+        return pa.array([f"{messages.span.topic}/{messages.span.partition}"] * len(messages.messages), pa.string())
     if what == "key":
         return pa.array(messages.keys(), pa.binary())
     column = messages.about(what)

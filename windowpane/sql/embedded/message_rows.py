@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from windowpane.connectors.json_records import fields_of, json_reader, record_format
 from windowpane.errors import SqlRunError
-from windowpane.hidden_columns import ORIGIN
+from windowpane.hidden_columns import ORIGIN, SPLIT
 from windowpane.malformed import NO_VALUE, Cells, MalformedRow, json_cells, json_object, json_text, shortened
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.file_sources import cast_of_text, nested_columns
@@ -24,7 +24,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.malformed_rows import MalformedRows, found_in, text_rows
-from windowpane.sql.parse.connector_options import ENCODE, FORMAT, INCLUDE, SERVERS, meant
+from windowpane.sql.parse.connector_options import ENCODE, FORMAT, IDLE, INCLUDE, SERVERS, meant
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, same
 
 _HEADER = b"\0"  # What a record begins with whose schema a registry knows
@@ -113,6 +113,8 @@ def check_topic(info: TableInfo) -> None:
     name, form = info.relation.name, info.options.get(FORMAT, "plain").lower()
     if form != "plain" and (info.relation.append_only or info.has_row_id):
         raise SqlRunError(f"FORMAT {form.upper()} of {name!r} changes rows: CREATE TABLE it with a PRIMARY KEY.")
+    if IDLE in info.options and info.watermark is None:
+        raise SqlRunError(f"{IDLE} of {name!r} says how long a watermark waits, and there is none: WATERMARK FOR column AS ...")
     included = included_of(info)
     rest = [each.name for each in info.relation.visible if each.name not in included]
     if info.options.get(ENCODE, "json").lower() == "bytes" and len(rest) != 1:
@@ -139,11 +141,13 @@ class MessageRows:
         """Take messages, of which ``about`` gives the columns of INCLUDE: of one key in their order."""
         included = included_of(self.info)
         columns = {name: about(what) for name, what in included.items()}
+        if self.info.watermark is not None:
+            columns[SPLIT] = about(SPLIT)
         form = self.info.options.get(FORMAT, "plain").lower()
         if self.info.options.get(ENCODE, "json").lower() == "bytes":
             (column,) = [each.name for each in self.info.relation.visible if each.name not in included]
             rows = pa.table({column: pa.array([each.value for each in documents], pa.binary()), **columns})
-            self.writer.append((f"SELECT * FROM {self.storage.temporary_from(rows)}", (column, *included)), self.info)
+            self.writer.append((f"SELECT * FROM {self.storage.temporary_from(rows)}", (column, *columns)), self.info)
             return
         found: list[MalformedRow] = []
         if self.reading.value is not None:

@@ -43,6 +43,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.plans (view VARCHAR, plan VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR, late BIGINT DEFAULT 0)",
+    "CREATE TABLE IF NOT EXISTS windowpane.splits (relation VARCHAR, marks VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT, flushed BIGINT)",
     "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.offsets (relation VARCHAR, topic VARCHAR, partition INTEGER, following BIGINT)",

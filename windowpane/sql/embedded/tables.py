@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
+from windowpane.hidden_columns import SPLIT
 from windowpane.sql.bind.bound_query import BoundQuery, open_literals
 from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.bind.selects import SelectBinder
-from windowpane.sql.catalog.entries import ROW_ID, TableInfo
+from windowpane.sql.catalog.entries import ROW_ID, TableInfo, TableWatermark
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, conflicting, old_and_excluded, winners
 from windowpane.sql.dml.literal_rows import LiteralRows, as_texts, typed_column
@@ -26,6 +27,7 @@ from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, cast, quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Node, compile_plan
+from windowpane.sql.parse.connector_options import idleness
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.statements import Delete, Insert, Update
 from windowpane.sql.streaming.clock import Watermarks
@@ -33,6 +35,7 @@ from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inser
 from windowpane.sql.streaming.matching import matched
 from windowpane.sql.values import far_instants
 from windowpane.sql.values.value_text import cell_text
+from windowpane.sql.windows.time_functions import instant_sql
 
 
 def create(storage: Storage, info: TableInfo) -> None:
@@ -237,8 +240,13 @@ class TableWriter:
         if info.has_row_id and not (reads_tables or info.watermark or info.generated):
             return self._append_at_once(source, info)
         rows = self._made(source, info)
-        self._store(self._on_time(rows, info), info)
+        self._store(self._on_time(rows, info, has_splits=SPLIT in source[1]), info)
         return self._storage.count(rows)
+
+    def pass_time(self, info: TableInfo) -> None:
+        """Take no rows of partitions: those that are silent for long hold the watermark back no more."""
+        if info.watermark is not None:
+            self._advance({}, info, info.watermark)
 
     def _append_at_once(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> int:
         """Insert rows directly, without a temporary copy."""
@@ -266,7 +274,7 @@ class TableWriter:
         """Return the rows of an INSERT with all their columns, numbered in order."""
         query, names = source
         relation = info.relation
-        items = self._all_columns(names, info)
+        items = self._all_columns(names, info) + f", {quoted(SPLIT)}" * (SPLIT in names)
         rows = self._storage.temporary(f"SELECT {items}, row_number() OVER () AS windowpane_n FROM ({query})")
         rows = self._with_generated(rows, info)
         self._check_nulls(rows, relation)
@@ -286,10 +294,11 @@ class TableWriter:
                     f"column {column.name!r} of {relation.name!r} is NOT NULL, and a row has NULL there. Nothing was inserted."
                 )
 
-    def _on_time(self, rows: str, info: TableInfo) -> str:
+    def _on_time(self, rows: str, info: TableInfo, *, has_splits: bool = False) -> str:
         """Return the rows that are taken, and count the late ones; the chunk then advances the watermark, by late rows, too.
 
-        Late rows are not taken, unless the table keeps them for queries to judge.
+        Late rows are not taken, unless the table keeps them for queries to judge. Where rows are of partitions with watermarks
+        of their own, the least of these is that of the table.
         """
         if info.watermark is None:
             return rows
@@ -304,9 +313,19 @@ class TableWriter:
         reached = highest if held is None else f"greatest({highest}, {held})"
         late = "0" if held is None else f"count(*) - count(*) FILTER (WHERE {column} >= {held})"
         ((risen, dropped),) = self._storage.run(f"SELECT CAST({reached} AS VARCHAR), {late} FROM {rows}")
-        self._clock.raise_to(name, risen, info.watermark.type)
+        if has_splits:
+            latest = f"SELECT {quoted(SPLIT)}, max(epoch_us({info.watermark.value.sql})) FROM {rows} GROUP BY ALL"
+            self._advance({split: time for split, time in self._storage.run(latest) if time is not None}, info, info.watermark)
+        else:
+            self._clock.raise_to(name, risen, info.watermark.type)
         self._clock.count_late(name, dropped)
         return kept
+
+    def _advance(self, latest: Mapping[str, int], info: TableInfo, watermark: TableWatermark) -> None:
+        micros = self._clock.advance(info.relation.name, latest, idleness(info.options))
+        if micros is not None:
+            reached = self._storage.value(f"SELECT CAST({instant_sql(str(micros), watermark.type)} AS VARCHAR)")
+            self._clock.raise_to(info.relation.name, reached, watermark.type)
 
     def _store(self, rows: str, info: TableInfo) -> None:
         relation, weight = info.relation, quoted(WEIGHT)

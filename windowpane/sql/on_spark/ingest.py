@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.errors import MistakeError, SqlRunError
-from windowpane.hidden_columns import MISREAD, ORIGIN, WHY_MISREAD
+from windowpane.hidden_columns import MISREAD, ORIGIN, SPLIT, WHY_MISREAD
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog.entries import Catalog, TableInfo
 from windowpane.sql.embedded.message_rows import Document, MessageReading, MessageRows, check_topic, has_changes, is_topic
@@ -131,7 +132,8 @@ class Ingest:
         if has_changes(info):
             self._once(name, number, lambda: self._change(info, batch))
             return
-        rows = replace(arriving(info, batch.schema), most=MalformedRows(self._storage).most(name))
+        splits = (SPLIT,) if SPLIT in batch.column_names and info.watermark is not None else ()
+        rows = replace(arriving(info, batch.schema, splits), most=MalformedRows(self._storage).most(name))
         if has_misread(batch):
             self._take(info, batch, number, rows, is_lenient=True)
             return
@@ -160,7 +162,7 @@ class Ingest:
             if is_lenient:
                 MalformedRows(self._storage).note(info.relation.name, rows.found(self._storage, arrived))
             query = rows.lenient(arrived) if is_lenient else rows.strict(arrived)
-            self._writer(info).append((query, tuple(rows.casts)), info)
+            self._writer(info).append((query, (*rows.casts, *rows.others)), info)
 
     def _writer(self, info: TableInfo) -> TableWriter:
         text = Text(info.text)
@@ -187,6 +189,8 @@ class Ingest:
 
 
 def _about(messages: pa.Table, what: str) -> pa.Array:
+    if what == SPLIT:
+        return pc.binary_join_element_wise(messages["topic"], messages["partition"].cast(pa.string()), "/").combine_chunks()
     column = messages[what].combine_chunks()
     return column if what in ("key", "timestamp") else column.cast(pa.string())
 

@@ -12,19 +12,23 @@ gives in the column ``PARTITION``, so that a row has one id.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import uuid4
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.errors import MistakeError, SqlRunError
-from windowpane.hidden_columns import PARTITION
+from windowpane.hidden_columns import PARTITION, SPLIT
 from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
+from windowpane.sql.embedded.message_rows import is_topic
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import TIMESTAMP, VARCHAR
@@ -32,10 +36,15 @@ from windowpane.sql.failures.malformed_rows import NOTHING, Found
 from windowpane.sql.on_spark.ingest import arriving, given_columns, has_misread
 from windowpane.sql.on_spark.rowwise import task_storage, without_zone
 from windowpane.sql.on_spark.stages import INPUT
+from windowpane.sql.parse.connector_options import idleness
+from windowpane.sql.streaming.clock import Splits
 from windowpane.sql.windows.time_functions import instant_sql
 
 _PARTITIONS = 1 << 16
 """Ids of rows that are set aside for each place in a task: one for each task."""
+
+_RUN = uuid4().hex
+"""This process: time in which no driver runs does not count as the silence of a partition."""
 
 _CHUNK = 100_000
 """So many rows are taken together at least, where there are more."""
@@ -47,17 +56,20 @@ class Report:
 
     Args:
         source: its name.
-        reached: the watermark that its rows alone would make, in microseconds; ``None`` without rows.
+        reached: the watermark that its rows alone would make, in microseconds, by partition of Kafka; ``None`` is the partition
+            of other rows.
         late: how many rows were behind the watermark.
         rows: how many rows there were.
         malformed: those that could not be read.
+        idle: how long the watermark waits for a partition that is silent, in microseconds; ``None`` is for ever.
     """
 
     source: str
-    reached: int | None
+    reached: Mapping[str | None, int]
     late: int
     rows: int
     malformed: Found = NOTHING
+    idle: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,14 +80,16 @@ class Progress:
         reached: the watermarks of the sources, in microseconds.
         others: the watermarks of other relations, as SQL, from change sets.
         first_id: the number at which the ids of the next rows begin.
+        splits: of sources with partitions, how far each has come, as text; when that was, and in which run of a driver.
     """
 
     reached: Mapping[str, int] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)
     first_id: int = 0
+    splits: Mapping[str, tuple[str, int, str]] = field(default_factory=dict)
 
     def text(self) -> str:
-        return json.dumps([dict(self.reached), dict(self.others), self.first_id])
+        return json.dumps([dict(self.reached), dict(self.others), self.first_id, dict(self.splits)])
 
     @classmethod
     def of(cls, text: str | None) -> Progress:
@@ -91,14 +105,32 @@ class Progress:
     def behind(self, reports: Iterable[Report | Mapping[str, str]]) -> Progress:
         """Return it behind a batch, from what its tasks reported: of a change set its watermarks."""
         reached, others, rows = dict(self.reached), dict(self.others), 0
+        latest: dict[str, dict[str, int]] = {source: {} for source in self.splits}
+        idle: dict[str, int | None] = {}
         for report in reports:
             if not isinstance(report, Report):
                 others |= report
                 continue
             rows = max(rows, report.rows)
-            if report.reached is not None:
-                reached[report.source] = max(report.reached, reached.get(report.source, report.reached))
-        return Progress(reached, others, self.first_id + rows * _PARTITIONS)
+            for split, micros in report.reached.items():
+                if split is None:
+                    reached[report.source] = max(micros, reached.get(report.source, micros))
+                else:
+                    idle[report.source], marks = report.idle, latest.setdefault(report.source, {})
+                    marks[split] = max(micros, marks.get(split, micros))
+        splits = {}
+        for source, marks in latest.items():
+            state, splits[source] = self._after(source, marks, idle.get(source))
+            if state is not None:
+                reached[source] = state
+        return Progress(reached, others, self.first_id + rows * _PARTITIONS, splits)
+
+    def _after(self, source: str, latest: Mapping[str, int], idle: int | None) -> tuple[int | None, tuple[str, int, str]]:
+        """Return the watermark of a source behind rows that reach to ``latest``, and what is known of its partitions then."""
+        text, counted, run = self.splits.get(source, (None, None, None))
+        now = time.time_ns() // 1_000
+        found = Splits.of(text, counted if run == _RUN else None).behind(latest, idle, now)
+        return found.watermark, (found.text(), now, _RUN)
 
 
 @dataclass(frozen=True)
@@ -107,6 +139,7 @@ class Taken:
 
     Args:
         rows: the result of the query on those that are not late.
+        split: the partition of Kafka that they are of, ``None`` where that does not matter.
         reached: the watermark that all of them would make, in microseconds; ``None`` where none has a time.
         latest: the latest time among them.
         late: how many were late.
@@ -120,6 +153,7 @@ class Taken:
     late: int
     count: int
     malformed: Found = NOTHING
+    split: str | None = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +207,20 @@ class SourceRows:
         if table.watermark is not None:
             wanted |= {table.watermark.column, *table.watermark.value.columns}
         needed = [name for name in given if name in wanted] or list(given[:1])
-        return [*needed, *beside(table.options["connector"], table.options)]
+        return [
+            *needed,
+            *(name for name in beside(table.options["connector"], table.options) if name != SPLIT or self.has_splits),
+        ]
+
+    @property
+    def has_splits(self) -> bool:
+        """Whether each partition of the source has a watermark of its own."""
+        return self.table.watermark is not None and is_topic(self.table)
+
+    @property
+    def idle(self) -> int | None:
+        """How long the watermark waits for a partition that is silent, in microseconds; ``None`` is for ever."""
+        return idleness(self.table.options)
 
     def taken(self, batches: Iterable[Any], made: Made, begin: Progress) -> Iterator[Taken]:
         """Yield the rows of one partition in pieces, and report on them at the end.
@@ -184,21 +231,23 @@ class SourceRows:
             begin: the progress before the batch.
         """
         late = count = 0
-        reached: int | None = None
+        reached: dict[str | None, int] = {}
         malformed = NOTHING
         task = self.exchange.partition
         for arrived in _chunks(batches):
             if PARTITION in arrived.column_names:
                 task = arrived[PARTITION][0].as_py()
                 arrived = arrived.drop_columns([PARTITION])
-            taken = self._take(arrived, made, begin, begin.first_id + count * _PARTITIONS + task)
-            if taken.rows.num_rows < taken.count:
-                made = replace(made, unchanged={})
-            reached, late, count = later(reached, taken.reached), late + taken.late, count + taken.count
-            malformed = malformed.and_more(taken.malformed)
-            yield taken
+            for split, part in _by_split(arrived):
+                taken = replace(self._take(part, made, begin, begin.first_id + count * _PARTITIONS + task), split=split)
+                if taken.rows.num_rows < taken.count:
+                    made = replace(made, unchanged={})
+                if taken.reached is not None:
+                    reached[split] = max(taken.reached, reached.get(split, taken.reached))
+                late, count, malformed = late + taken.late, count + taken.count, malformed.and_more(taken.malformed)
+                yield taken
         if count:
-            self.exchange.report(Report(self.name, reached, late, count, malformed), (self.name, task))
+            self.exchange.report(Report(self.name, reached, late, count, malformed, self.idle), (self.name, task))
 
     def watermark(self, micros: int) -> str:
         """Return a watermark in microseconds as SQL."""
@@ -273,6 +322,16 @@ class SourceRows:
         for column in self.table.relation.visible:
             if column.not_null and storage.run(f"SELECT 1 FROM {rows} WHERE {quoted(column.name)} IS NULL LIMIT 1"):
                 raise SqlRunError(f"column {column.name!r} of {self.name!r} is NOT NULL, and a row has NULL there.")
+
+
+def _by_split(rows: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield the rows of each partition of Kafka, where they say which: a task has most often one."""
+    if SPLIT not in rows.column_names:
+        yield None, rows
+        return
+    names, splits = rows[SPLIT], rows.drop_columns([SPLIT])
+    for name in names.unique():
+        yield name.as_py(), splits.filter(pc.equal(names, name))
 
 
 def later(one: int | None, other: int | None) -> int | None:

@@ -211,7 +211,8 @@ class SourceParts:
         changes = f"SELECT *, 1::INTEGER AS {quoted(WEIGHT)} FROM {INPUT}"
         made = Made({}, changes if self.query is None else self.query.replace(INPUT, f"({changes})"))
         for taken in source.taken(batches, made, begin):
-            reached = later(reached, taken.reached)
+            if taken.split is None:  # of others the watermark is the least over partitions, which the driver knows behind a batch
+                reached = later(reached, taken.reached)
             yield self.name, taken.rows
         yield CLOCK, _clock(self.sources, begin.at(self.name, reached))
 

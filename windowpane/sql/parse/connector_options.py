@@ -7,9 +7,10 @@ from difflib import get_close_matches
 
 from windowpane.connectors.json_records import LOCATION, MESSAGE, PASSWORD, RECORDS, REGISTRY, USERNAME
 from windowpane.connectors.object_stores import shown
-from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.errors import InvalidDurationError, SqlNameError, UnsupportedSqlError
 from windowpane.malformed import POLICIES
 from windowpane.sql.parse.positions import Place
+from windowpane.windowing.times import to_micros
 
 MALFORMED = "malformed"
 """The option of a source that says what becomes of its malformed rows."""
@@ -26,9 +27,11 @@ FORMAT, ENCODE, KEY_ENCODE = "format", "encode", "key_encode"
 
 STARTUP, MILLIS = "scan.startup.mode", "scan.startup.timestamp.millis"
 """The options of Kafka that say where a new source begins."""
+IDLE = "scan.watermark.idle-timeout"
+"""The option of Kafka, in Flink's words, that says how long the watermark waits for a partition that is silent."""
 _OF_KAFKA = {"kafka": ("topic", SERVERS)}
 _OF_SCHEMAS = (REGISTRY, USERNAME, PASSWORD, LOCATION, MESSAGE)
-_KNOWN_OF_KAFKA = ("topic", PROPERTIES, STARTUP, MILLIS, MALFORMED, FORMAT, ENCODE, INCLUDE, *_OF_SCHEMAS)
+_KNOWN_OF_KAFKA = ("topic", PROPERTIES, STARTUP, MILLIS, IDLE, MALFORMED, FORMAT, ENCODE, INCLUDE, *_OF_SCHEMAS)
 
 
 def check_kafka(options: Mapping[str, str], place: Place) -> None:
@@ -50,10 +53,26 @@ def check_kafka(options: Mapping[str, str], place: Place) -> None:
             message = f"{option} = {options[option]!r} is not supported. There is {', '.join(map(repr, known))}. {instead}"
             raise UnsupportedSqlError(message.rstrip(), place.line, place.column)
     _check_schema(options, place)
+    _check_idleness(options, place)
     if options.get(ENCODE, "json").lower() == "bytes" and options.get(FORMAT, "plain").lower() != "plain":
         raise UnsupportedSqlError("ENCODE BYTES of changes is not supported. Write FORMAT PLAIN.", place.line, place.column)
     if options.get(STARTUP, "").lower() == "timestamp" and not options.get(MILLIS, "").isdecimal():
         raise SqlNameError(f"{STARTUP} = 'timestamp' needs {MILLIS}, milliseconds since 1970.", place.line, place.column)
+
+
+def idleness(options: Mapping[str, str]) -> int | None:
+    """Return how many microseconds a partition may be silent before the watermark goes on without it; ``None`` for ever."""
+    return to_micros(options[IDLE]) if IDLE in options else None
+
+
+def _check_idleness(options: Mapping[str, str], place: Place) -> None:
+    try:
+        found = idleness(options)
+    except InvalidDurationError:
+        found = 0
+    if found is not None and found <= 0:
+        message = f"{IDLE} = {options[IDLE]!r} is not supported. It is a duration, such as '1 minute'."
+        raise UnsupportedSqlError(message, place.line, place.column)
 
 
 def _check_schema(options: Mapping[str, str], place: Place) -> None:

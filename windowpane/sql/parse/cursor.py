@@ -165,8 +165,8 @@ class Cursor:
 
     def _option_name(self) -> str:
         name = self.skip().text
-        while self.take("."):
-            name += "." + self.skip().text
+        while self.peek() in (".", "-"):
+            name += self.skip().text + self.skip().text
         return name.lower()
 
     def cut_emit_clause(self) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -12,6 +14,9 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import text_literal
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Watermark
+from windowpane.windowing.times import MIN
+from windowpane.windowing.watermarks import Watermarks as Strategy
+from windowpane.windowing.watermarks.watermark_state import SourceMark, WatermarkState, advance
 
 
 class Clock(Protocol):
@@ -36,12 +41,41 @@ class FixedClock:
         return parts[0] if len(parts) == 1 else f"least({', '.join(parts)})"
 
 
+@dataclass(frozen=True)
+class Splits:
+    """How far the partitions of a source have come: by the rules of ``windowing.watermarks``, as ``wp.read_kafka`` has them."""
+
+    state: WatermarkState = field(default_factory=WatermarkState)
+
+    @classmethod
+    def of(cls, text: str | None, now: int | None) -> Splits:
+        """Return it from text; ``now`` is until when silence was counted in this session, ``None`` where none was."""
+        if text is None:
+            return cls()
+        watermark, marks = json.loads(text)
+        return cls(WatermarkState(watermark, "", {name: SourceMark(*mark) for name, mark in marks.items()}, now))
+
+    def text(self) -> str:
+        marks = {name: [mark.latest, mark.silent] for name, mark in self.state.sources.items()}
+        return json.dumps([self.state.watermark, marks], sort_keys=True)
+
+    def behind(self, latest: Mapping[str, int], idle: int | None, now: int) -> Splits:
+        """Return it behind rows that reach to ``latest``, by partition."""
+        return Splits(advance(Strategy(source="partition", idleness=idle), self.state, dict[str | None, int](latest), now))
+
+    @property
+    def watermark(self) -> int | None:
+        """The watermark of SQL: rows at it are not late."""
+        return None if self.state.watermark == MIN else self.state.watermark + 1
+
+
 class Watermarks:
     """The watermark of each base relation, as a DuckDB literal; kept in ``windowpane.watermarks``."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._values: dict[str, str] = {}
+        self._counted: dict[str, int] = {}  # until when silence of the partitions of a source was counted
         self.reload()
 
     def reload(self) -> None:
@@ -69,6 +103,32 @@ class Watermarks:
             self._storage.run("UPDATE windowpane.watermarks SET value = ? WHERE relation = ?", [literal, relation])
         self._values[relation] = literal
 
+    def advance(self, relation: str, latest: Mapping[str, int], idle: int | None) -> int | None:
+        """Take how far the partitions of a source have come, and return the watermark that is the least of theirs.
+
+        A partition is known from its first row on. Only time between two calls of one session counts as silence.
+
+        Args:
+            relation: the source.
+            latest: the watermark that each partition's new rows would make, in microseconds.
+            idle: for how long a partition may be silent, ``None`` for ever.
+
+        Returns:
+            Microseconds; ``None`` before the first row.
+        """
+        found = self._storage.run("SELECT marks FROM windowpane.splits WHERE relation = ?", [relation])
+        held = found[0][0] if found else None
+        if held is None and not latest:
+            return None
+        now = time.time_ns() // 1_000
+        state = Splits.of(held, self._counted.get(relation)).behind(latest, idle, now)
+        self._counted[relation] = now
+        if held is None:
+            self._storage.run("INSERT INTO windowpane.splits VALUES (?, ?)", [relation, state.text()])
+        elif held != state.text():
+            self._storage.run("UPDATE windowpane.splits SET marks = ? WHERE relation = ?", [state.text(), relation])
+        return state.watermark
+
     def count_late(self, relation: str, rows: int) -> None:
         """Count rows of a base relation that were below its watermark, and so were dropped."""
         if rows:
@@ -91,7 +151,8 @@ class Watermarks:
 
     def drop(self, relation: str) -> None:
         """Forget a base relation."""
-        self._storage.run("DELETE FROM windowpane.watermarks WHERE relation = ?", [relation])
+        for table in ("watermarks", "splits"):
+            self._storage.run(f"DELETE FROM windowpane.{table} WHERE relation = ?", [relation])
         self._values.pop(relation, None)
 
     def of(self, watermark: Watermark) -> str | None:

@@ -8,13 +8,14 @@ task adds one heartbeat with its latest time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from windowpane import aggregates
 from windowpane.errors import MistakeError
+from windowpane.hidden_columns import SPLIT
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import TIMESTAMP
@@ -67,18 +68,21 @@ def _program_result(plan: StreamedPlan, table: TableInfo, rows: DataFrame, excha
 
     source = SourceRows(table, exchange)
     carried = ", ".join(f"{column.name} {column.spark}" for column in plan.carried)
-    schema = f"{_TIME} timestamp, {_HEARTBEAT} boolean" + (f", {carried}" if carried else "")
+    schema = f"{_TIME} timestamp, {_HEARTBEAT} boolean" + f", {SPLIT} string" * source.has_splits + f", {carried}" * bool(carried)
     made = mapped(read_columns(rows, source.needed(plan.scan.stored)), ToOperatorRows(plan, source), schema)
     if not isinstance(plan, StreamedGroups | StreamedOver):
         raise MistakeError("there are two kinds")
-    return _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
+    delay = plan.delay if isinstance(plan, StreamedOver) else plan.delay + _behind(plan)
+    watermark = Watermarks.bounded(delay).at_once()
+    if source.has_splits:
+        watermark = replace(watermark.per_source(SPLIT), idleness=source.idle)
+    return _over(plan, made, watermark) if isinstance(plan, StreamedOver) else _groups(plan, made, watermark)
 
 
-def _groups(plan: StreamedGroups, made: ArrowRows) -> Any:
+def _groups(plan: StreamedGroups, made: ArrowRows, watermark: Watermarks) -> Any:
     """Return the groups of windows: by a window program."""
     from windowpane.stream import stream
 
-    watermark = Watermarks.bounded(plan.delay + _behind(plan)).at_once()
     keyed: Any = stream(made, _TIME, watermark, _HEARTBEAT, name=_COUNTERS)
     keys = [f"k{number}" for number in range(len(plan.keys))]
     windowed = keyed.key_by(*keys).window(plan.assigner) if keys else keyed.window_all(plan.assigner)
@@ -102,12 +106,12 @@ def watermark_of(plan: StreamedGroups, reached: int) -> int:
     return reached + 1 + _behind(plan)
 
 
-def _over(plan: StreamedOver, made: ArrowRows) -> Any:
+def _over(plan: StreamedOver, made: ArrowRows, watermark: Watermarks) -> Any:
     """Return rows with the results of their calls: by an OVER program."""
     from windowpane.over import over
 
     spec, name = over_spec(plan.over), plan.name_of
-    watermark, key = Watermarks.bounded(plan.delay).at_once(), [name(each) for each in spec.key]
+    key = [name(each) for each in spec.key]
     window: Any = over(made, _TIME, watermark, key, _HEARTBEAT, name=_COUNTERS).order_by(_TIME)
     calls = {
         f"r{number}": WindowCall(
@@ -145,12 +149,14 @@ class ToOperatorRows:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Take the rows of one partition."""
-        latest: int | None = None
+        latest: dict[str | None, int | None] = {}
         for taken in self.source.taken(batches, self._made(), Progress.of(self.source.exchange.published())):
-            latest = later(latest, taken.latest)
-            yield taken.rows.set_column(0, _TIME, taken.rows[_TIME].cast(pa.int64()).cast(_INSTANT))
-        if latest is not None:
-            yield self._heartbeat(latest)
+            latest[taken.split] = later(latest.get(taken.split), taken.latest)
+            rows = taken.rows.set_column(0, _TIME, taken.rows[_TIME].cast(pa.int64()).cast(_INSTANT))
+            yield rows if taken.split is None else rows.append_column(SPLIT, pa.array([taken.split] * rows.num_rows, pa.string()))
+        for split, time in latest.items():
+            if time is not None:
+                yield self._heartbeat(time, split)
 
     def _made(self) -> Made:
         items = {_TIME: quoted(self.plan.time), _HEARTBEAT: "FALSE", **{each.name: each.value.sql for each in self.plan.carried}}
@@ -158,11 +164,12 @@ class ToOperatorRows:
         unchanged = {each.name: known[each.value.column] for each in carried if each.value.column in known}
         return Made(items, self.plan.rows, unchanged)
 
-    def _heartbeat(self, latest: int) -> pa.Table:
+    def _heartbeat(self, latest: int, split: str | None) -> pa.Table:
         """Return a row that advances the watermark, and is in no window."""
         names = [column.name for column in self.plan.carried]
         columns = [pa.array([latest], pa.int64()).cast(_INSTANT), pa.array([True]), *(pa.nulls(1) for _ in names)]
-        return pa.table(columns, names=[_TIME, _HEARTBEAT, *names])
+        row = pa.table(columns, names=[_TIME, _HEARTBEAT, *names])
+        return row if split is None else row.append_column(SPLIT, pa.array([split]))
 
 
 @dataclass(frozen=True)
