@@ -111,11 +111,8 @@ def _rows_of_topic(spark: SparkSession, options: Mapping[str, str], columns: Seq
     if encoding == "bytes":
         if len(rest) != 1:
             raise SqlRunError(f"encode = 'bytes': a message is one column, and the table has {', '.join(rest) or 'none'}.")
-        return (
-            messages(spark, options)
-            .select(origin, *of_message, F.col("value").alias(rest[0]), split)
-            .select(*columns, ORIGIN, SPLIT)
-        )
+        found = messages(spark, options).select(origin, *of_message, F.col("value").alias(rest[0]), split)
+        return found.select(*columns, ORIGIN, SPLIT)
     record = record_format(options)
     found = messages(spark, options, "bytes" if record is None else AsJson(record))
     if record is None:

@@ -207,10 +207,8 @@ class SourceRows:
         if table.watermark is not None:
             wanted |= {table.watermark.column, *table.watermark.value.columns}
         needed = [name for name in given if name in wanted] or list(given[:1])
-        return [
-            *needed,
-            *(name for name in beside(table.options["connector"], table.options) if name != SPLIT or self.has_splits),
-        ]
+        others = beside(table.options["connector"], table.options)
+        return [*needed, *(name for name in others if name != SPLIT or self.has_splits)]
 
     @property
     def has_splits(self) -> bool:

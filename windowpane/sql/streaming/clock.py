@@ -16,7 +16,7 @@ from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Watermark
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks as Strategy
-from windowpane.windowing.watermarks.watermark_state import SourceMark, WatermarkState, advance
+from windowpane.windowing.watermarks.watermark_state import SourceMark, SourceName, WatermarkState, advance
 
 
 class Clock(Protocol):
@@ -61,7 +61,8 @@ class Splits:
 
     def behind(self, latest: Mapping[str, int], idle: int | None, now: int) -> Splits:
         """Return it behind rows that reach to ``latest``, by partition."""
-        return Splits(advance(Strategy(source="partition", idleness=idle), self.state, dict[str | None, int](latest), now))
+        reached: dict[SourceName, int] = dict(latest.items())
+        return Splits(advance(Strategy(source="partition", idleness=idle), self.state, reached, now))
 
     @property
     def watermark(self) -> int | None:
