@@ -37,7 +37,8 @@ def send(servers: str, messages: int, keys: int) -> None:
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
+    admin = AdminClient({"bootstrap.servers": servers})  # kept until the topic is there: the client ends its requests with itself
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
     for number in range(messages):
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(1_700_000_000 + number // 1_000))

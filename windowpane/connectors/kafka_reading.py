@@ -105,12 +105,12 @@ class SpanReader:
         consumer.assign([TopicPartition(span.topic, span.partition, at)])
         while at < span.end:
             found, ended = consumer.consume(min(MESSAGES, span.end - at), timeout=_WAIT), False
-            messages = []
-            for message in found:
+            messages = [message for message in found if message.error() is None]
+            if messages and messages[-1].offset() >= span.end:  # offsets rise
+                messages, ended = [message for message in messages if message.offset() < span.end], True
+            for message in found if len(messages) < len(found) else ():
                 error = message.error()
-                if error is None and message.offset() < span.end:
-                    messages.append(message)
-                elif error is None or error.name() == "_PARTITION_EOF":
+                if error is None or error.name() == "_PARTITION_EOF":
                     ended = ended or message.offset() >= span.end
                 elif error.name() == "_AUTO_OFFSET_RESET":
                     at = self._first_left(consumer, span, at)

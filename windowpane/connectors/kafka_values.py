@@ -50,9 +50,13 @@ class Decoder:
         """Return the rows of objects, one a line; ``None`` where there may be something else."""
         if not documents:
             return self.cells.schema.empty_table()
-        objects = [each for each in documents if each is not None and each[:1] == b"{" and each[-1:] == b"}"]
-        content = b"\n".join(objects)
-        if len(objects) < len(documents) or content.count(b"\n") != len(documents) - 1:
+        try:
+            content = b"\n".join(documents)  # type: ignore[arg-type]  # None is none
+        except TypeError:
+            return None
+        ends = len(documents) - 1
+        are_objects = content[:1] == b"{" and content[-1:] == b"}" and content.count(b"}\n{") == ends
+        if not are_objects or content.count(b"\n") != ends:
             return None
         try:
             table = self.cells.json_lines(pa.py_buffer(content))

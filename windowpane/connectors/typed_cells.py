@@ -6,6 +6,7 @@ Instants that are written without a zone are those of a given zone, as Java has 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 _ZONE_AT_END = r"(?:[zZ]|[+-]\d{2}(?::?\d{2})?)$"
 _UTC = pa.timestamp("us", "UTC")
 _DAY = 86_400_000_000
+_DATE_WITH_ZONE = len("2024-01-01Z")  # What is no longer has no time
 
 Misfit = tuple[int, str]  # The row of a cell that does not fit, and why
 
@@ -83,6 +85,9 @@ def _instants(column: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
     """Return instants of texts or of wall times; those without a zone are in ``zone``."""
     if pa.types.is_timestamp(column.type):
         return column if column.type.tz is not None else _in_zone(column, zone)
+    if pc.all(pc.ends_with(column, "Z")).as_py() and pc.min(pc.binary_length(column)).as_py() > _DATE_WITH_ZONE:
+        with suppress(pa.ArrowInvalid):
+            return column.cast(_UTC)
     zoned = pc.and_(pc.match_substring_regex(column, _ZONE_AT_END), pc.match_substring(column, ":"))
     if not pc.any(zoned).as_py():
         return _in_zone(column.cast(pa.timestamp("us")), zone)
