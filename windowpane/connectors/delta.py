@@ -23,6 +23,7 @@ from windowpane.state.pairs import NONE
 
 WRITTEN = "path string, size bigint, partition string, stats string"
 _WRITTEN = pa.schema([("path", pa.string()), ("size", pa.int64()), ("partition", pa.string()), ("stats", pa.string())])
+_SHORTEST = 4  # Options of a store that are no longer, "true" and numbers, hide nothing
 _WIDEST = 200  # Bounds that are longer are not kept
 
 
@@ -54,7 +55,12 @@ class Table:
             raise self._failed(error) from None
 
     def _failed(self, error: BaseException) -> ConnectorError:
-        return ConnectorError(str(self), f"{str(error).splitlines()[0]}. The batch is not in the table")
+        """Return an error with all that the store says, which has neither colours nor secrets."""
+        said = "; ".join(line.replace("\x1b[31m↳\x1b[0m", "").strip() for line in str(error).splitlines() if line.strip())
+        for name, value in self.storage.items():
+            is_place = any(part in name.lower() for part in ("endpoint", "region"))
+            said = said if is_place or len(value) <= _SHORTEST else said.replace(value, "...")
+        return ConnectorError(str(self), f"{said.rstrip('.')}. The batch is not in the table")
 
     def taken(self, query: str) -> int:
         """Return the last batch of a query that the table has."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -33,6 +34,16 @@ _OURS = (
     "enable.auto.offset.store",
     "isolation.level",
 )
+_USUAL = (
+    *("security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password", "sasl.oauthbearer.config"),
+    *("sasl.kerberos.service.name", "sasl.kerberos.principal", "sasl.kerberos.keytab", "ssl.ca.location", "ssl.ca.pem"),
+    *("ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location", "ssl.key.pem", "ssl.key.password"),
+    *("ssl.keystore.location", "ssl.keystore.password", "ssl.endpoint.identification.algorithm", "message.max.bytes"),
+    *("fetch.message.max.bytes", "max.partition.fetch.bytes", "fetch.max.bytes", "receive.message.max.bytes", "linger.ms"),
+    *("compression.type", "compression.codec", "acks", "batch.size", "client.id", "client.rack", "session.timeout.ms"),
+    *("transaction.timeout.ms", "message.timeout.ms", "request.timeout.ms", "socket.timeout.ms", "broker.address.family"),
+)
+"""Options of librdkafka that are set most often, which one that it does not know may be meant for."""
 _UNREACHABLE = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "REQUEST_TIMED_OUT")
 _PASSING = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "_WAIT_COORD", "LEADER_NOT_AVAILABLE")
 _UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
@@ -99,6 +110,9 @@ class Connection:
         if topic is not None and error.name() in _UNKNOWN:
             return UnknownTopicError(self.servers, topic)
         reason = f"{error.str()} ({error.name()})"
+        if error.name() == "_INVALID_ARG" and '"' in reason:
+            close = get_close_matches(error.str().split('"')[1], _USUAL, n=1)
+            reason += f". Did you mean {close[0]!r}?" if close else ""
         if error.name() in _UNREACHABLE:
             reason = f"it does not answer ({error.name()}): {error.str()}. The query goes on from its checkpoint when it does"
         elif "AUTH" in error.name():

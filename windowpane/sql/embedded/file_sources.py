@@ -63,7 +63,7 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     if connector == "kafka":
         check_kafka(options, place)
         return
-    known_connector(options, _NEEDED, place)
+    known_connector(options, {**_NEEDED, "kafka": ()}, place)
     refuse_other_options(options, ("path", *((MALFORMED,) if connector in BY_ROWS else ())), place)
     check_policy(options, place)
     if not is_remote(options["path"]):

@@ -80,9 +80,16 @@ class Delivery:
         self.outbox = Outbox(storage, sink.name, relation)
 
     def create(self) -> None:
-        """Begin with an empty outbox, and an id of its own."""
+        """Begin with an empty outbox, and an id of its own.
+
+        Raises:
+            WindowpaneError: the store of the sink does not answer, or is not there.
+        """
+        own = uuid4().hex
+        if self._is_kept:
+            self._taken(own)
         self.outbox.create()
-        self._storage.run("INSERT INTO windowpane.sinks VALUES (?, ?, ?)", [self._sink.name, uuid4().hex, NONE])
+        self._storage.run("INSERT INTO windowpane.sinks VALUES (?, ?, ?)", [self._sink.name, own, NONE])
 
     def drop(self) -> None:
         """Remove the outbox, and the id."""

@@ -147,12 +147,14 @@ def known_connector(options: Mapping[str, str], needed: Mapping[str, tuple[str, 
     connector = options.get("connector", "")
     if connector not in needed:
         kind = " of a sink" if sink else ""
-        message = f"connector {connector!r}{kind} is not supported. There are {', '.join(needed)}."
+        message = f"connector {connector!r}{kind} is not supported. There are {', '.join(needed)}.{meant(connector, needed)}"
         raise UnsupportedSqlError(message, place.line, place.column)
     missing = [name for name in needed[connector] if name not in options]
     if missing:
         who = f"sink {sink!r}" if sink else f"connector {connector!r}"
-        raise SqlNameError(f"{who} needs the option {missing[0]!r} in WITH (...).", place.line, place.column)
+        near = get_close_matches(missing[0], [name for name in options if name not in needed[connector]], n=1, cutoff=0.7)
+        instead = f" {near[0]!r} is no option of it." if near else ""
+        raise SqlNameError(f"{who} needs the option {missing[0]!r} in WITH (...).{instead}", place.line, place.column)
     return connector
 
 
