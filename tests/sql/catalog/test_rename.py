@@ -9,6 +9,7 @@ import pytest
 from tests.sql.watched_keys import Watch
 from windowpane.errors import SqlNameError, StaleViewError, UnsupportedSqlError
 from windowpane.sql import Session
+from windowpane.sql.catalog.renaming import without_secrets
 
 _SCRIPT = """
 CREATE TABLE t (at timestamp, k int, v int, WATERMARK FOR at AS at - INTERVAL '1 minute') APPEND ONLY;
@@ -139,3 +140,17 @@ def test_a_place_that_is_read_twice_is_renamed_once(query: str) -> None:
         session.run("ALTER TABLE a RENAME TO z; INSERT INTO z VALUES (2), (3); DELETE FROM z WHERE k < 2; FLUSH")
         expected = sorted(session.query(query.replace("FROM a", "FROM z AS a")).rows())
         assert sorted(session.query("SELECT * FROM v").rows()) == expected != before
+
+
+def test_a_definition_is_shown_without_secrets() -> None:
+    text = (
+        "CREATE SOURCE s (key int) WITH (connector = 'kafka', properties.sasl.password = 'hunter2', primary_key = 'k', "
+        "\"s3.secret.key\"='hunter2', url = 'postgresql://me:hunter2@host/db', path = 's3://me:hunter2@b/x?secret_key=hunter2') "
+        "FORMAT PLAIN ENCODE AVRO (schema.registry.password = 'hunter2', schema.registry = 'https://me:hunter2@r:81')"
+    )
+    assert without_secrets(text) == (
+        "CREATE SOURCE s (key int) WITH (connector = 'kafka', properties.sasl.password = '...', primary_key = 'k', "
+        "\"s3.secret.key\"='...', url = 'postgresql://me:...@host/db', path = 's3://b/x') "
+        "FORMAT PLAIN ENCODE AVRO (schema.registry.password = '...', schema.registry = 'https://me:...@r:81')"
+    )
+    assert without_secrets("SELECT a = 'x://y:z@w', password FROM t") == "SELECT a = 'x://y:...@w', password FROM t"

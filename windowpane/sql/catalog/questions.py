@@ -10,6 +10,7 @@ from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, sink_of_query
 from windowpane.sql.catalog.relations import PlainView
+from windowpane.sql.catalog.renaming import without_secrets
 from windowpane.sql.expressions.binder import name_of
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import Show, Statement
@@ -82,7 +83,7 @@ def _definition(catalog: Catalog, statement: Show) -> dict[str, list[str]]:
     entry = catalog.entries.get(name)
     if entry is None:
         raise SqlNameError(f"there is no {name!r}; there are {', '.join(catalog.entries) or 'none'}.", statement.place.line, 1)
-    return {"Name": [name], "Create Sql": [entry.text]}
+    return {"Name": [name], "Create Sql": [without_secrets(entry.text)]}
 
 
 def describe(catalog: Catalog, name: str, place: Place, binder: QueryBinder) -> dict[str, list[str]]:

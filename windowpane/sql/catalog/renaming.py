@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from windowpane.connectors.object_stores import shown
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.expr import quoted, text_literal
 from windowpane.sql.parse.cursor import Cursor
 from windowpane.sql.parse.dialect import TokenType, tokenize
 from windowpane.sql.parse.reader import rows_of, split
@@ -34,6 +35,37 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
     for edit in sorted(edits, key=lambda each: each.start, reverse=True):
         text = text[: edit.start] + edit.words + text[edit.end + 1 :]
     return text
+
+
+_SECRET = ("password", "secret", "token", "credential", "access.key", "access-key", "pem", "jaas", "account.key", "sas")
+"""What names of options have that hold a secret; ``key`` alone names a column."""
+
+
+def without_secrets(text: str) -> str:
+    """Return a definition as it is shown: with ``...`` for the values of options that are secret, and in addresses."""
+    tokens, edits = tokenize(text), []
+    for number, token in enumerate(tokens):
+        if token.token_type != TokenType.STRING or number < 2 or tokens[number - 1].text != "=":
+            continue
+        first = number - 2
+        while first >= 2 and tokens[first - 1].text in (".", "-"):
+            first -= 2
+        name = "".join(each.text for each in tokens[first : number - 1]).lower()
+        address = _address(token.text)
+        if any(part in name for part in _SECRET):
+            edits.append(Edit(token.start, token.end, "'...'"))
+        elif address != token.text:
+            edits.append(Edit(token.start, token.end, text_literal(address)))
+    return edited(text, edits)
+
+
+def _address(text: str) -> str:
+    """Return an address without its password, and of an object store without its options; other texts as they are."""
+    scheme, found, rest = shown(text).partition("://")
+    place, slash, path = rest.partition("/")
+    who, at, host = place.rpartition("@")
+    user, colon, _ = who.partition(":")
+    return f"{scheme}{found}{user}:...{at}{host}{slash}{path}" if found and colon else shown(text)
 
 
 def own_name(text: str, new: str) -> Edit:
