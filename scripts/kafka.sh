@@ -7,25 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mkdir -p "$1" && cd "$1" && pwd) port=$2
 jars=${WINDOWPANE_KAFKA_JARS:-${XDG_CACHE_HOME:-$HOME/.cache}/windowpane/kafka-$VERSION}
 
-if [ ! -d "$jars" ]; then
-    if ! command -v mvn >/dev/null; then
-        # shellcheck source=scripts/packages.sh
-        source "$here/packages.sh"
-        install_one_of Maven apt-get=maven dnf=maven apk=maven pacman=maven brew=maven
-    fi
-    new=$(mktemp -d "${TMPDIR:-/tmp}/kafka-jars-XXXXXX")
-    cat >"$new/pom.xml" <<POM
-<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>none</groupId><artifactId>kafka-for-tests</artifactId><version>1</version>
-<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
-<version>$VERSION</version></dependency></dependencies></project>
-POM
-    mvn -q -B -f "$new/pom.xml" dependency:copy-dependencies -DoutputDirectory="$new/lib" >&2
-    mkdir -p "$(dirname "$jars")"
-    mv -T "$new/lib" "$jars" 2>/dev/null || [ -d "$jars" ] # another one may have been faster
-    rm -rf "$new"
-fi
-
+bash "$here/jars.sh" "$jars" "org.apache.kafka:kafka_2.13:$VERSION"
 java="$("$here/java.sh")/bin/java"
 cd "$folder"
 cat >server.properties <<PROPERTIES

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Run the Spark tests on every Spark line windowpane supports, each in a virtual environment of its own under .venvs/.
+# Those of connectors have a real Kafka, and the jars of Kafka, Delta and Iceberg that fit; Maven brings them.
 # Arguments: the lines to test (default: all), for example: scripts/test_spark_versions.sh 4.0 4.3
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,7 +12,7 @@ run_line() {
     local line=$1 venv=.venvs/$1
     scripts/venv.sh "$venv" &&
         "$venv/bin/python" -m pip install --quiet --editable ".[spark,sql,dev,demo]" "pyspark[connect]==$line.*" &&
-        "$venv/bin/python" -m pytest -q -m spark tests/spark
+        "$venv/bin/python" -m pytest -q -m spark tests/spark tests/connectors
 }
 
 failed=""

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "kafka.sh"
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+SCRIPT = SCRIPTS / "kafka.sh"
 REQUIRED = "WINDOWPANE_REQUIRE_KAFKA"
 """The variable of the environment under which tests fail where they would be skipped."""
 
@@ -104,6 +105,21 @@ def absent() -> str | None:
     if shutil.which("mvn") is None and not [*cached.glob("kafka-*")]:
         return "no Maven (mvn) to bring Kafka: apt-get install maven"
     return None
+
+
+def jars(name: str, *artifacts: str, beginning: Sequence[str]) -> str:
+    """Return the jars of artifacts of Maven, and of those that they need the ones that Spark lacks, as ``spark.jars`` takes them.
+
+    Args:
+        name: of the folder in the user's cache.
+        artifacts: ``group:artifact:version``.
+        beginning: what the names of the jars begin with.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "windowpane" / name
+    if not folder.exists() and shutil.which("mvn") is None:
+        (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(f"no Maven (mvn) to bring {name}: apt-get install maven")
+    subprocess.run(["bash", SCRIPTS / "jars.sh", folder, *artifacts], check=True, stdout=subprocess.DEVNULL)
+    return ",".join(str(each) for each in sorted(folder.glob("*.jar")) if each.name.startswith(tuple(beginning)))
 
 
 @pytest.fixture(scope="session")

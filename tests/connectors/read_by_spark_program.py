@@ -1,24 +1,21 @@
-"""Read a topic by Spark's own connector, and print windows over it; run by ``test_by_spark`` with the folder of Maven's jars."""
+"""Read a topic by Spark's own connector, and print windows over it; run by ``test_by_spark`` with the jars."""
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 import windowpane as wp
 from tests.brief_jvm import brief_settings
-from tests.connectors.test_by_spark import JARS
 from tests.spark.helpers import rows
 
 
 def main() -> None:
-    repository, servers, topic, folder = sys.argv[1:]
+    jars, servers, topic, folder = sys.argv[1:]
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    jars = ",".join(str(next(Path(repository).glob(jar))) for jar in JARS)
     spark = SparkSession.builder.master("local[2]").config(map=brief_settings(folder)).config("spark.jars", jars).getOrCreate()
     read: dict[str, Any] = {
         "servers": servers,

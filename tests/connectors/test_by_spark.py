@@ -13,19 +13,15 @@ from typing import Any
 import pytest
 
 import windowpane as wp
-from tests.connectors.conftest import Broker
-from tests.spark.helpers import instant
+from tests.connectors.conftest import Broker, jars
+from tests.spark.helpers import SPARK, instant
 from windowpane.errors import InvalidSpecError, MissingJarError
 
 pytestmark = pytest.mark.spark
 
-REPOSITORY = Path.home() / ".m2" / "repository"
-JARS = (
-    "org/apache/spark/spark-sql-kafka-0-10_2.13/*/*.jar",
-    "org/apache/spark/spark-token-provider-kafka-0-10_2.13/*/*.jar",
-    "org/apache/kafka/kafka-clients/3.9.*/*.jar",
-    "org/apache/commons/commons-pool2/*/*.jar",
-)
+VERSION = "4.0.0" if SPARK < (4, 1) else "4.1.1" if SPARK < (4, 2) else "4.2.0"
+"""The connector that goes with this Spark; that of 4.2 goes with later ones, too."""
+NEEDED = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
 
 
 def test_without_the_jar_spark_says_which(spark: Any) -> None:
@@ -39,8 +35,7 @@ def test_without_the_jar_spark_says_which(spark: Any) -> None:
 
 @pytest.mark.slow
 def test_windows_over_messages_that_spark_reads(broker: Broker, tmp_path: Path) -> None:
-    if not all([*REPOSITORY.glob(jar)] for jar in JARS):
-        pytest.skip("Maven has not fetched Spark's connector for Kafka: mvn dependency:get")
+    given = jars(f"spark-kafka-{VERSION}", f"org.apache.spark:spark-sql-kafka-0-10_2.13:{VERSION}", beginning=NEEDED)
     topic = broker.topic(2)
 
     def event(k: str, t: int, v: int) -> bytes:
@@ -51,7 +46,7 @@ def test_windows_over_messages_that_spark_reads(broker: Broker, tmp_path: Path) 
     broker.send(topic, event("a", 1, 4), event("a", 2, 5), event("b", 3, 6), event("b", 30, 7), partition=1)
     program = Path(__file__).with_name("read_by_spark_program.py")
     environment = {**os.environ, "PYTHONPATH": f"{program.parents[2]}:{os.environ.get('PYTHONPATH', '')}"}
-    command = [sys.executable, str(program), str(REPOSITORY), broker.servers, topic, str(tmp_path)]
+    command = [sys.executable, str(program), given, broker.servers, topic, str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3_000:]
     windows, malformed, bounded = map(ast.literal_eval, done.stdout.strip().splitlines()[-3:])
