@@ -40,7 +40,11 @@ SECOND = dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)
         (wp.col("a") % 2.5 == 2.0, [1, 0, 0, 0]),
         ((wp.col("a") % wp.col("b")).is_null(), [0, 0, 1, 1]),
         ((wp.col("a") / wp.col("b")).is_null(), [0, 0, 1, 1]),
-        (wp.col("x") == wp.col("x"), [1, 0, 0, 1]),
+        (wp.col("x") == wp.col("x"), [1, 1, 0, 1]),  # NaN is NaN, and the largest number
+        (wp.col("x") > wp.col("a"), [0, 1, 0, 1]),
+        (wp.col("a") < wp.col("x"), [0, 1, 0, 1]),
+        (wp.col("x") <= 1.0, [1, 0, 0, 1]),
+        (wp.col("x").is_distinct_from(float("nan")), [1, 0, 1, 1]),
         (wp.col("yes") | wp.col("a").is_null(), [1, 0, 1, 1]),
         (~wp.col("yes"), [0, 1, 0, 0]),
         (wp.col("yes") & (wp.col("s") == "u"), [1, 0, 0, 1]),

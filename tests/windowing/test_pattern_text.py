@@ -69,6 +69,8 @@ def test_a_text_is_its_tree(text: str, tree: Pattern) -> None:
         ("a ->", 5, "a part of the pattern is missing here"),
         ("a ~ b", 3, "'~' has no place here"),
         ("+", 1, "'+' has no place here"),
+        ("a PERMUTE(a, b, c, d, e, f, g, h)", 10, "has 322,560 variables with its orders"),
+        ("a (b{1000} c){500}", 3, "has 500,500 variables"),
     ],
 )
 def test_an_error_points_at_its_column(text: str, column: int, reason: str) -> None:

@@ -1,8 +1,8 @@
 """Conditions: an expression over columns of Arrow arrays, computed for all rows at once.
 
 Operators mean what they mean in Spark: ``/`` divides integers to a double, a comparison with NULL is NULL, ``&`` and ``|`` are
-those of three-valued logic, and the sign of ``%`` is that of the dividend. A division by zero is NULL. Floating point compares
-as in IEEE 754: NaN equals nothing.
+those of three-valued logic, and the sign of ``%`` is that of the dividend. A division by zero is NULL. NaN equals NaN and is
+larger than every number, as in PostgreSQL, too.
 """
 
 from __future__ import annotations
@@ -95,9 +95,24 @@ def _not_zero(divisor: Values) -> Values:
     return pc.if_else(pc.equal(divisor, zero), pa.scalar(None, divisor.type), divisor)
 
 
+def _ordered(compare: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a comparison to which NaN is the largest number: where one side is NaN, what is compared is whether the other is."""
+
+    def compared(left: Values, right: Values) -> Values:
+        found = compare(left, right)
+        if not any(pa.types.is_floating(each.type) for each in (left, right)):
+            return found
+        one, other = (
+            pc.is_nan(each) if pa.types.is_floating(each.type) else pc.and_(pc.is_null(each), False) for each in (left, right)
+        )
+        return pc.if_else(pc.or_(one, other), compare(one.cast(pa.int8()), other.cast(pa.int8())), found)
+
+    return compared
+
+
 def _differ(left: Values, right: Values) -> Values:
     both = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.and_(pc.fill_null(pc.not_equal(left, right), True), pc.invert(both))
+    return pc.and_(pc.fill_null(_ordered(pc.not_equal)(left, right), True), pc.invert(both))
 
 
 _OPERATORS: Mapping[str, Callable[..., Any]] = {
@@ -110,12 +125,12 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
     "~": pc.invert,
     "&": pc.and_kleene,
     "|": pc.or_kleene,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-    "==": pc.equal,
-    "!=": pc.not_equal,
+    "<": _ordered(pc.less),
+    "<=": _ordered(pc.less_equal),
+    ">": _ordered(pc.greater),
+    ">=": _ordered(pc.greater_equal),
+    "==": _ordered(pc.equal),
+    "!=": _ordered(pc.not_equal),
     "is null": pc.is_null,
     "is not null": pc.is_valid,
     "is distinct from": _differ,

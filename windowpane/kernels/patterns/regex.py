@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from windowpane.windowing.patterns import tree
-from windowpane.windowing.patterns.tree import Pattern, beginning, every_part, first_variables, longest
+from windowpane.windowing.patterns.tree import Pattern, beginning, every_part, first_variables, longest, written_out
 
 OPENING, GOING_ON, UNKNOWN = 10, 13, 85
 """Bytes between partitions, and behind the known rows of one; rows are bytes from 128 on."""
 
 MOST_CONDITIONS = 7
+MOST_WRITTEN_OUT = 1_000
+"""The orders of five variables have 600; an expression of those of six takes seconds to be compiled."""
 
 _ROW = 128
 _AFTER = b"(?<=U)"
@@ -154,6 +156,8 @@ def refusal(pattern: Pattern, conditions: int) -> str | None:
     if first_variables(pattern)[1]:
         return "a match may have no row"
     for part in every_part(pattern):
+        if isinstance(part, tree.Permutation) and written_out(part) > MOST_WRITTEN_OUT:
+            return f"its orders have more than {MOST_WRITTEN_OUT:,} variables"
         if isinstance(part, tree.Repetition) and not _is_plain(part.part):
             return "a loop over a choice or a loop could be searched for ever"
     return None

@@ -1,7 +1,7 @@
 """The value of an expression for a match, or for the rows that a path to a match has taken so far.
 
 Logic is that of SQL: what is compared or computed with NULL is NULL, ``&`` and ``|`` know three values. A division by zero is
-NULL.
+NULL. NaN equals NaN and is larger than every number.
 """
 
 from __future__ import annotations
@@ -121,7 +121,12 @@ def _or(left: bool | None, right: bool | None) -> bool | None:
 
 
 def _differs(left: object, right: object) -> bool:
-    return (left is None) != (right is None) or (left is not None and bool(left != right))
+    return (left is None) != (right is None) or (left is not None and bool(_compared(operator.ne)(left, right)))
+
+
+def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a comparison to which NaN, the one value that differs from itself, is the largest number."""
+    return lambda left, right: compare(left != left, right != right) if left != left or right != right else compare(left, right)
 
 
 def _remainder(left: Any, right: Any) -> Any:
@@ -150,12 +155,12 @@ _LOGIC: Mapping[str, Callable[..., Any]] = {
     "coalesce": lambda *values: next((value for value in values if value is not None), None),
 }
 _OPERATORS: Mapping[str, Callable[..., Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    "==": _compared(operator.eq),
+    "!=": _compared(operator.ne),
+    "<": _compared(operator.lt),
+    "<=": _compared(operator.le),
+    ">": _compared(operator.gt),
+    ">=": _compared(operator.ge),
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,

@@ -30,12 +30,16 @@ from windowpane.windowing.patterns.tree import (
     Sequence,
     Variable,
     first_variables,
+    written_out,
 )
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<name>[^\W\d]\w*|"(?:[^"]|"")+")|(?P<number>\d+)|(?P<mark>->|\{-|-\}|[()|*+?{},^$!])|(?P<other>\S))""",
     re.UNICODE,
 )
+MOST_VARIABLES = 100_000
+"""Of a pattern with its permutations and counted loops written out; each is a step of the search."""
+
 _BOUNDS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -59,6 +63,7 @@ def parse_pattern(text: str, *, folds: bool = False) -> Pattern:
     parser = _Parser(text, folds)
     found = parser.alternation()
     parser.expect_end()
+    parser.expect_bounded(found, 1)
     return found
 
 
@@ -92,6 +97,12 @@ class _Parser:
     def expect_end(self) -> None:
         if self._next.kind != "end":
             raise self._refusal(f"{self._next.text!r} has no place here")
+
+    def expect_bounded(self, part: Pattern, column: int) -> None:
+        count = written_out(part)
+        if count > MOST_VARIABLES:
+            shown = f"{str(part)[:40]!r} has {count:,} variables with its orders and counted loops written out"
+            raise self._refusal(f"{shown}, and {MOST_VARIABLES:,} are the most", column)
 
     def alternation(self) -> Pattern:
         parts = [self._chain()]
@@ -128,9 +139,11 @@ class _Parser:
         return factors[0] if len(factors) == 1 else Sequence(tuple(factors))
 
     def _factor(self) -> Pattern | None:
+        column = self._next.column
         part = self._primary()
         while part is not None and (bounds := self._bounds()) is not None:
             part = Repetition(part, *bounds, is_greedy=not self._takes("?"))
+            self.expect_bounded(part, column)
         return part
 
     def _bounds(self) -> tuple[int, int | None] | None:
@@ -187,12 +200,15 @@ class _Parser:
         return None
 
     def _permutation(self) -> Pattern:
+        column = self._next.column
         self._expect("(")
         parts = [self.alternation()]
         while self._takes(","):
             parts.append(self.alternation())
         self._expect(")")
-        return Permutation(tuple(parts))
+        found = Permutation(tuple(parts))
+        self.expect_bounded(found, column)
+        return found
 
 
 def _flat(parts: list[Pattern]) -> list[Pattern]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import permutations
+from math import factorial
 from typing import NamedTuple
 
 
@@ -172,8 +173,9 @@ def first_variables(pattern: Pattern) -> tuple[frozenset[str], bool]:
         case Alternation(parts):
             found = [first_variables(part) for part in parts]
             return frozenset().union(*(names for names, _ in found)), any(is_empty for _, is_empty in found)
-        case Permutation():
-            return first_variables(pattern.orders)
+        case Permutation(parts):
+            found = [first_variables(part) for part in parts]
+            return frozenset().union(*(names for names, _ in found)), all(is_empty for _, is_empty in found)
         case Sequence(parts):
             names: frozenset[str] = frozenset()
             for part in parts:
@@ -188,6 +190,19 @@ def first_variables(pattern: Pattern) -> tuple[frozenset[str], bool]:
         case Exclusion(part):
             return first_variables(part)
     return frozenset(), True
+
+
+def written_out(pattern: Pattern) -> int:
+    """Return how many variables a pattern has with its permutations and counted loops written out."""
+    if isinstance(pattern, Variable):
+        return 1
+    inside = sum(map(written_out, pattern.parts))
+    match pattern:
+        case Permutation(parts):
+            return factorial(len(parts)) * sum(map(written_out, parts))
+        case Repetition(_, least, most, _):
+            return inside * (least + 1 if most is None else most)
+    return inside
 
 
 class Beginning(NamedTuple):
