@@ -15,7 +15,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from windowpane.engines.protocol import Counters
+from windowpane.engines.join.program import JOIN_COUNTERS
+from windowpane.engines.protocol import COUNTERS, Counters
+from windowpane.engines.rolling.program import ROLLING_COUNTERS
 from windowpane.metrics.costs import costs_text
 from windowpane.metrics.registry import METRICS, Kind, as_markdown, names
 from windowpane.metrics.samples import samples_of
@@ -50,6 +52,18 @@ def test_samples_are_the_figures_of_the_batch() -> None:
     assert found["windowpane_batch_duration_seconds{}"] == 2
     assert found['windowpane_stage_duration_seconds{stage="addBatch"}'] == 1.5
     assert (found["windowpane_batches_total{}"], found["windowpane_input_rows_total{}"]) == (1, 1000)
+
+
+@pytest.mark.parametrize("counters", [COUNTERS, JOIN_COUNTERS, ROLLING_COUNTERS], ids=["windows", "join", "rolling"])
+def test_every_figure_of_a_progress_is_a_metric(counters: tuple[str, ...]) -> None:
+    """Each is counted once: as it is, or as what is left of it without another one that is a metric, too."""
+    observed = {name: 1000 + number for number, name in enumerate(counters)}
+    found = {each.metric.source: each.value for each in samples_of(PROGRESS, {"one": observed}) if each.metric.labels[1:2]}
+    named = {name for source in found for name in source.split(" - ")}
+    assert named >= set(counters)
+    assert {source: value for source, value in found.items() if source in observed} == {
+        name: value for name, value in observed.items() if name in found
+    }
 
 
 def test_progress_answers_from_the_same_registry() -> None:

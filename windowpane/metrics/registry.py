@@ -47,7 +47,9 @@ def _of_operator(name: str, kind: Kind, text: str, source: str, label: tuple[str
 
 
 _LATE = "Rows that were late: dropped ones are in no result, kept ones missed only some of their windows."
+_LATE_OF_SIDE = "Rows of each side of a join that were late."
 _HELD = "Rows that a join holds of each side."
+_FEATURES = "Rows of rolling features that were emitted: because rows arrived, or because a tick has passed."
 _STATE = "Bytes of state: blobs as windowpane stores them, store as Spark's state store has them in memory."
 _C, _G = Kind.COUNTER, Kind.GAUGE
 
@@ -97,6 +99,9 @@ METRICS: Final[tuple[Metric, ...]] = (
     _of_operator("inconsistent_changes_total", _C, "Changes of rows that were not there, or were there already.", "inconsistent"),
     _of_operator("finished_trigger_rows_total", _C, "Rows of windows whose trigger was finished.", "dropped_by_finished_trigger"),
     _of_operator("malformed_rows_total", _C, "Rows of sources that could not be read.", "malformed"),
+    _of_operator("rows_before_cut_total", _C, "Rows before the time that the history of a query ends at.", "before_cut"),
+    _of_operator("join_late_rows_total", _C, _LATE_OF_SIDE, "left_late", ("side", "left")),
+    _of_operator("join_late_rows_total", _C, _LATE_OF_SIDE, "right_late", ("side", "right")),
     _of_operator("join_pairs_total", _C, "Pairs that a join emitted.", "pairs"),
     _of_operator("join_padded_rows_total", _C, "Rows that a join emitted without a match.", "padded"),
     _of_operator("open_windows", _G, "Windows, keys or rows that wait for a clock.", "open_windows"),
@@ -106,6 +111,9 @@ METRICS: Final[tuple[Metric, ...]] = (
     _of_operator("held_rows", _G, _HELD, "held_right", ("side", "right")),
     _of_operator("rolling_keys", _G, "Keys that have rolling features.", "keys"),
     _of_operator("rolling_tiles", _G, "Partial aggregates of rolling features.", "tiles"),
+    _of_operator("rolling_held_rows", _G, "Rows that rolling features hold one by one, for exact edges.", "raw_rows"),
+    _of_operator("rolling_rows_total", _C, _FEATURES, "emitted_by_row", ("cause", "row")),
+    _of_operator("rolling_rows_total", _C, _FEATURES, "emitted_by_tick", ("cause", "tick")),
 )
 """The metrics; of those with one name and several values of the last label, one entry a value."""
 
