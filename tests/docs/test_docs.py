@@ -31,7 +31,8 @@ from tests.docs.documents import (
     streams_among,
 )
 from windowpane import errors
-from windowpane.errors import WindowpaneError
+from windowpane.errors import MissingCheckpointError, WindowpaneError
+from windowpane.inspect.tables import TABLES
 from windowpane.result import Runnable
 from windowpane.spark.queries import running
 
@@ -141,6 +142,16 @@ def test_every_error_is_explained() -> None:
     classes = [name for name, kind in vars(errors).items() if isinstance(kind, type) and kind.__module__ == errors.__name__]
     assert "WindowpaneError" in classes
     assert [name for name in classes if f"`{name}`" not in page] == []
+
+
+def test_the_pages_that_errors_lead_to_are_on_the_site() -> None:
+    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, WindowpaneError)]
+    pages = {each.page for each in classes if each.page is not None} | {each.page for each in TABLES.values()}
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    assert {page for page in pages if not (ROOT / "docs" / page).is_file() or f": {page}\n" not in navigation} == set()
+    asked = ("why-is-my-window-still-open", "who-holds-the-watermark-back", "what-was-late", "is-it-keeping-up", "monitoring")
+    assert {f"how-to/{name}.md" for name in asked} <= pages
+    assert str(MissingCheckpointError("here")).endswith(" More: docs/how-to/monitoring.md")
 
 
 def test_every_public_name_is_in_the_documents() -> None:

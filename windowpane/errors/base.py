@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 _ROOM = "windowpane.errors"
 
@@ -10,15 +10,34 @@ T = TypeVar("T")
 
 
 class WindowpaneError(Exception):
-    """Base class of all errors of windowpane."""
+    """Base class of all errors of windowpane.
+
+    Attributes:
+        page: the page of the documentation that says more, of which the message tells; ``None`` where the message says all.
+    """
 
     __module__ = _ROOM
+    page: ClassVar[str | None] = None
 
-    def __init_subclass__(cls, **options: object) -> None:
-        """Have tracebacks, and with them Spark's messages, name the module that users import an error from."""
+    def __init_subclass__(cls, page: str | None = None, **options: object) -> None:
+        """Have tracebacks, and with them Spark's messages, name the module that users import an error from.
+
+        Args:
+            page: a page of the documentation; that of the class above where none is given.
+            options: those of other classes.
+        """
         super().__init_subclass__(**options)
+        cls.page = page or cls.page
         if cls.__module__.startswith(f"{_ROOM}."):
             cls.__module__ = _ROOM
+
+    def __str__(self) -> str:
+        """Return the message, and where more is said."""
+        text = super().__str__()
+        if self.page is None:
+            return text
+        between = "\n" if "\n" in text else " " if text.endswith(".") else ". "
+        return f"{text}{between}More: docs/{self.page}"
 
     def located(self, **place: object) -> Self:
         """Add where it happened (key, element, window) to the message, once, and return the error."""

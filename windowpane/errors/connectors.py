@@ -15,7 +15,7 @@ class ConnectorError(WindowpaneError):
         self.system, self.reason = system, reason
 
 
-class UnknownTopicError(ConnectorError, LookupError):
+class UnknownTopicError(ConnectorError, LookupError, page="how-to/kafka.md"):
     """A topic that Kafka does not have, or does not show to this user."""
 
     def __init__(self, servers: str, topic: str) -> None:
@@ -27,7 +27,7 @@ class UnknownTopicError(ConnectorError, LookupError):
         self.topic = topic
 
 
-class UnreachablePathError(ConnectorError, LookupError):
+class UnreachablePathError(ConnectorError, LookupError, page="how-to/object-stores.md"):
     """An address of an object store that has nothing, or that the store does not give."""
 
     def __init__(self, path: str, reason: str) -> None:
@@ -39,7 +39,7 @@ class UnreachablePathError(ConnectorError, LookupError):
         self.path = path
 
 
-class MissingOffsetsError(WindowpaneError):
+class MissingOffsetsError(WindowpaneError, page="how-to/kafka.md"):
     """Messages that a query has still to read are no longer in Kafka: they were deleted by age or size, or the topic was."""
 
     def __init__(self, topic: str, partition: int, wanted: int, first: int, last: int) -> None:
@@ -63,7 +63,7 @@ class MessageError(WindowpaneError):
         self.topic, self.key, self.size, self.reason = topic, key, size, reason
 
 
-class FencedWriterError(WindowpaneError):
+class FencedWriterError(WindowpaneError, page="how-to/kafka.md"):
     """Another writer with the same transactional id has begun since, so that this one may write no more."""
 
     def __init__(self, writer: str) -> None:
@@ -74,7 +74,7 @@ class FencedWriterError(WindowpaneError):
         self.writer = writer
 
 
-class TableSchemaError(WindowpaneError, TypeError):
+class TableSchemaError(WindowpaneError, TypeError, page="how-to/delta-and-iceberg.md"):
     """A table has other columns than the rows that are to be written to it."""
 
     def __init__(self, table: str, differences: Mapping[str, tuple[str | None, str | None]]) -> None:
@@ -88,7 +88,7 @@ class TableSchemaError(WindowpaneError, TypeError):
         self.differences = dict(differences)
 
 
-class TableChangesError(WindowpaneError):
+class TableChangesError(WindowpaneError, page="how-to/delta-and-iceberg.md"):
     """A table was changed in a way that is no sequence of changes of its rows, so a reader of its changes cannot go on."""
 
     def __init__(self, table: str, what: str, way_out: str) -> None:

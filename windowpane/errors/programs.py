@@ -23,7 +23,7 @@ class InvalidSpecError(WindowpaneError, ValueError):
     """A window assigner, trigger, evictor or plan whose parameters cannot work; refused when it is built."""
 
 
-class MissingWatermarkError(InvalidSpecError):
+class MissingWatermarkError(InvalidSpecError, page="how-to/who-holds-the-watermark-back.md"):
     """A stream without a watermark, of which nothing would ever be final."""
 
     def __init__(self, who: str, way_out: str) -> None:
@@ -86,7 +86,7 @@ class MixedBoundednessError(InvalidSpecError):
         )
 
 
-class WatermarkPolicyError(InvalidSpecError):
+class WatermarkPolicyError(InvalidSpecError, page="how-to/who-holds-the-watermark-back.md"):
     """Spark is set to take the greatest watermark of several inputs, under which results of a join are not final."""
 
     def __init__(self, policy: str) -> None:
@@ -141,7 +141,7 @@ class EdgeError(InvalidSpecError):
         super().__init__(f"{what} do not go together: each row is to have the rows of its own window. Use .edge('exact').")
 
 
-class UnboundedStateError(InvalidSpecError):
+class UnboundedStateError(InvalidSpecError, page="how-to/rolling-features.md"):
     """An aggregate over a long rolling window that keeps every value, or a pattern that waits with every row to come."""
 
     def __init__(self, name: str, aggregate: object, length: str) -> None:
@@ -176,7 +176,7 @@ class InvalidFrameError(InvalidSpecError):
     """A window frame that SQL has no meaning for; refused when it is built."""
 
 
-class NeverClosesError(InvalidSpecError):
+class NeverClosesError(InvalidSpecError, page="how-to/why-is-my-window-still-open.md"):
     """A window that can never emit on close: a call needs rows that no watermark ever completes."""
 
     def __init__(self, call: object, reason: str) -> None:
@@ -281,7 +281,7 @@ class MissingExtraError(WindowpaneError, ModuleNotFoundError):
                 raise cls(package, extra)
 
 
-class MissingJarError(WindowpaneError):
+class MissingJarError(WindowpaneError, page="how-to/running-on-a-cluster.md"):
     """Spark was to read by a connector whose jar it does not have."""
 
     def __init__(self, package: str, version: str) -> None:
@@ -292,7 +292,7 @@ class MissingJarError(WindowpaneError):
         self.package = package
 
 
-class WorkerPythonError(WindowpaneError):
+class WorkerPythonError(WindowpaneError, page="how-to/running-on-a-cluster.md"):
     """Spark's workers on this machine run a Python that cannot run windowpane."""
 
     def __init__(self, executable: str, reason: str, here: str) -> None:
@@ -303,7 +303,7 @@ class WorkerPythonError(WindowpaneError):
         self.executable = executable
 
 
-class PatternError(InvalidSpecError):
+class PatternError(InvalidSpecError, page="how-to/patterns.md"):
     """The text of a pattern is none, or a part of it cannot be run.
 
     Attributes:

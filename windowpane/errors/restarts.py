@@ -12,7 +12,7 @@ _CLIENT = "py4j"
 """The package by which Python speaks to the JVM; here nothing may import it."""
 
 
-class ChangedPlanError(WindowpaneError):
+class ChangedPlanError(WindowpaneError, page="how-to/changing-a-query.md"):
     """A restart found state that another program wrote: its plan or schema differs from the one that runs now."""
 
     def __init__(
@@ -49,7 +49,7 @@ class MisplacedStateError(WindowpaneError):
     """
 
 
-class MissingCheckpointError(WindowpaneError):
+class MissingCheckpointError(WindowpaneError, page="how-to/monitoring.md"):
     """A place that was to be looked at holds no checkpoint of a query."""
 
     def __init__(self, location: str) -> None:
@@ -120,7 +120,7 @@ class RunningCheckpointError(WindowpaneError):
         self.checkpoint, self.query = checkpoint, query
 
 
-class RepartitionedCheckpointError(WindowpaneError):
+class RepartitionedCheckpointError(WindowpaneError, page="how-to/changing-a-query.md"):
     """Spark's offline repartition has rewritten a checkpoint: its keys are in other buckets than rows are sent to now."""
 
     def __init__(self, written: int, partitions: int) -> None:
@@ -157,7 +157,7 @@ class UnknownKeyError(WindowpaneError):
         self.key = key
 
 
-class UnmovableStateError(WindowpaneError):
+class UnmovableStateError(WindowpaneError, page="how-to/changing-a-query.md"):
     """State of a checkpoint cannot be spread over other buckets, or keys be taken out of it."""
 
     def __init__(self, reason: str) -> None:
@@ -206,7 +206,7 @@ class UnreadableDescriptionError(WindowpaneError):
         self.name = name
 
 
-class UnreadableStateError(WindowpaneError):
+class UnreadableStateError(WindowpaneError, page="how-to/monitoring.md"):
     """State bytes do not decode: they are damaged, incomplete, or need something this machine lacks."""
 
 

@@ -208,7 +208,7 @@ class WindowTypeError(WindowpaneError, TypeError):
         )
 
 
-class MergeBehindWatermarkError(WindowpaneError):
+class MergeBehindWatermarkError(WindowpaneError, page="how-to/what-was-late.md"):
     """Merging windows made one that ends behind the watermark (or behind the clock, for processing time)."""
 
     def __init__(self, key: object, window: object, allowed_lateness: int, clock: str, now: int) -> None:
@@ -287,7 +287,7 @@ class UnreadableFileError(WindowpaneError, ValueError):
         self.path, self.format = path, format
 
 
-class MalformedRowError(WindowpaneError, ValueError):
+class MalformedRowError(WindowpaneError, ValueError, page="how-to/kafka.md"):
     """A row of a source cannot be read, and malformed rows were to be an error."""
 
     def __init__(self, row: object, path: str = "") -> None:
@@ -361,7 +361,7 @@ class SkipTargetError(WindowpaneError):
         self.key, self.variable = key, variable
 
 
-class PatternLimitError(WindowpaneError):
+class PatternLimitError(WindowpaneError, page="how-to/patterns.md"):
     """The search for one match took too many steps.
 
     Attributes:

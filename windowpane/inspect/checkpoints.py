@@ -65,15 +65,16 @@ class Checkpoint:
         return str(json.loads(self.text("metadata"))["id"])
 
     def text(self, path: str) -> str:
-        """Return a file as text; of a folder that Spark wrote, as Spark Connect does for ours, that of its file."""
+        """Return a file as text, none where it is not there; of a folder, as Spark Connect writes ours, that of its file."""
         info = self._files.get_file_info(f"{self._root}/{path}")
         if info.type == fs.FileType.Directory:
             parts = [name for name in self.names(path) if not name.startswith(("_", "."))]
             return self.text(f"{path}/{parts[0]}") if parts else ""
-        if info.type != fs.FileType.File:
+        try:
+            with self._open(path) as file:
+                return bytes(file.read()).decode()
+        except FileNotFoundError:  # also one that the query has removed just now
             return ""
-        with self._open(path) as file:
-            return bytes(file.read()).decode()
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, none where it is not there."""
@@ -90,6 +91,8 @@ class Checkpoint:
         found = []
         for number in numbers:
             plan = self.plan_of(number)
+            if not plan["batchTimestampMs"]:
+                continue  # the query has removed it just now
             info = self._files.get_file_info(f"{self._root}/commits/{number}")
             time = int((info.mtime_ns or 0) // 1_000_000)
             found.append(Committed(number, int(plan["batchTimestampMs"]), time, int(plan["batchWatermarkMs"])))
@@ -104,7 +107,7 @@ class Checkpoint:
     def next_watermark(self, batch: int) -> int:
         """Return the watermark of the batch after a committed one, in milliseconds."""
         text = self.text(f"commits/{batch}")
-        return int(json.loads(text[text.index("{") :])["nextBatchWatermarkMs"])
+        return int(json.loads(text[text.index("{") :])["nextBatchWatermarkMs"]) if "{" in text else 0
 
     def operators(self) -> list[int]:
         """Return the numbers of the operators whose state is ours."""

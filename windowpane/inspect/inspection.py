@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 _COUNTED = 30
 """Of so many of the last batches the counters are read, from the headers that each has left."""
 
+_TRIES = 5
+"""A query that runs removes what batches long past have left: so often a later batch is read in the place of one that is gone."""
+
 _EMITTED = ("firings", "pairs", "padded")
 """The counters of rows that operators emit."""
 
@@ -54,7 +57,15 @@ class Inspection:
     def __init__(self, holder: Holder, most: int = 1000, recent: Iterable[Mapping[str, Any]] = ()) -> None:
         self.location = holder.location
         self._holder, self._most, self._recent = holder, most, list(recent)
-        self.batch = holder.last_batch()
+        for left in range(_TRIES)[::-1]:
+            self.batch = holder.last_batch()
+            try:
+                self._operators = list(holder.operators()) if self.batch >= 0 else []
+                self._buckets = [bucket for each in self._operators for bucket in holder.programs(each, self.batch)]
+                break
+            except (UnreadableStateError, OSError):
+                if not left or holder.last_batch() == self.batch:
+                    raise
 
     def __repr__(self) -> str:
         return f"Inspection({self.location!r}, batch={self.batch})"
@@ -247,14 +258,6 @@ class Inspection:
 
     # What they are made of.
 
-    @cached_property
-    def _operators(self) -> list[int]:
-        return list(self._holder.operators()) if self.batch >= 0 else []
-
-    @cached_property
-    def _buckets(self) -> list[Bucket]:
-        return [bucket for operator in self._operators for bucket in self._holder.programs(operator, self.batch)]
-
     @property
     def _windows_buckets(self) -> list[Bucket]:
         return [each for each in self._buckets if each.windows is not None]
@@ -353,15 +356,18 @@ def key_row(bucket: Bucket, key: Key) -> pa.Table:
     if set(values) != set(schema.names) or (not isinstance(key, Mapping) and len(given) != len(schema)):
         raise InvalidSpecError(f"the key {key!r} has other columns than those of the query: {', '.join(schema.names) or 'none'}.")
     try:
-        columns = [
-            pa.array([values[each.name]], pa.string()).cast(each.type)
-            if isinstance(values[each.name], str)
-            else pa.array([values[each.name]], each.type)
-            for each in schema
-        ]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise InvalidSpecError(f"the key {key!r} is no value of {schema.types}: {error}.") from None
+        columns = [_key_column(values[each.name], each.type) for each in schema]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
+        types = ", ".join(f"{each.name} {each.type}" for each in schema)
+        raise InvalidSpecError(f"the key {key!r} is none of {types}: {error}.") from None
     return pa.table(columns, schema=schema)
+
+
+def _key_column(value: Any, kind: pa.DataType) -> pa.Array:
+    """Return a value as a column of one row; texts are read as values of the type, of nested ones as JSON."""
+    if isinstance(value, str) and pa.types.is_nested(kind):
+        value = json.loads(value)
+    return pa.array([value], pa.string()).cast(kind) if isinstance(value, str) else pa.array([value], kind)
 
 
 def micros_of(instant: Any) -> int:

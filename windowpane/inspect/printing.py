@@ -79,7 +79,12 @@ def _cell(column: str, value: Any) -> str:
     if column in ("behind_now", "seconds", "at_least", "less_than") and isinstance(value, float):
         return duration_text(value)
     text = _text(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return _printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+
+
+def _printable(text: str) -> str:
+    """Return a text on one line, which does nothing to the terminal: newlines, escapes and turns of direction are spelled out."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def bytes_text(size: int) -> str:
@@ -143,8 +148,8 @@ def csv_lines(table: pa.Table) -> Iterator[str]:
 
 def _csv_line(values: list[Any]) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(values)
-    return line.getvalue()
+    csv.writer(line, lineterminator="\r\n").writerow(values)  # texts with either of these are quoted
+    return line.getvalue().removesuffix("\r\n")
 
 
 def _plain(value: Any) -> Any:

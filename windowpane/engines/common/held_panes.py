@@ -5,6 +5,7 @@ Every engine of windows lists its state as such tables, so what is shown of wind
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
@@ -82,7 +83,10 @@ class Wanted:
             if not value.is_valid:
                 same = column.is_null()
             elif pa.types.is_nested(column.type):
-                same = pa.array([each == value.as_py() for each in column.to_pylist()], pa.bool_())
+                wanted = value.as_py()
+                same = pa.array([each == wanted or repr(each) == repr(wanted) for each in column.to_pylist()], pa.bool_())
+            elif pa.types.is_floating(column.type) and math.isnan(value.as_py()):
+                same = pc.fill_null(pc.is_nan(column), False)
             else:
                 same = pc.fill_null(pc.equal(column, value), False)
             found &= same.to_numpy(zero_copy_only=False)
