@@ -128,7 +128,7 @@ def test_a_watermark_that_stands_still_is_a_worry(checkpoint: Path) -> None:
     rows = [row | {"watermark": row["time"], "batch": n} for n, row in enumerate(found.batches.to_pylist() * 2)]
     same = [row | {"watermark": rows[0]["time"]} for row in rows]
     for batches, worry in ((rows, False), (same, True)):
-        copy = Inspection(found._checkpoint)
+        copy = Inspection(found._holder)
         copy.__dict__["batches"] = TABLES["batches"].of(batches)
         answers = {each["question"]: each["worry"] for each in page_data(copy)["health"]}
         assert answers["Who holds the watermark back?"] is worry
