@@ -14,6 +14,7 @@ from tests.spark.helpers import rows
 from windowpane import TumblingEventTimeWindows
 from windowpane.connectors.generated import BLOCK, Generated
 from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.spark.sources.generated import ranges
 
 GIVEN: dict[str, Any] = {
     "keys": 5, "skew": 1.0, "every": 1_000_000, "disorder": 0, "late": 0.0, "lateness": 0, "active": 0, "idle": 0, "start": 0,
@@ -45,8 +46,48 @@ def test_rows_are_late_disordered_and_silent_as_asked() -> None:
     assert quiet.tolist() == [*range(10), *range(70, 80), *range(140, 150)]
     counts = np.unique(made(0, BLOCK)["key"].to_numpy(zero_copy_only=False), return_counts=True)[1]
     assert counts[0] > 1.5 * counts[1] > 1.5 * counts[4]
-    with pytest.raises(InvalidSpecError, match="a share of the rows"):
-        made(0, 1, late=2.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"late": 2.0}, "a share of the rows"),
+        ({"late": 0.5}, "lateness= says by how much"),
+        ({"keys": 0}, "keys=0.*positive"),
+        ({"keys": 2.5}, "a whole number"),
+        ({"skew": float("nan")}, "skew=nan"),
+        ({"disorder": -1}, "cannot be negative"),
+        ({"active": 1}, "it is two durations"),
+        ({"every": 10**15}, "row 1000 would be behind the year 9999"),
+    ],
+)
+def test_what_cannot_be_is_refused(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidSpecError, match=words):
+        made(0, 1_000, **changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"rows": -1}, "rows=-1"),
+        ({"rows_per_batch": 0}, "at least one row"),
+        ({"start": "soon"}, "a time of ISO 8601"),
+        ({"idle": "10 minutes"}, "it is two durations"),
+        ({"idle": ("1 hour",)}, "it is two durations"),
+        ({"streaming": False}, "needs rows="),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused_before_spark_is_asked(changed: dict[str, Any], words: str) -> None:
+    no_session: Any = None
+    with pytest.raises(InvalidSpecError, match=words):
+        wp.generate(no_session, **changed)
+
+
+def test_neither_batches_nor_partitions_nor_tasks_change_what_is_drawn() -> None:
+    one, four = (made(0, 3 * BLOCK, partitions=each, disorder=5_000_000) for each in (1, 4))
+    assert one.drop_columns(["partition"]).equals(four.drop_columns(["partition"]))
+    pieces = [each for start, end in ranges(0, 3 * BLOCK) for each in Generated(**GIVEN).rows(start, end)]
+    assert pa.concat_tables(pieces).equals(made(0, 3 * BLOCK))
 
 
 @pytest.mark.spark

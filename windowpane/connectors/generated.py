@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError
+from windowpane.windowing.times import format_micros
 
 BLOCK = 1 << 12  # So many rows are drawn by one generator
 COLUMNS = pa.schema(
@@ -25,6 +27,7 @@ COLUMNS = pa.schema(
     ]
 )
 _VALUES = 1_000
+_LAST = 253_402_300_799_999_999  # The last microsecond of the year 9999, beyond which Python and Spark have no instants
 
 
 @dataclass(frozen=True)
@@ -42,19 +45,34 @@ class Generated:
     seed: int
 
     def __post_init__(self) -> None:
+        for name in ("keys", "partitions", "seed"):
+            if not isinstance(getattr(self, name), int):
+                raise InvalidSpecError(f"generate({name}={getattr(self, name)!r}): it is a whole number.")
         for name in ("keys", "every", "partitions"):
             if getattr(self, name) < 1:
                 raise InvalidSpecError(f"generate({name}={getattr(self, name)!r}): it is positive.")
         for name in ("disorder", "lateness", "skew"):
-            if getattr(self, name) < 0:
-                raise InvalidSpecError(f"generate({name}={getattr(self, name)!r}): it cannot be negative.")
+            if not 0 <= getattr(self, name) < inf:
+                raise InvalidSpecError(f"generate({name}={getattr(self, name)!r}): it cannot be negative, or without end.")
+        if 0 < self.late <= 1 and not self.lateness:
+            raise InvalidSpecError(f"generate(late={self.late!r}): lateness= says by how much those rows are put back.")
         if not 0 <= self.late <= 1:
             raise InvalidSpecError(f"generate(late={self.late!r}): it is a share of the rows, from 0 to 1.")
         if (self.active > 0) != (self.idle > 0):
             raise InvalidSpecError("generate(idle=...): it is two durations, ('1 hour', '10 minutes'): with rows, and without.")
 
     def rows(self, start: int, end: int) -> Iterator[pa.Table]:
-        """Yield the rows with the numbers ``[start, end)``."""
+        """Yield the rows with the numbers ``[start, end)``.
+
+        Raises:
+            InvalidSpecError: the last one would be behind the year 9999.
+        """
+        passed = end * self.every
+        if self.start + passed + (passed // self.active * self.idle if self.idle else 0) > _LAST:
+            raise InvalidSpecError(
+                f"generate(every={format_micros(self.every)!r}): row {end} would be behind the year 9999. Make fewer rows, or "
+                "let them follow each other faster."
+            )
         weights = np.arange(1, self.keys + 1, dtype=np.float64) ** -self.skew
         bounds = np.cumsum(weights / weights.sum())
         for block in range(start // BLOCK, -(-end // BLOCK)):

@@ -305,10 +305,10 @@ def generate(
             second.
         every: event time between two rows.
         disorder: rows are put back in event time by up to this, at random.
-        late: the share of rows that are put back further, from 0 to 1.
+        late: the share of rows that are put back further, from 0 to 1; ``lateness`` says by how much.
         lateness: by how much those are put back.
         idle: two durations, ``("1 hour", "10 minutes")``: after so much event time with rows comes so much without.
-        start: the event time of the first row.
+        start: the event time of the first row; in UTC where it has no zone.
         partitions: row n is of partition n modulo these, for watermarks per source.
         seed: another seed gives other rows.
         streaming: whether the DataFrame is a stream; a static one needs ``rows``.
@@ -329,9 +329,16 @@ def generate(
 
     if not streaming and rows is None:
         raise InvalidSpecError("generate(streaming=False) needs rows=, how many there are.")
+    if rows is not None and rows < 0:
+        raise InvalidSpecError(f"generate(rows={rows}): it cannot be negative.")
     if rows_per_batch < 1:
         raise InvalidSpecError(f"generate(rows_per_batch={rows_per_batch}): a batch has at least one row.")
-    at = datetime.fromisoformat(start) if isinstance(start, str) else start
+    try:
+        at = datetime.fromisoformat(start) if isinstance(start, str) else start
+    except ValueError:
+        raise InvalidSpecError(f"generate(start={start!r}): it is a time of ISO 8601, '2024-01-01', or a datetime.") from None
+    if idle is not None and (isinstance(idle, str) or len(idle) != 2):
+        raise InvalidSpecError(f"generate(idle={idle!r}): it is two durations, ('1 hour', '10 minutes'): with rows, and without.")
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     first = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     active, silent = (0, 0) if idle is None else (to_micros(each) for each in idle)
