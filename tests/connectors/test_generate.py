@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
-from tests.spark.helpers import rows
+from tests.spark.helpers import needs_limits, rows
 from windowpane import TumblingEventTimeWindows
 from windowpane.connectors.generated import BLOCK, Generated
 from windowpane.errors import InvalidSpecError, UnknownColumnError
@@ -92,6 +92,7 @@ def test_neither_batches_nor_partitions_nor_tasks_change_what_is_drawn() -> None
 
 @pytest.mark.spark
 @pytest.mark.slow
+@needs_limits
 def test_a_stream_of_them_into_shaped_sinks(spark: Any, tmp_path: Path) -> None:
     given: dict[str, Any] = {
         "rows": 100,

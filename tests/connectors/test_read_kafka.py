@@ -10,7 +10,7 @@ import pytest
 
 import windowpane as wp
 from tests.connectors.conftest import Broker
-from tests.spark.helpers import instant, rows
+from tests.spark.helpers import instant, needs_limits, rows
 from windowpane import TumblingEventTimeWindows
 from windowpane.errors import MalformedRowError, UnknownTopicError
 
@@ -27,6 +27,7 @@ def written(folder: Path, spark: Any) -> list[tuple[Any, ...]]:
     return rows(spark.read.parquet(str(folder)).drop("query", "batch"))
 
 
+@needs_limits
 def test_a_slow_partition_loses_no_row_over_a_restart(spark: Any, broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic(2)
     events = wp.read_kafka(
@@ -66,6 +67,7 @@ def test_a_bounded_read_has_typed_values_and_what_is_included(spark: Any, broker
     ]
 
 
+@needs_limits
 def test_malformed_messages_are_data(spark: Any, broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic(1)
     broker.send(topic, event("a", 1), b"no", event("a", 2), (b"k", None), event("a", 30))

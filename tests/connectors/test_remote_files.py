@@ -14,7 +14,7 @@ import pytest
 
 import windowpane as wp
 from tests.golden.checkpoints import INPUT, go_on, read_results, unpack
-from tests.spark.helpers import instant, rows
+from tests.spark.helpers import instant, needs_limits, rows
 from windowpane.connectors.object_stores import Location, is_remote, shown
 from windowpane.errors import InvalidSpecError, MissingCheckpointError, UnreachableCheckpointError, UnreachablePathError
 from windowpane.inspect.checkpoints import Checkpoint
@@ -119,6 +119,7 @@ def test_there_is_no_checkpoint_in_a_folder_that_is_not_there(bucket: Bucket) ->
 
 
 @pytest.mark.spark
+@needs_limits
 def test_windows_over_files_of_an_object_store_into_another_folder_once(
     spark: Any, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

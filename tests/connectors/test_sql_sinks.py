@@ -109,8 +109,6 @@ def test_a_topic_into_a_view_without_a_jar(spark: Any, broker: Broker, tmp_path:
         for option, words in (("tpoic = 't'", "Did you mean 'topic'"), ("scan.startup.mode = 'soon'", "There is 'earliest'")):
             with pytest.raises((SqlNameError, UnsupportedSqlError), match=words):
                 session.run(f"CREATE SOURCE d (k varchar) WITH ({given}, {option})")
-        with pytest.raises(UnsupportedSqlError, match="On Spark rows of a source are inserts"):
-            session.run(f"CREATE TABLE d (k varchar PRIMARY KEY) WITH ({given}) FORMAT UPSERT ENCODE JSON")
         broker.send(topic, (b"x", b'{"k": "a", "v": 4}'))
         session.run("FLUSH")
     assert [json.loads(value or b"")["total"] for _, _, value in broker.read(out)] == [3, 7]

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
+import pytest
 from pyspark.sql import types as T
 
 from windowpane.spark.stages.types import arrow_schema
@@ -23,6 +24,9 @@ from windowpane.spark.stages.types import arrow_schema
 ORIGIN = datetime(2024, 1, 1, tzinfo=UTC)
 NAIVE_ORIGIN = ORIGIN.replace(tzinfo=None)
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+needs_limits = pytest.mark.skipif(
+    SPARK < (4, 2), reason="before Spark 4.2 a run with availableNow takes one batch of a source in Python, and none behind it"
+)
 EVENTS = "k string, t timestamp, v long"
 WHY = ["watermark", "late_by", "watermark_delay", "led_by"]
 """The last columns of every output of late rows."""

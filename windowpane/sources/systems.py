@@ -299,7 +299,7 @@ def generate(
     Args:
         spark: the session, classic or Connect (from Spark 4.1).
         rows: how many rows there are; left out, a stream does not end.
-        rows_per_batch: how many rows a batch of a stream has.
+        rows_per_batch: how many rows a batch of a stream has. Before Spark 4.2 a run with ``availableNow`` takes one batch.
         keys: how many keys there are: ``k0``, ``k1``, ...
         skew: the exponent of Zipf's law that keys are drawn by: 0 draws all alike, with 1 the first is twice as frequent as the
             second.
