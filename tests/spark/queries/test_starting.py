@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from pyspark.errors import PySparkException
 
 from windowpane.spark.queries import starting
 
@@ -77,3 +78,23 @@ def test_it_is_tried_as_often_as_it_takes() -> None:
 def test_another_failure_is_not_tried_again() -> None:
     queries = [Query("a function raised"), Query()]
     assert starting.started(iter(queries).__next__, cast("Any", Tracker())) is queries[0]
+
+
+def test_a_server_that_is_too_slow_to_start_the_sinks_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    """On Spark Connect the start itself fails."""
+    waited = PySparkException("SocketTimeoutException: Timed out while waiting for the Python worker to connect back")
+    answers: list[Any] = [waited, waited, Query(lastProgress={})]
+
+    def start() -> Query:
+        answer = answers.pop(0)
+        if isinstance(answer, PySparkException):
+            raise answer
+        found: Query = answer
+        return found
+
+    with caplog.at_level(logging.WARNING):
+        assert starting.started(start, cast("Any", Tracker([1]))).lastProgress == {}
+    assert len(caplog.records) == 2
+    answers[:] = [PySparkException("a function raised")]
+    with pytest.raises(PySparkException, match="a function raised"):
+        starting.started(start, cast("Any", Tracker()))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries.batch_query import BatchQuery, Take
-from windowpane.spark.queries.starting import warn, was_too_slow
+from windowpane.spark.queries.starting import started
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 
 if TYPE_CHECKING:
@@ -80,13 +80,10 @@ class FollowedQuery(BatchQuery):
 
     def _started(self) -> Any:
         """Return the query, started again where the server's Python worker for batches did not connect back in time."""
-        while True:
-            try:
-                return super()._started()
-            except SPARK_ERRORS as error:
-                if not was_too_slow(error):
-                    raise SqlRunError(f"{self._name} does not start: {reason(error)}") from error
-                warn()
+        try:
+            return started(super()._started, self._spark)
+        except SPARK_ERRORS as error:
+            raise SqlRunError(f"{self._name} does not start: {reason(error)}") from error
 
     def _batch_function(self) -> Take:
         return self._take

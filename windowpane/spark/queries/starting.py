@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from windowpane.spark.internals.session import is_classic
+from windowpane.spark.session.reasons import SPARK_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,9 +35,16 @@ def started(start: Callable[[], Any], spark: SparkSession) -> Any:
     """Start a query, again where the driver's Python worker did not connect back in time, and return it.
 
     Returns once the query's first batch is planned, or while it waits for data. An error of any other kind stays in the query.
+    On Spark Connect the server starts a process for the sinks before the query, with the same patience: there the start fails.
     """
     while True:
-        query = start()
+        try:
+            query = start()
+        except SPARK_ERRORS as error:
+            if not was_too_slow(error):
+                raise
+            warn()
+            continue
         if not (is_classic(spark) and _was_too_slow(query, spark)):
             return query
         warn()
