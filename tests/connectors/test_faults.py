@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,38 @@ def test_a_table_that_another_writer_changes_has_the_rows_of_both(kind: str, tmp
     assert (table.taken("ours"), table.taken("theirs")) == (1, 0)
     with pytest.raises(TableSchemaError, match="table absent, rows"):
         table.prepared(ROWS.append_column("w", pa.array([1, 2])).schema)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+@pytest.mark.parametrize("way", ["append", "merge"])
+def test_two_queries_that_write_a_table_at_once_lose_nothing_and_write_nothing_twice(kind: str, way: str, tmp_path: Path) -> None:
+    """Their commits conflict: each is tried again on what the other has made of the table, and keys of both stay."""
+
+    def opened() -> Any:
+        return delta.Table(str(tmp_path / "t")) if kind == "delta" else iceberg.Table("db.t", catalog)
+
+    catalog = catalog_in(tmp_path)
+    opened().prepared(ROWS.schema)
+    key = ("k",) if way == "merge" else ()
+
+    def write(query: str) -> None:
+        table = opened()
+        for number in range(6):
+            rows = pa.table({"k": [query, f"{query}{number}"], "v": [number, number]})
+            if way == "merge" or kind == "iceberg":
+                table.merge(rows.to_batches(), key, query, number)
+            else:
+                there = table.prepared(rows.schema)
+                writer = delta.FileWriter(table.uri, table.storage, rows.schema, (), "part")
+                table.append(there, [each for batch in writer(rows.to_batches()) for each in batch.to_pylist()], query, number)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(write, query) for query in ("a", "b")]:
+            done.result()
+    wanted = [{"k": f"{query}{number}", "v": number} for query in ("a", "b") for number in range(6)]
+    if way == "merge":
+        wanted += [{"k": query, "v": 5} for query in ("a", "b")]
+    else:
+        wanted += [{"k": query, "v": number} for query in ("a", "b") for number in range(6)]
+    assert sorted(read(opened()), key=str) == sorted(wanted, key=str)
+    assert (opened().taken("a"), opened().taken("b")) == (5, 5)

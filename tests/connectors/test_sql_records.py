@@ -182,3 +182,25 @@ def test_messages_of_protocol_buffers(broker: Broker, tmp_path: Path) -> None:
         assert rows == [("a", AT, str(2**63), "GIFT"), ("", None, None, "NEW")]
         (error,) = session.query("SHOW ERRORS").dicts()
         assert "it is no shop.Order" in error["Error"]
+
+
+def test_a_schema_that_changes_in_the_middle_of_a_topic(broker: Broker, registry: Answers) -> None:
+    """A record of another schema is read as that of the source, by Avro's rules; one that cannot be is malformed."""
+    topic, fields = broker.topic(1), ORDER["fields"]
+    wider = {**ORDER, "fields": [*fields, {"name": "country", "type": "string"}]}
+    narrower = {**ORDER, "fields": [each for each in fields if each["name"] != "amount"]}
+    promoted = {**ORDER, "fields": [{**each, "type": "float"} if each["name"] == "share" else each for each in fields]}
+    address = registry({1: ORDER, 2: wider, 3: narrower, 4: promoted}, {f"{topic}-value": 1})
+    encode = f"ENCODE AVRO (schema.registry = '{address.replace('://', '://me:h%3A%40ter2@')}')"
+    with Session() as session:
+        session.run(f"CREATE SOURCE o ({COLUMNS}) {topic_in(broker, topic)} FORMAT PLAIN {encode}")
+        broker.send(topic, with_number(1, ORDER, order(1)), with_number(2, wider, {**order(2), "country": "fr"}))
+        less = {name: value for name, value in order(3).items() if name != "amount"}
+        broker.send(topic, with_number(3, narrower, less), with_number(4, promoted, order(4, share=0.5)))
+        broker.send(topic, with_number(9, ORDER, order(5)))
+        session.run("FLUSH")
+        assert session.query(SHOWN).rows() == [row(1), row(2), row(4, share=0.5)]
+        errors = {each["Position"][-1]: each["Error"] for each in session.query("SHOW ERRORS").dicts()}
+        assert errors.keys() == {"2", "4"}
+        assert "it is no record of this schema" in errors["2"]
+        assert errors["4"] == "the registry has no schema 9"

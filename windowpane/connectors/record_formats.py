@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Any
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from uuid import UUID
 
@@ -29,6 +29,7 @@ from windowpane.errors import ConnectorError, InvalidSpecError, MissingExtraErro
 Record = Mapping[str, Any]
 _HEADER = 5  # Bytes: a zero, and the number of the schema
 _PATIENCE = 10.0
+_NOT_FOUND = 404  # What a registry answers that does not know a schema
 _UTC = pa.timestamp("us", "UTC")
 
 # --- Avro ----------------------------------------------------------------------------------------------
@@ -168,7 +169,13 @@ def _number(document: bytes) -> int:
 def _schema(registry: str, number: int) -> Any:
     from fastavro import parse_schema
 
-    return parse_schema(json.loads(_asked(registry, f"schemas/ids/{number}")["schema"]))
+    try:
+        found = _asked(registry, f"schemas/ids/{number}")
+    except ConnectorError as error:
+        if isinstance(error.__cause__, HTTPError) and error.__cause__.code == _NOT_FOUND:
+            raise ValueError(f"the registry has no schema {number}") from None
+        raise
+    return parse_schema(json.loads(found["schema"]))
 
 
 def _asked(registry: str, what: str) -> Any:
@@ -183,7 +190,7 @@ def _asked(registry: str, what: str) -> Any:
         with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
             return json.load(answer)
     except (URLError, OSError, ValueError) as error:
-        raise ConnectorError(f"schema registry {shown}", f"{what}: {error}") from None
+        raise ConnectorError(f"schema registry {shown}", f"{what}: {error}") from error
 
 
 # --- Protocol Buffers ----------------------------------------------------------------------------------
