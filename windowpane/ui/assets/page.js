@@ -110,7 +110,7 @@ function drawTimeline() {
     make("span", {}, make("b", { class: "mark" }), "watermark"),
     make("span", {}, make("b", { class: "late" }), "late rows")));
   for (const row of endless) parts.push(make("p", {}, `Bucket ${row.bucket}: ${row.why_open}, ${row.keys} keys.`));
-  parts.push(healthy(table("windows")), make("details", { open: windows.length < 12 },
+  parts.push(healthy(table("windows")), !windows.length ? null : make("details", { open: windows.length < 12 },
     make("summary", {}, `${counted(windows.length, "window")} as a table`),
     grid(table("windows"), 100, ["bucket", "start", "end", "keys", "elements", "partials", "bytes", "cleaned_when", "why_open"])));
   put("#timeline .body", parts);
@@ -118,7 +118,7 @@ function drawTimeline() {
 
 function line(windows, mark, late, first, last) {
   const width = across(), narrow = width < 600, row = 22, left = 12;
-  const lanes = place(windows), height = 40 + Math.max(lanes.count, 1) * row + 30;
+  const lanes = place(windows), below = late.length ? 30 : 0, height = 40 + Math.max(lanes.count, 1) * row + below + 30;
   const room = Math.max(last - first, 1), from = first - room * (late.length ? 0.12 : 0.03), to = last + room * 0.06;
   const x = (time) => left + ((Math.max(time, from) - from) / (to - from)) * (width - 2 * left);
   const most = Math.max(...windows.map((each) => each.keys || 1), 1);
@@ -141,12 +141,12 @@ function line(windows, mark, late, first, last) {
     const at = x(mark.watermark_micros), right = at > width / 2;
     drawn.push(make("line", { class: "watermark", x1: at, x2: at, y1: 22, y2: height - 24 }),
       make("text", { class: "marked", x: right ? at - 6 : at + 6, y: 16, "text-anchor": right ? "end" : "start" },
-        cut(`watermark ${instant(mark.watermark_micros).slice(5, 19)}, held by ${mark.name}`, narrow ? 32 : 80)));
+        cut(narrow ? `${instant(mark.watermark_micros).slice(11, 19)}, held by ${mark.name}` : `watermark ${instant(mark.watermark_micros).slice(5, 19)}, held by ${mark.name}`, narrow ? 32 : 80)));
   }
   late.slice(-40).forEach((each) => {
     const time = (mark ? mark.watermark_micros : last) - each.at_least * 1e6, size = 3 + 2 * Math.log10(1 + each.rows);
     drawn.push(make("g", {}, make("title", {}, `${each.rows} rows ${each.how_late} late, ${each.dropped} dropped, of the hour ${instant(each.hour_micros)}`),
-      make("circle", { class: "late", cx: x(time), cy: height - 34 - (each.hour_micros / 3.6e9 % 3) * 6, r: size })));
+      make("circle", { class: "late", cx: x(time), cy: height - 32 - (each.hour_micros / 3.6e9 % 3) * 5, r: size })));
   });
   const label = `${counted(windows.length, "window")} on a line of event time` + (mark ? `, the watermark at ${instant(mark.watermark_micros)}` : "");
   return make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, drawn);
@@ -243,7 +243,7 @@ function drawPlan() {
   rows.forEach((row, at) => {
     flow.push(make("div", { class: "arrow" }, at === 0 && last.rows_in != null ? `→ ${shown("rows", last.rows_in)} rows` : "→"));
     flow.push(make("div", {}, make("b", {}, `operator ${row.operator}: ${row.engine}`), make("p", { dir: "auto" }, row.why || ""),
-      make("p", { class: "hint" }, `${counted(row.buckets, "bucket")}; ${last.seconds != null ? "last batch " + seconds(last.seconds) : ""}`),
+      make("p", { class: "hint" }, counted(row.buckets, "bucket") + (last.seconds != null ? `; last batch ${seconds(last.seconds)}` : "")),
       make("details", {}, make("summary", {}, "program"), make("pre", { dir: "auto" }, pretty(row.plan)))));
   });
   flow.push(make("div", { class: "arrow" }, last.firings != null ? `→ ${shown("rows", last.firings)} firings` : "→"), make("div", {}, make("b", {}, "outputs")));
