@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
+    from windowpane.stream import ColumnLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Matching(Configured, Guided):
     keys: tuple[Any, ...]
     request: PatternRequest
 
-    def order_by(self, *columns: Any) -> Matching:
+    def order_by(self, *columns: ColumnLike) -> Matching:
         """Order rows of one event time by column names or Columns, also ``.desc()``; then by their order of arrival.
 
         Raises:

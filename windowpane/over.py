@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.arrow_rows import ArrowRows
     from windowpane.spark.sources.source import Source
+    from windowpane.stream import ColumnLike, Columns
 
 
 _FIRST = hidden("is_first")
@@ -93,7 +94,7 @@ class OverStream(Guided):
     partition: tuple[Any, ...] = ()
     order: tuple[Any, ...] = ()
 
-    def partition_by(self, *columns: Any) -> OverStream:
+    def partition_by(self, *columns: Columns) -> OverStream:
         """Partition rows by column names, PySpark Columns or expressions; NULL is an ordinary value.
 
         Without it all rows are one partition, in one bucket: one task does all the work.
@@ -101,7 +102,7 @@ class OverStream(Guided):
         self.source.require(_flat(columns), "partition_by")
         return dataclasses.replace(self, partition=_flat(columns))
 
-    def order_by(self, *columns: Any) -> OverStream:
+    def order_by(self, *columns: ColumnLike) -> OverStream:
         """Order rows by column names, or by Columns with a direction (``F.col("x").desc()``, ``wp.col("x").asc_nulls_last()``).
 
         NULLs are ordered as in Spark SQL: first when ascending, last when descending. Ties are ordered by the key.

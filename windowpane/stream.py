@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, overload
 
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
@@ -43,6 +43,7 @@ from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.arrow_rows import ArrowRows
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 
 _KEPT = hidden("kept")  # The column of a result that says whether ``having`` keeps it
 
+ColumnLike: TypeAlias = "str | Column"  # By its name or as PySpark's
+Columns: TypeAlias = "ColumnLike | Sequence[ColumnLike]"
+Schema: TypeAlias = "str | StructType"  # As DDL text or as PySpark's
 WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
 ProcessFunction = Callable[[Any, ProcessContext, Sequence[Any]], Any]
 
@@ -98,7 +102,7 @@ class Stream(Guided):
 
     source: Source
 
-    def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
+    def key_by(self, *keys: ColumnLike, order_by: Columns = ()) -> KeyedStream:
         """Give each combination of key values windows of its own.
 
         Args:
@@ -114,7 +118,7 @@ class Stream(Guided):
         self.source.require(keys, "key_by")
         return KeyedStream(self.source, tuple(keys), several(order_by))
 
-    def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:
+    def window_all(self, assigner: WindowAssigner, order_by: Columns = ()) -> WindowedStream:
         """Put all rows into one window space, handled by one task (Flink's non-keyed windows)."""
         return WindowedStream(self.source, (), several(order_by), _assigner("window_all", assigner))
 
@@ -122,7 +126,7 @@ class Stream(Guided):
         """Search all rows for a row pattern, handled by one task, see ``KeyedStream.match``."""
         return Matching(self.source, (), PatternRequest(pattern, define))
 
-    def count_window_all(self, size: int, slide: int | None = None, order_by: Any = ()) -> WindowedStream:
+    def count_window_all(self, size: int, slide: int | None = None, order_by: Columns = ()) -> WindowedStream:
         """Count windows over all rows, see ``KeyedStream.count_window``."""
         return _count_windowed(self.source, (), several(order_by), size, slide)
 
@@ -360,7 +364,7 @@ class WindowedStream(Configured, Guided):
     # Terminal functions.
 
     def reduce(
-        self, function: Callable[[Any, Any], Any], process: ProcessWindowFunction | None = None, schema: Any = None
+        self, function: Callable[[Any, Any], Any], process: ProcessWindowFunction | None = None, schema: Schema | None = None
     ) -> Result:
         """Combine rows two by two; only the combined row is kept.
 
@@ -376,19 +380,23 @@ class WindowedStream(Configured, Guided):
         self,
         function: AggregateFunction | ArrowAggregateFunction,
         process: ProcessWindowFunction | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
     ) -> Result: ...
 
     @overload
     def aggregate(
-        self, *, process: ProcessWindowFunction | Aggregate | None = None, schema: Any = None, **aggregates: Expression | Column
+        self,
+        *,
+        process: ProcessWindowFunction | Aggregate | None = None,
+        schema: Schema | Aggregate | None = None,
+        **aggregates: Expression | Column,
     ) -> Result: ...
 
     def aggregate(  # type: ignore[misc] # parameters by name are among the aggregates, which may have such names
         self,
         function: AggregateFunction | ArrowAggregateFunction | None = None,
         process: ProcessWindowFunction | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         /,
         **aggregates: Any,
     ) -> Result:
@@ -446,7 +454,7 @@ class WindowedStream(Configured, Guided):
         self,
         initial: Any,
         function: Callable[[Any, Any], Any],
-        schema: Any,
+        schema: Schema,
         merge: Callable[[Any, Any], Any] | None = None,
         process: ProcessWindowFunction | None = None,
     ) -> Result:
@@ -462,11 +470,11 @@ class WindowedStream(Configured, Guided):
         make = initial if callable(initial) else _Constant(initial)
         return self._result(FunctionPlan("fold", WindowFunctionSpec.fold(make, function, merge, process), schema=schema))
 
-    def apply(self, function: WindowFunction, schema: Any) -> Result:
+    def apply(self, function: WindowFunction, schema: Schema) -> Result:
         """Call ``function(key, window, rows)`` for each firing; it returns any number of rows. All rows are kept."""
         return self._result(FunctionPlan("apply", WindowFunctionSpec.apply(function), schema=schema))
 
-    def process(self, function: ProcessWindowFunction | ProcessFunction, schema: Any) -> Result:
+    def process(self, function: ProcessWindowFunction | ProcessFunction, schema: Schema) -> Result:
         """Run a process function: like ``apply``, with clocks, state and side outputs. All rows are kept.
 
         Args:
@@ -491,7 +499,7 @@ class WindowedStream(Configured, Guided):
             function = _Process(function)
         return self._result(FunctionPlan("process", WindowFunctionSpec.full(function), schema=schema))
 
-    def apply_in_arrow(self, function: Callable[[Any], Any], schema: Any) -> Result:
+    def apply_in_arrow(self, function: Callable[[Any], Any], schema: Schema) -> Result:
         """Call a function on whole windows of many keys at once, as Arrow tables. All rows are kept.
 
         Args:
@@ -511,7 +519,7 @@ class WindowedStream(Configured, Guided):
         """
         return self._result(FunctionPlan("apply_in_arrow", arrow=ArrowWindowFunction(function, "apply_in_arrow"), schema=schema))
 
-    def apply_in_pandas(self, function: Callable[[Any], Any], schema: Any) -> Result:
+    def apply_in_pandas(self, function: Callable[[Any], Any], schema: Schema) -> Result:
         """Call a function on whole windows of many keys at once, as pandas DataFrames; else as ``apply_in_arrow``.
 
         Example:
@@ -579,7 +587,7 @@ class _Constant:
 class WindowableResults(Runnable):
     """A program ready to run, whose results can be the input of windows."""
 
-    def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
+    def key_by(self, *keys: ColumnLike, order_by: Columns = ()) -> KeyedStream:
         """Continue with windows over the results of this program, in the same query.
 
         Event time is that of the results (of a window its last microsecond), and rows are late as in Flink: results that a
@@ -587,7 +595,7 @@ class WindowableResults(Runnable):
         """
         return self._downstream().key_by(*keys, order_by=order_by)
 
-    def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:
+    def window_all(self, assigner: WindowAssigner, order_by: Columns = ()) -> WindowedStream:
         """Continue with a window over all results, see ``key_by``."""
         return self._downstream().window_all(assigner, order_by)
 

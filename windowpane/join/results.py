@@ -22,6 +22,7 @@ from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
+    from windowpane.stream import Schema
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,7 +166,7 @@ class WindowJoin(Join):
         """Fire ``"last"``: once a batch for each window late rows touched, or ``"each"``; for ``co_group`` only."""
         return self._with(refine=refine)
 
-    def co_group(self, function: Callable[[Any, Window, list[Any], list[Any]], Any], schema: Any) -> CoGrouped:
+    def co_group(self, function: Callable[[Any, Window, list[Any], list[Any]], Any], schema: Schema) -> CoGrouped:
         """Call ``function(key, window, left_rows, right_rows)`` for each firing, with all rows of the key and window.
 
         Either side may be empty, and NULL is a key as any other. Late rows within the allowed lateness fire again.
@@ -186,7 +187,7 @@ class WindowJoin(Join):
         """
         return self._grouped(function, schema, in_arrow=False)
 
-    def co_group_in_arrow(self, function: Callable[[Any, Any], Any], schema: Any) -> CoGrouped:
+    def co_group_in_arrow(self, function: Callable[[Any, Any], Any], schema: Schema) -> CoGrouped:
         """Call a function on whole windows of many keys at once, as two Arrow tables; else as ``co_group``.
 
         Args:
@@ -207,7 +208,7 @@ class WindowJoin(Join):
         """
         return self._grouped(function, schema, in_arrow=True)
 
-    def _grouped(self, function: Any, schema: Any, *, in_arrow: bool) -> CoGrouped:
+    def _grouped(self, function: Any, schema: Schema, *, in_arrow: bool) -> CoGrouped:
         request = dataclasses.replace(self._request, co_group=(function, schema, in_arrow))
         return CoGrouped(self._left, self._right, request)
 
