@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers, Mask
+from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import flat, padded
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import ordered
@@ -42,6 +42,9 @@ from windowpane.operators.patterns.search import Cursor
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
 from windowpane.windowing.times import MAX, MIN
+
+_PREFIX_BITS = 20
+_REST = np.uint64(64 - _PREFIX_BITS)
 
 WAITS, COVERED, MATCHES, OPENS = map(hidden, ("waits", "covered", "matches", "opens"))
 
@@ -145,10 +148,15 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         hashes = np.zeros(0, np.uint64) if rows is None else stored_hashes(rows)
 
         def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
-            if held is not None:
-                held = padded(held, self.program.columns, self._names)
             new = None if rows is None or not len(numbers) else rows.take(pa.array(numbers))
-            return self._searched(held, new, known)
+            if held is None:
+                return None if new is None else self._searched(None, new, known)
+            held = padded(held, self.program.columns, self._names)
+            is_touched = self._touched(held, hashes[numbers], known)
+            if is_touched.all():
+                return self._searched(held, new, known)
+            found = self._searched(held.filter(pa.array(is_touched)), new, known)
+            return pa.concat_tables([held.filter(pa.array(~is_touched)), found])
 
         self._pages.each(hashes, known, STEP_ROWS.value, step)
 
@@ -173,12 +181,25 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         hashes = key_hashes(hashable_keys(rows, self.program.keys), rows.num_rows)
         return rows.add_column(0, HASH, pa.array(hashes))
 
-    def _searched(self, held: pa.Table | None, new: pa.Table | None, known: int) -> pa.Table | None:
-        if held is None and new is None:
-            return None
+    def _touched(self, held: pa.Table, new: Unsigned, known: int) -> Mask:
+        """Return the held rows of keys that have new rows or in which something is due, and of keys whose hashes begin alike."""
+        within, retain = self.program.spec.within, self.program.retain
+        times, waits = held[TIME].to_numpy(), flat(held[WAITS]).to_numpy(zero_copy_only=False)
+        is_due = waits & (known == MAX or (within is not None and times <= max(known - (within - 1), MIN)))
+        if retain is not None:
+            is_due |= ~waits & (times <= max(known - retain, MIN))
+        prefixes, marked = stored_hashes(held) >> _REST, np.zeros(1 << _PREFIX_BITS, np.bool_)
+        marked[prefixes[is_due]] = True
+        marked[new >> _REST] = True
+        found: Mask = marked[prefixes]
+        return found
+
+    def _searched(self, held: pa.Table | None, new: pa.Table | None, known: int) -> pa.Table:
         if new is not None:
             new = self._waiting(new)
         rows = pa.concat_tables([each.select(self._names) for each in (held, new) if each is not None]).combine_chunks()
+        if not rows.num_rows:
+            return rows
         codes = key_codes(hashable_keys(rows, self.program.keys), rows.num_rows)
         order = stable_order(codes)
         rows, codes = rows.take(pa.array(order)), codes[order]
