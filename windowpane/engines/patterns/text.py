@@ -7,6 +7,7 @@ the expression; where a part has several variables, the matcher that backtracks 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -247,7 +248,6 @@ class Together:
         match, text, unknown = self._all.text.regex.match, self._text, _UNKNOWN[0]
         waits, founds, spans, number, count = list[int](), list[int](), list[tuple[tuple[int, int], ...]](), 0, len(places)
         last = self._all.text.last_part
-        behind = np.searchsorted(places, np.arange(len(text) + 1)).tolist()
         while number < count:
             found = match(text, places[number], stops[number])
             if found is None:
@@ -260,7 +260,7 @@ class Together:
                 continue
             founds.append(number)
             spans.append(groups)
-            number = number + 1 if to_next else max(behind[groups[last][1]], number + 1)
+            number = number + 1 if to_next else bisect_left(places, groups[last][1], number + 1, following[number])
         return waits, founds, spans
 
     def _add(self, owners: Integers, spans: list[tuple[tuple[int, int], ...]]) -> None:
