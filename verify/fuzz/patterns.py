@@ -24,13 +24,16 @@ from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.expressions import Constant, Expression, Operation
+from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.patterns import tree
-from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec
+from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec, SkipTo
 from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Moved, Picked
 from windowpane.windowing.times import MAX, MIN
 
 COLUMNS = pa.schema([("key", pa.string()), ("at", pa.int64()), ("kind", pa.string()), ("value", pa.int64())])
-"""The columns of every row."""
+"""The columns of every row; random programs have their ``rate``, too."""
+WITH_RATE = COLUMNS.append(pa.field("rate", pa.float64()))
+"""The ``value``, or NaN for the largest ones."""
 
 NAMES = "ABCD"
 
@@ -115,6 +118,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
     """Return rows as an engine is given them."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * 4
     given = {field.name: pa.array(values, field.type) for field, values in zip(COLUMNS, columns, strict=True)}
+    given["rate"] = pa.array([float("nan") if value == 3 else value for value in columns[3]], pa.float64())
     places = {PARTITION: pa.array([0] * len(rows), pa.int32()), POSITION: pa.array(range(len(rows)), pa.int64())}
     return pa.table({**given, TIME: given["at"], **places})
 
@@ -128,6 +132,20 @@ def random_program(draw: Random) -> PatternProgram:
         "B": is_kind(*draw.sample("abc", draw.choice([1, 2]))),
         "C": Operation("&", (is_kind("a", "b"), Operation("is not null", (value,)))),
     }
+    if draw.random() < 0.4:  # conditions of the match so far, of rows to come, and of floating point
+        total = Aggregated("A", ("value",), aggregates.sum("value").bind([pa.int64()]), "sum", "sum(A)")
+        earlier, rate = Picked("first", draw.choice(["A", "B", "U"]), "value"), Picked("last", None, "rate")
+        conditions |= {
+            "C": draw.choice(
+                [
+                    Operation("<=", (total, Constant(draw.randint(2, 6)))),
+                    Operation(draw.choice(["<", "==", "!="]), (value, earlier)),
+                    Operation("is distinct from", (value, Moved(Picked("last", "B", "value", 1), draw.choice([-1, 1])))),
+                    Operation(draw.choice(["<", ">="]), (value, Moved(value, 1))),
+                ]
+            ),
+            "D": Operation(draw.choice(["<", "<=", "==", "!=", ">"]), (rate, Moved(rate, -1))),
+        }
     of = [None, "A", "B", "D", "U"]
     measures = [
         Picked(draw.choice(["first", "last"]), draw.choice(of), "value", draw.choice([0, 0, 1])),
@@ -148,16 +166,30 @@ def random_program(draw: Random) -> PatternProgram:
         {"U": frozenset(draw.sample("ABCD", 2))},
         tuple(Measure(f"m{number}", measure, draw.random() < 0.3) for number, measure in enumerate(chosen)),
         draw.choice(["one", "one", "one", "all", "all unmatched", "all omit empty"]),
-        draw.choice([AfterMatch(), AfterMatch(), AfterMatch("to next row"), AfterMatch("to last", draw.choice("ABCD"))]),
+        draw.choice([AfterMatch(), AfterMatch(), AfterMatch("to next row"), _to_a_variable(draw)]),
         "next row",
         within,
         within is not None and draw.random() < 0.5,
     )
     types = pa.schema([(measure.name, type_of(measure.value)) for measure in spec.measures])
     keys = ("key",) if draw.random() < 0.8 else ()
+    ties = OrderColumn(draw.choice(["value", "rate"]), draw.random() < 0.5, nulls_first=draw.random() < 0.5)
     return PatternProgram(
-        spec, keys, COLUMNS, types, tuple(COLUMNS.names), "at", allowed_lateness=draw.choice([0, 0, 2]), has_late_output=True
+        spec,
+        keys,
+        WITH_RATE,
+        types,
+        tuple(COLUMNS.names),
+        "at",
+        (ties,) if draw.random() < 0.3 else (),
+        allowed_lateness=draw.choice([0, 0, 2]),
+        has_late_output=True,
     )
+
+
+def _to_a_variable(draw: Random) -> AfterMatch:
+    to: SkipTo = draw.choice(["to first", "to last"])
+    return AfterMatch(to, draw.choice("ABCDU"))
 
 
 def random_batches(draw: Random) -> list[Batch]:
