@@ -8,6 +8,28 @@ from typing import Any
 _STAGES = 4
 
 
+def batch_lines(progress: Mapping[str, Any], operators: Sequence[str]) -> list[str]:
+    """Return rows, seconds and bytes of one batch, and of each of its stateful operators, as lines.
+
+    Args:
+        progress: that of the batch, as Spark gives it.
+        operators: the names of the stateful operators, from the first to the last.
+    """
+    stages, rows = progress.get("durationMs") or {}, progress.get("numInputRows") or 0
+    longest = sorted(((took, stage) for stage, took in stages.items() if stage != "triggerExecution"), reverse=True)[:_STAGES]
+    said = ", ".join(f"{stage} {took / 1000:.2f} s" for took, stage in longest)
+    whole = stages.get("triggerExecution", 0) / 1000
+    lines = [f"cost of batch {progress['batchId']}: {rows:,} rows read, {whole:.2f} s, of these {said}"]
+    stores = list(reversed(progress.get("stateOperators") or []))  # Spark lists them from the last operator to the first
+    names = operators if len(operators) == len(stores) else [f"operator {number}" for number in range(1, len(stores) + 1)]
+    for name, store in zip(names, stores, strict=True):
+        took = (store["allUpdatesTimeMs"] + store["allRemovalsTimeMs"] + store["commitTimeMs"]) / 1000
+        written = store["numRowsUpdated"] + store["numRowsRemoved"]
+        sizes = f"{store['numRowsTotal']:,} blobs, {store['memoryUsedBytes']:,} bytes in memory"
+        lines.append(f"  {name}: {took:.2f} s on all tasks, {written:,} blobs written; state: {sizes}")
+    return lines
+
+
 def costs_text(batches: Sequence[tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any]]]]) -> str:
     """Return rows, seconds and bytes of the last batches: of each operator what it counted, of the whole how long stages took.
 

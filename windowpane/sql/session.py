@@ -51,6 +51,7 @@ from windowpane.sql.parse.statements import (
     Describe,
     Drop,
     Explain,
+    ExplainAnalyze,
     Flush,
     Insert,
     Query,
@@ -294,6 +295,7 @@ class Session(Guided):
             Delete: self._delete,
             Query: self._select,
             Explain: self._explain,
+            ExplainAnalyze: self._explain_analyze,
             Show: self._show,
             Describe: self._describe,
             Flush: self._flush_statement,
@@ -487,6 +489,14 @@ class Session(Guided):
             message = "EXPLAIN of this statement is not supported. EXPLAIN of a query or a view is."
             raise UnsupportedSqlError(message, place.line, place.column)
         return _lines("QUERY PLAN", [*lines, *explained(by_default)])
+
+    def _explain_analyze(self, statement: ExplainAnalyze, text: Text) -> Result:
+        view = self._catalog.entries.get(statement.name)
+        if not isinstance(view, ViewInfo):
+            place = statement.place
+            message = f"there is no materialized view {statement.name!r}. SHOW MATERIALIZED VIEWS lists them."
+            raise SqlNameError(message, place.line, place.column)
+        return _lines("QUERY PLAN", [*self._runner.explain(view.node, view), *self._runner.cost(view)])
 
     def _show(self, statement: Show, text: Text) -> Result:
         if statement.what.upper() == "ERRORS":

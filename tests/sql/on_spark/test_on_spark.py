@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -247,6 +248,14 @@ def test_explain_says_where_a_view_runs(spark) -> None:
         session.run(f"CREATE MATERIALIZED VIEW v AS {query}")
         session.run("INSERT INTO orders VALUES (1, 'a', 5), (2, 'a', 6); FLUSH")
         assert session.query("SELECT * FROM v").rows() == [("a", 11)]
+        plan = [row[0] for row in session.query("EXPLAIN ANALYZE MATERIALIZED VIEW v").rows()]
+        kept = "[folded; keeps a partial result of each group, until its rows are deleted]"
+        assert kept in [line.strip() for line in plan]
+        assert re.fullmatch(r"cost of batch \d+: \d+ rows read, \d+\.\d\d s, of these addBatch .*", plan[-2])
+        assert re.fullmatch(
+            r"  stage 1, Aggregate: .* s on all tasks, [1-9]\d* blobs written; state: [1-9]\d* blobs, [\d,]+ bytes in memory",
+            plan[-1],
+        )
 
 
 def test_a_sink_brings_changes_to_postgresql(spark, postgres_url: str) -> None:

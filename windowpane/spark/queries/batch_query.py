@@ -213,6 +213,12 @@ class BatchQuery:
     def _ends(self) -> int:
         return self._ended
 
+    @property
+    def last_batch(self) -> Any:
+        """The progress of the last batch with rows, as Spark gives it; ``None`` before the first."""
+        ran = [] if self._query is None else [each for each in self._query.recentProgress if "addBatch" in each["durationMs"]]
+        return ran[-1] if ran else None
+
     def stop(self) -> None:
         if self._query is not None:
             self._query.stop()

@@ -105,7 +105,8 @@ class Storage:
         self._macros = Macros(self._connection)
         self._streams: weakref.WeakSet[Generator[pa.Table]] = weakref.WeakSet()
         self._is_closed = False
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # a transaction holds it, and each statement outside of one
+        self.rollbacks = 0  # how many transactions were rolled back: what was read in them may never have been so
         self._depth = 0
         self._numbers = 0
         self._temporaries: dict[str, int] = {}
@@ -136,13 +137,13 @@ class Storage:
             SqlRunError: DuckDB refused a value, such as a division by zero.
             StoreError: the file cannot be read or written.
         """
-        with self._lock, self._our_words():
+        with self.lock, self._our_words():
             self._macros.define(sql)
             return self._connection.execute(sql, parameters).fetchall()
 
     def arrow(self, sql: str) -> pa.Table:
         """Return the result of a query as an Arrow table."""
-        with self._lock, self._our_words():
+        with self.lock, self._our_words():
             self._macros.define(sql)
             return self._connection.sql(sql).to_arrow_table()
 
@@ -152,7 +153,7 @@ class Storage:
         Raises:
             ResultSizeError: it has more.
         """
-        with self._lock, self._our_words():
+        with self.lock, self._our_words():
             self._macros.define(sql)
             return table_of(self._connection, sql, most)
 
@@ -172,7 +173,7 @@ class Storage:
             raise SqlRunError("the session was closed before all rows of the result were read.")
 
     def _parts(self, sql: str, rows: int) -> Generator[pa.Table]:
-        with self._lock:
+        with self.lock:
             reader = self._connection.cursor()
             for statement in ("SET TimeZone = 'UTC'", *MACROS):  # settings of each connection
                 reader.execute(statement)
@@ -254,7 +255,7 @@ class Storage:
             rows: that a table has at most.
             most: the bytes that it has at most, or those of one vector of rows.
         """
-        with self._lock, self._our_words():
+        with self.lock, self._our_words():
             self._macros.define(relation)
             for part in parts_of(self._connection, f"SELECT * FROM {relation}", rows, most):
                 if part.num_rows:
@@ -290,7 +291,7 @@ class Storage:
     def reading(self, table: pa.Table) -> Iterator[str]:
         """Let queries read an Arrow table for a while, without a copy, by the name that is given."""
         name = "windowpane_arrow"
-        with self._lock:
+        with self.lock:
             self._connection.register(name, table)
             try:
                 yield name
@@ -322,7 +323,7 @@ class Storage:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do everything inside or nothing; a transaction inside another is part of it."""
-        with self._lock:
+        with self.lock:
             if self._depth:
                 yield
             else:
@@ -338,6 +339,7 @@ class Storage:
             self.waiting.save()
             self.run("COMMIT")
         except BaseException:
+            self.rollbacks += 1
             with suppress(duckdb.TransactionException):  # a COMMIT that failed has ended the transaction itself
                 self._connection.execute("ROLLBACK")
             self._end_temporaries()

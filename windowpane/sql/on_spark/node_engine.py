@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,19 +29,19 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MistakeError
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.nodes import Aggregate, CloseSort, Join, Match, Over
+from windowpane.sql.nodes import Aggregate, CloseSort, Match, Over
 from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
 from windowpane.sql.on_spark.rowwise import task_storage, typed, typed_items
 from windowpane.sql.on_spark.stages import HASH, INPUT, Stage, column_types
 from windowpane.sql.streaming.clock import FixedClock
 from windowpane.sql.streaming.deltas import Delta
 from windowpane.sql.streaming.distinct_values import Placing
-from windowpane.sql.streaming.folding import Folded, folds
+from windowpane.sql.streaming.folding import Folded
 from windowpane.sql.streaming.freeing import closing_columns
 from windowpane.sql.streaming.joining import Joined
 from windowpane.sql.streaming.matching import Matching
-from windowpane.sql.streaming.operators import CloseSorter, Keyed
 from windowpane.sql.streaming.over import over_on_blobs, runs_keyed
+from windowpane.sql.streaming.physical import ARRIVING, FOLDED, JOINED, physical
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.windowing.times import MAX, MIN
@@ -200,14 +201,13 @@ class PagedNode:
     def _places_in(self, values: str) -> Unsigned:
         return _hashes(self._storage.arrow(f"SELECT DISTINCT {HASH} FROM {values}"))
 
-    def _operator(self, clock: FixedClock) -> Keyed | Folded | Joined | CloseSorter:
-        if isinstance(self._node, CloseSort):
-            return CloseSorter(self._node, self._storage, _OWNER, clock)
-        if isinstance(self._node, Aggregate) and folds(self._node):
-            return Folded(self._node, self._storage, _OWNER, clock, Placing(HASH, self._stage.place_of))
-        if isinstance(self._node, Join):
-            return Joined(self._node, self._storage, _OWNER, clock, whole=False)
-        return Keyed(self._node, self._storage, _OWNER, clock)
+    def _operator(self, clock: FixedClock) -> Any:
+        node, how = self._node, physical(self._node, self._storage, paged=True)
+        if how is FOLDED:
+            return Folded(node, self._storage, _OWNER, clock, Placing(HASH, self._stage.place_of))
+        if how in (JOINED, ARRIVING):
+            return Joined(node, self._storage, _OWNER, clock, whole=False)
+        return how.make(node, self._storage, _OWNER, clock)
 
     def _limit(self, clock: FixedClock) -> int | None:
         """Return the number up to which the watermark touches pages; ``None`` if it touches none."""

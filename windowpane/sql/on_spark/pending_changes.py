@@ -9,7 +9,8 @@ that is due (its number and its watermarks); the watermarks that it was sent; an
 itself, before and behind the last batch. ``windowpane.flushes`` holds the number and the watermarks of the last flush,
 ``windowpane.identity`` the name that the folder of the checkpoints knows the store by.
 
-Every method is part of a transaction of the store. The files of a change set are settled before it is written, and are removed
+Every method is part of a transaction of the store. What was read of a stream is known until it is written, or a transaction is
+rolled back: a flush asks a hundred times. The files of a change set are settled before it is written, and are removed
 from ``windowpane.mail`` once it lies in the inbox: after a crash between the two it is written again, which changes nothing.
 """
 
@@ -20,6 +21,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 from uuid import uuid4
 
 from windowpane.sql.embedded.storage import Storage
@@ -75,6 +77,8 @@ class PendingChanges:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._known: dict[str, Stream] = {}
+        self._rollbacks = storage.rollbacks
         storage.run("CREATE TABLE IF NOT EXISTS windowpane.flushes (number BIGINT, clock VARCHAR)")
         storage.run("CREATE TABLE IF NOT EXISTS windowpane.identity (id VARCHAR)")
 
@@ -120,20 +124,39 @@ class PendingChanges:
     def open(self, name: str, plan: ViewPlan = ViewPlan()) -> None:
         """Begin the stream of a new view, or table."""
         values = [name, _new_folder(name), NONE, 0 if plan.takes_change_sets else TAKES_NONE, plan.text()]
-        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, ?, 0, '{}', ?, NULL, NULL)", values)
+        self._write("INSERT INTO windowpane.streams VALUES (?, ?, ?, ?, 0, '{}', ?, NULL, NULL)", values)
 
     def begin_anew(self, name: str, *, gets_change_sets: bool = False) -> None:
         """Begin the stream of a table, or of a view that reads its sources itself, again, with a checkpoint of its own."""
         reset = "folder = ?, batch = -1, clock = '{}', progress = NULL, due = NULL" + ", sent = 0, done = 0" * gets_change_sets
-        self._storage.run(f"UPDATE windowpane.streams SET {reset} WHERE name = ?", [_new_folder(name), name])
+        self._write(f"UPDATE windowpane.streams SET {reset} WHERE name = ?", [_new_folder(name), name])
 
     def close(self, name: str) -> None:
         """Forget the stream of a view."""
-        self._storage.run("DELETE FROM windowpane.streams WHERE name = ?", [name])
+        self._write("DELETE FROM windowpane.streams WHERE name = ?", [name])
         self._storage.run("DELETE FROM windowpane.mail WHERE name = ?", [name])
 
     def stream(self, name: str) -> Stream:
         """Return how far a view is."""
+        with self._storage.lock:
+            if self._rollbacks != self._storage.rollbacks:
+                self.forget()
+            if name not in self._known:
+                self._known[name] = self._read(name)
+            return self._known[name]
+
+    def forget(self) -> None:
+        """Read again what is stored."""
+        self._known.clear()
+        self._rollbacks = self._storage.rollbacks
+
+    def _write(self, sql: str, values: list[Any]) -> None:
+        """Change the stream of one view, or of several."""
+        with self._storage.lock:
+            self._storage.run(sql, values)
+            self._known.clear()
+
+    def _read(self, name: str) -> Stream:
         query = "SELECT folder, batch, sent, done, clock, plan, progress, due FROM windowpane.streams WHERE name = ?"
         ((folder, batch, sent, done, clock, plan, progress, due),) = self._storage.run(query, [name])
         before, after = (None, None) if progress is None else json.loads(progress)
@@ -165,7 +188,7 @@ class PendingChanges:
                 return None
             number, watermarks = max(self.number, stream.sent + 1), dict(clock)
             self._storage.run("UPDATE windowpane.mail SET change_set = ? WHERE name = ?", [number, name])
-            self._storage.run("UPDATE windowpane.streams SET due = ? WHERE name = ?", [json.dumps([number, watermarks]), name])
+            self._write("UPDATE windowpane.streams SET due = ? WHERE name = ?", [json.dumps([number, watermarks]), name])
         else:
             number, watermarks = stream.due[0], dict(stream.due[1])
         query = "SELECT relation, file, ids FROM windowpane.mail WHERE name = ? AND change_set = ? ORDER BY number, file"
@@ -177,21 +200,21 @@ class PendingChanges:
         """Note that a change set lies in the inbox of a view."""
         self._storage.run("DELETE FROM windowpane.mail WHERE name = ? AND change_set = ?", [name, change_set.number])
         values = [change_set.number, json.dumps(dict(change_set.clock)), name]
-        self._storage.run("UPDATE windowpane.streams SET sent = ?, clock = ?, due = NULL WHERE name = ?", values)
+        self._write("UPDATE windowpane.streams SET sent = ?, clock = ?, due = NULL WHERE name = ?", values)
 
     def took(self, name: str, batch: int) -> None:
         """Note that a batch of a view is written."""
-        self._storage.run("UPDATE windowpane.streams SET batch = ? WHERE name = ?", [batch, name])
+        self._write("UPDATE windowpane.streams SET batch = ? WHERE name = ?", [batch, name])
 
     def took_directly(self, name: str, batch: int, before: str, after: str) -> None:
         """Note that a batch of a view that reads sources itself is written, and its progress before and behind the batch."""
         self.took(name, batch)
         progress = json.dumps([before, after])
-        self._storage.run("UPDATE windowpane.streams SET progress = ? WHERE name = ?", [progress, name])
+        self._write("UPDATE windowpane.streams SET progress = ? WHERE name = ?", [progress, name])
 
     def answered(self, name: str) -> None:
         """Note that the query of a view has written the batches of all change sets sent."""
-        self._storage.run("UPDATE windowpane.streams SET done = sent WHERE name = ?", [name])
+        self._write("UPDATE windowpane.streams SET done = sent WHERE name = ?", [name])
 
 
 def _new_folder(name: str) -> str:

@@ -190,6 +190,10 @@ class ViewQueries:
         """Whether the query of a view has been started."""
         return name in self._running
 
+    def last_batch(self, name: str) -> Any:
+        """Return the progress of the last batch of a view, as Spark gives it; ``None`` where none has run in this session."""
+        return self._running[name].last_batch if name in self._running else None
+
     def start_table(self, name: str, rows: Callable[[Any], Any]) -> None:
         """Start the query that fills a table, if it does not run; ``rows`` makes the streaming DataFrame of a session."""
         self._start(name, rows, _collecting(partial(self._ingest, name)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from windowpane.errors import MistakeError, StoreError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
+from windowpane.metrics.costs import batch_lines
 from windowpane.sizes import Size
 from windowpane.spark.queries.starting import warn_of_leaking_sockets
 from windowpane.spark.session.worker_python import fork_driver_workers
@@ -34,13 +35,14 @@ from windowpane.sql.on_spark.connect_limits import ConnectLimits
 from windowpane.sql.on_spark.ingest import Ingest, begins_anew, check_options, is_endless, is_replayable, with_connector
 from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
-from windowpane.sql.on_spark.stages import cut, spread_lines
+from windowpane.sql.on_spark.stages import cut, spread_lines, stage_names
 from windowpane.sql.on_spark.view_batches import HeldViews, ViewBatches
 from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import CreateSink, CreateTable, CreateView, Delete, Flush, Insert, Query, Statement, Update
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import inserted
+from windowpane.sql.streaming.physical import physical_lines
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
 from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
@@ -204,6 +206,7 @@ class SparkRunner(ViewRunner):
     def _forget(self) -> None:
         """Drop what memory holds of a transaction that was rolled back."""
         self._clock.reload()
+        self._pending.forget()
         self._deliveries.forget()
         self._fetched.clear()
         if self._batches.has_posted:
@@ -416,7 +419,7 @@ class SparkRunner(ViewRunner):
 
     # --- questions -------------------------------------------------------------------------------------
 
-    def explain(self, node: Node) -> list[str]:
+    def explain(self, node: Node, view: ViewInfo | None = None) -> list[str]:
         plan = self._streams.program(node)
         if isinstance(plan, StreamedPlan):
             written = "to a change log by the tasks, from there to the store by the driver"
@@ -430,7 +433,18 @@ class SparkRunner(ViewRunner):
             change_sets = f"; changes of {others} come in change sets" if others else ""
             lines.append(f"One streaming query on Spark from source {names}, whose rows are not stored{change_sets}")
         parts = self._streams.spread(node)
-        return [*lines, *parts.lines, *spread_lines(cut(parts.node)), f"  on the nodes of SQL: {plan}", *explain_plan(node, 1)]
+        above = [] if parts.groups is None else explain_plan(node, 1)
+        nodes = physical_lines(parts.node, self._storage, paged=True, depth=1)
+        return [*lines, *parts.lines, *spread_lines(cut(parts.node)), f"  on the nodes of SQL: {plan}", *nodes, *above]
+
+    def cost(self, view: ViewInfo) -> list[str]:
+        batch = self._queries.last_batch(view.relation.name)
+        if batch is None:
+            return ["cost: no batch has run in this session"]
+        if self._streams.is_program(view.relation.name):
+            return batch_lines(batch, [self._streams.program_of(view).operator_line])
+        parts = self._streams.spread_of(view)
+        return batch_lines(batch, [*(line.strip() for line in parts.lines), *stage_names(cut(parts.node))])
 
     def changelog(self, view: ViewInfo, most: int) -> pa.Table:
         if view.relation.name in self._batches.by_tasks():

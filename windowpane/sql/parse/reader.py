@@ -25,6 +25,7 @@ from windowpane.sql.parse.statements import (
     Describe,
     Drop,
     Explain,
+    ExplainAnalyze,
     Flush,
     Insert,
     Query,
@@ -356,9 +357,16 @@ def _delete(cursor: Cursor) -> Delete:
     return Delete(cursor.start_place, text, table, _where(cursor), _returning(cursor))
 
 
-def _explain(cursor: Cursor) -> Explain:
+def _explain(cursor: Cursor) -> Explain | ExplainAnalyze:
     text = cursor.text_of_all()
     cursor.expect("EXPLAIN")
+    if cursor.take("ANALYZE"):
+        if not cursor.take("MATERIALIZED", "VIEW"):
+            raise cursor.unsupported(
+                "EXPLAIN ANALYZE of a statement",
+                "EXPLAIN ANALYZE MATERIALIZED VIEW name says what the last batch of a view cost.",
+            )
+        return ExplainAnalyze(cursor.start_place, text, cursor.name())
     if cursor.peek() == "(":
         raise cursor.unsupported("options of EXPLAIN", "Write EXPLAIN before the statement.")
     return Explain(cursor.start_place, text, _read(cursor))

@@ -164,6 +164,13 @@ class Explain(Statement):
 
 
 @dataclass(frozen=True)
+class ExplainAnalyze(Statement):
+    """``EXPLAIN ANALYZE MATERIALIZED VIEW name``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Show(Statement):
     """``SHOW what``."""
 

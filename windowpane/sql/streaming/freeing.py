@@ -56,6 +56,29 @@ def frees_rows(node: Join, clock: Clock) -> bool:
     return any(limit is not None for limit in limits) or any(_past(node, index, clock) for index in range(2))
 
 
+class _Named:
+    """Stands for watermarks where only the conditions on them are asked for."""
+
+    def of(self, watermark: Watermark) -> str:
+        return "its watermark"
+
+
+def freed_where(node: Node) -> str:
+    """Return the condition on rows of a node's state that a watermark makes useless, as EXPLAIN writes it; empty for none."""
+    clock = _Named()
+    if isinstance(node, Join):
+        if node.by_arrival:
+            return ""
+        limits = [(pair, _both(node.left, pair[0], node.right, pair[1], clock)) for pair in node.keys]
+        closed = [_any(_behind(pair[index], limit) for pair, limit in limits) for index in range(2)]
+        found = [closed[index] or _past(node, index, clock) for index in range(2)]
+    else:
+        found = list(_passed(node, clock))
+        if isinstance(node, SessionWindows) and (mark := node.input.watermarks.get(node.time)) is not None and mark.final:
+            found.append(f"{quoted(node.time)} + {node.gap.sql} < {clock.of(mark)}")
+    return ", or ".join(dict.fromkeys(filter(None, found)))
+
+
 def closing_columns(node: Node) -> tuple[str, ...]:
     """Return the columns of a node's first input behind whose watermark its state expires, whatever else a row holds."""
     if isinstance(node, Aggregate):

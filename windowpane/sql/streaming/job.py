@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from windowpane.sql.embedded.storage import DuckBlobs, Storage
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried
-from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Match, Node, Over, Scan, TemporalFilter, TopN, Values
+from windowpane.sql.nodes import Node, Scan
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import Delta, kept
-from windowpane.sql.streaming.folding import Folded, folds
-from windowpane.sql.streaming.folding_rows import FoldedWithRows, folds_with_rows
-from windowpane.sql.streaming.joining import Joined
-from windowpane.sql.streaming.matching import Matching
-from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
-from windowpane.sql.streaming.over import over_operator
-from windowpane.sql.streaming.temporal import ClockStamper, TemporalFilterer
-from windowpane.sql.streaming.top_rows import TopRows, keeps_top
+from windowpane.sql.streaming.operators import Operator
+from windowpane.sql.streaming.physical import physical, physical_lines
 
 
 class Job:
@@ -60,31 +55,8 @@ class Job:
         return Job(self._name, self.node, self._storage, self._clock, bad_values)
 
     def _operator(self, node: Node, owner: str) -> Operator:
-        if self.tries:
-            node = tried(node)
-        if isinstance(node, Values):
-            return Constant(node, self._storage)
-        if isinstance(node, LINEAR):
-            return Linear(node, self._storage)
-        if isinstance(node, TemporalFilter):
-            return TemporalFilterer(node, self._storage, owner)
-        if isinstance(node, ClockStamp):
-            return ClockStamper(node, self._storage, owner)
-        if isinstance(node, CloseSort):
-            return CloseSorter(node, self._storage, owner, self._clock)
-        if isinstance(node, Over):
-            return over_operator(node, self._storage, owner, self._clock)
-        if isinstance(node, Match):
-            return Matching(node, self._storage, DuckBlobs(self._storage, owner), self._clock)
-        if isinstance(node, Join):
-            return Joined(node, self._storage, owner, self._clock)
-        if isinstance(node, Aggregate) and folds(node):
-            return Folded(node, self._storage, owner, self._clock)
-        if isinstance(node, Aggregate) and folds_with_rows(node):
-            return FoldedWithRows(node, self._storage, owner, self._clock)
-        if isinstance(node, TopN) and keeps_top(node):
-            return TopRows(node, self._storage, owner, self._clock)
-        return Keyed(node, self._storage, owner, self._clock)
+        node = tried(node) if self.tries else node
+        return physical(node, self._storage).make(node, self._storage, owner, self._clock)
 
     def run(self, changes: Mapping[str, Delta], *, initial: bool = False) -> Delta | None:
         """Return the changes of the view, given those of the relations it reads, by name; some may cancel others."""
@@ -102,6 +74,18 @@ class Job:
                 if delta is not None:
                     self.has_bad_values |= self._bad_values.note_batch(self._name, node, delta.relation)
         return self._operators[id(node)].run(inputs, initial=initial)
+
+    def lines(self) -> list[str]:
+        """Return the plan with how its nodes run, and how much each keeps now."""
+        return physical_lines(self.node, self._storage, size=self._size)
+
+    def _size(self, node: Node) -> str:
+        owner = f"{self._name}/{self._numbers[id(node)]}"
+        names = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'windowpane_state'"
+        tables = self._storage.run(f"{names} AND starts_with(table_name, ?)", [f"{owner}/"])
+        rows = sum(self._storage.count(f"windowpane_state.{quoted(name)}") for (name,) in tables)
+        found = self._storage.run("SELECT sum(octet_length(blob)) FROM windowpane.blobs WHERE owner = ?", [owner])
+        return f"rows now: {rows:,}" if tables else f"bytes now: {found[0][0] or 0:,}"
 
     def forget(self) -> None:
         """Drop what is only cached."""

@@ -19,12 +19,11 @@ from windowpane.engines.protocol import Engine
 from windowpane.errors import InvalidSpecError, MistakeError, WindowpaneError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
-from windowpane.sql.embedded.storage import DuckBlobs, Storage
+from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, Over
-from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, settled, to_weights, types_of, with_words
-from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
+from windowpane.sql.streaming.operators import Deltas, Operator
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.calls import NUMBERING, OFFSET_FUNCTIONS
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
@@ -69,13 +68,6 @@ class Blobs(BlobStore, Protocol):
 
     def drop(self) -> None:
         """Remove all blobs."""
-
-
-def over_operator(node: Over, storage: Storage, owner: str, clock: Clock) -> Operator:
-    """Return the operator that runs an OVER node, with state in the session's database."""
-    if runs_keyed(node, storage):
-        return Keyed(node, storage, owner, clock)
-    return over_on_blobs(node, storage, DuckBlobs(storage, owner))
 
 
 def runs_keyed(node: Over, storage: Storage) -> bool:

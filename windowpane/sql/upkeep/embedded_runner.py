@@ -6,6 +6,7 @@ operators, and which views are in TRY, are dropped when a transaction is rolled 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -33,11 +34,12 @@ from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.malformed_rows import MalformedRows
 from windowpane.sql.failures.stale import StaleViews, in_one_line
-from windowpane.sql.nodes import Node, explain_plan
+from windowpane.sql.nodes import Node
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import Delta, inserted
 from windowpane.sql.streaming.job import Job
+from windowpane.sql.streaming.physical import physical_lines
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges
 from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
@@ -74,6 +76,7 @@ class EmbeddedRunner(ViewRunner):
         self._malformed = MalformedRows(storage)
         self._tried: dict[str, str] = {}
         self._settling: dict[str, bool] = {}
+        self._seconds: dict[str, float] = {}
 
     def open(self) -> None:
         """Continue with what the store holds, once the catalog is read.
@@ -264,6 +267,7 @@ class EmbeddedRunner(ViewRunner):
         self._stale.drop(name, view.reads)
         self._bad_values.drop(name)
         self._tried.pop(name, None)
+        self._seconds.pop(name, None)
         self._changes.drop(name)
 
     def is_unfilled(self, name: str) -> bool:
@@ -302,10 +306,12 @@ class EmbeddedRunner(ViewRunner):
         Raises:
             ViewFailure: it cannot take them.
         """
+        began = time.perf_counter()
         try:
             with self._storage.trying() if view.operators.tries else nullcontext():
                 named = self._changes.keep(view, view.operators.run(changes, initial=initial))
             self._note(view)
+            self._seconds[view.relation.name] = time.perf_counter() - began
             return named
         except Exception as failure:
             raise ViewFailure(view, failure) from failure
@@ -362,8 +368,14 @@ class EmbeddedRunner(ViewRunner):
 
     # --- questions -------------------------------------------------------------------------------------
 
-    def explain(self, node: Node) -> list[str]:
-        return explain_plan(node)
+    def explain(self, node: Node, view: ViewInfo | None = None) -> list[str]:
+        return physical_lines(node, self._storage) if view is None else view.operators.lines()
+
+    def cost(self, view: ViewInfo) -> list[str]:
+        name = view.relation.name
+        if name not in self._seconds:
+            return ["cost: no batch has run in this session"]
+        return [f"cost of the last batch: {self._seconds[name]:.3f} s, {self._changes.count(view):,} changes of the view"]
 
     def changelog(self, view: ViewInfo, most: int) -> pa.Table:
         return self._changes.changelog(view, most)

@@ -128,6 +128,12 @@ class StoredChanges:
                 self._storage.retain(delta.relation)
                 self._last[name] = delta
 
+    def count(self, view: ViewInfo) -> int:
+        """Return how many changes the last flush, or its creation, made in a view."""
+        name = view.relation.name
+        changes = self._last.get(name) or inserted(view.relation.storage)
+        return self._storage.count(changes.relation) if name in self._last else 0
+
     def changelog(self, view: ViewInfo, most: int) -> pa.Table:
         """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``.
 

@@ -158,8 +158,11 @@ class ViewRunner(Protocol):
 
     # --- questions -------------------------------------------------------------------------------------
 
-    def explain(self, node: Node) -> list[str]:
-        """Return how a plan would run as a view, as lines."""
+    def explain(self, node: Node, view: ViewInfo | None = None) -> list[str]:
+        """Return how a plan runs as a view, as lines; with the size of its state, if ``view`` has it here."""
+
+    def cost(self, view: ViewInfo) -> list[str]:
+        """Return what the last batch of a view cost, as lines."""
 
     def changelog(self, view: ViewInfo, most: int) -> pa.Table:
         """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``.

@@ -63,7 +63,8 @@ class StreamedOver(StreamedPlan):
         """What EXPLAIN says of the operator."""
         calls = ", ".join(call.text for call in self.over.calls)
         keys = ", ".join(self.over.input.column(name).name for name in self.over.partition)
-        return f"rows: OVER program, {calls}{f' by {keys}' if keys else ''}, once a row is final"
+        by = f" by {keys}" if keys else ""
+        return f"rows: OVER program, {calls}{by}, once a row is final; keeps the rows that later frames reach"
 
 
 @dataclass(frozen=True)

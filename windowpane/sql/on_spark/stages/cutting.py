@@ -85,9 +85,14 @@ def spread_lines(plan: Stages) -> list[str]:
         return ["Spread over Spark: every row alone, where it is"]
     number = len(plan.together)
     lines = [f"Spread over Spark in {number} stage{'' if number == 1 else 's'} on buckets of keys"]
-    for index, numbers in enumerate(plan.together, start=1):
+    for name, numbers in zip(stage_names(plan), plan.together, strict=True):
         stages = [plan.stages[number] for number in numbers]
-        labels = ", then ".join(stage.node.label for stage in stages)
         keys = " and ".join(dict.fromkeys(", ".join(key.name for key in keys) for stage in stages for keys in stage.keys))
-        lines.append(f"  stage {index}, {labels}: {f'by {keys}' if keys else 'one bucket, since it has no keys'}")
+        lines.append(f"  {name}: {f'by {keys}' if keys else 'one bucket, since it has no keys'}")
     return lines
+
+
+def stage_names(plan: Stages) -> list[str]:
+    """Return the names of stages that run together, each set as one."""
+    labels = [", then ".join(plan.stages[number].node.label for number in numbers) for numbers in plan.together]
+    return [f"stage {number}, {label}" for number, label in enumerate(labels, start=1)]
