@@ -7,10 +7,8 @@ entry is inserted and deleted in the transaction that makes and drops its table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from windowpane.errors import StoreError
 from windowpane.stores.batches import Batch, quoted
@@ -88,22 +86,6 @@ class PostgresViews(PostgresStore):
             for batch in batches:
                 if self.apply(batch) and batch.is_whole:
                     self._register(batch.table, batch.source)
-
-    def rows(self, view: str, columns: Mapping[str, str]) -> Iterator[pa.Table]:
-        """Yield the rows of a view, some at a time, as texts.
-
-        Args:
-            view: its name.
-            columns: SQL that makes the text, by column.
-        """
-        items = ", ".join(f"({sql})::text" for sql in columns.values())
-        with self.transaction():
-            for setting in ("DateStyle = 'ISO'", "IntervalStyle = 'postgres'", "TimeZone = 'UTC'", "extra_float_digits = 3"):
-                self.run(f"SET LOCAL {setting}")
-            self.run(f"DECLARE windowpane_rows CURSOR FOR SELECT {items} FROM {quoted(view)}")
-            while rows := self.run(f"FETCH {_FETCHED} FROM windowpane_rows").fetchall():
-                cells = zip(*rows, strict=True)
-                yield pa.table([pa.array(column, pa.string()) for column in cells], names=list(columns))
 
     def _register(self, view: str, source: str) -> None:
         self._forget(view, "source <> %s", source)

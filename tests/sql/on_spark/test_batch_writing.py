@@ -16,7 +16,7 @@ import pytest
 from windowpane.errors import MisplacedStateError, SqlRunError
 from windowpane.spark.queries import batch_query
 from windowpane.spark.queries.batch_query import BatchExchange
-from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter
+from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome
 from windowpane.sql.on_spark.change_log import ChangeLog, ToFiles
 from windowpane.sql.on_spark.source_rows import Progress, Report
 
@@ -50,7 +50,7 @@ def published(exchange: BatchExchange) -> Progress:
     return Progress.of(file.read_text())
 
 
-def run(writer: LogWriter | ServerWriter, number: int, *reports: Any) -> Progress:
+def run(writer: LogWriter, number: int, *reports: Any) -> Progress:
     """Run a batch whose tasks report something; return what its tasks read."""
     writer.begin(number, cast("Any", Spark()))
     begun = published(writer.exchange)
@@ -105,16 +105,3 @@ def test_two_runs_of_a_batch_leave_the_first_and_no_draft(tmp_path: Path) -> Non
         log.keep(0, outcome, [path])
     assert (log.outcome(0), [path.name for path in tmp_path.iterdir()]) == ("1", [f"{0:012}"])
     assert (tmp_path / f"{0:012}" / "part-00000.parquet").read_text() == "1"
-
-
-def test_what_nobody_reads_goes_to_the_server_alone_and_the_log_knows_how_far_it_is(tmp_path: Path, ran: list[str]) -> None:
-    logged, is_read, merged = writer_in(tmp_path), iter([False, True, False]), iter([True, False])
-    writer = ServerWriter(logged, lambda: next(is_read), lambda rows, number: f"staging {number}", lambda *_: next(merged))
-    assert run(writer, 0, Report("s", 7, 0, 1)) == Progress()
-    assert ran == []
-    assert run(writer, 1) == Progress({"s": 7}, {}, 65_536)  # somebody reads it
-    assert ran == ["run"]
-    run(writer, 2)  # somebody reads it when it is merged
-    assert ran == ["run"] * 2
-    assert logged.log.numbers() == [0, 1, 2]
-    assert not list((tmp_path / "changes" / f"{0:012}").glob("part-*"))

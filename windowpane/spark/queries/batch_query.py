@@ -14,7 +14,7 @@ import shutil
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -302,26 +302,11 @@ def written_files(rows: Any) -> list[Path]:
         return [Path(os.fsdecode(bytes(path))) for (path,) in rows.collect()]
 
 
-def of_files(spark: SparkSession, files: Sequence[Path]) -> Any:
-    return spark.createDataFrame([(os.fsencode(file),) for file in files], FILES)
-
-
 def sees(spark: SparkSession, file: Path) -> bool:
     try:
         return [row[0] for row in spark.read.text(only(_address(file))).collect()] == file.read_text().splitlines()
     except SPARK_ERRORS:
         return False
-
-
-def write_by_tasks(rows: Any, write: Callable[[int, Iterator[pa.RecordBatch]], None]) -> None:
-    """Run a batch; each task hands the number of its partition and the Arrow batches in it to a function."""
-
-    def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        write(0 if context is None else context.partitionId(), batches)
-        return iter(())
-
-    run_only(rows.mapInArrow(written, "written boolean"))
 
 
 def run_only(rows: Any) -> None:

@@ -321,8 +321,6 @@ class Definitions:
         sinks.check_options(statement.name, statement.options, relation, place)
         followed = (statement.source or "") if statement.rows == "MALFORMED" else ""
         info = SinkInfo(statement.name, source, statement.options, statement.text, followed)
-        if is_new:
-            self._runner.bring(source)
         self._deliveries.open(info, is_new=is_new)
         self._catalog.entries[statement.name] = info
         return notice

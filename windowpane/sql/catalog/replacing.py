@@ -230,7 +230,6 @@ class Replacing:
             self._definitions.strictness(name, is_new=True)
             reshaped += [name] * (shape(self._catalog.view(name).relation) != shape(planned.plan.relation))
         for each in planned.built:
-            self._runner.bring(each)
             old, new = self._catalog.view(each), self._catalog.view(beside(each))
             reshaped += [each] * (shape(old.relation) != shape(new.relation))
             if self._deliveries.needs_another_table(old, new.relation):

@@ -7,9 +7,6 @@ Layout: ``windowpane.served`` holds for each view its source, under which Postgr
 batch that holds all rows (the first one, or one that mends the table), the last number delivered, and whether the view is dropped
 in the state file, though its table may still exist. Changes that wait are in an outbox named by the source. Changes of one
 transaction here have one number, and become one transaction there.
-
-On Spark, tasks may write the batches of a view (``by_tasks``): only PostgreSQL stores its rows, and nothing waits here. Such a
-view begins with an empty batch, number 0, which makes its table, or empties it; batch n of the query has the number n + 1.
 """
 
 from __future__ import annotations
@@ -26,8 +23,7 @@ from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.outbox import Outbox, next_batch
 from windowpane.sql.embedded.state_file import Server
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import JSONB, SqlType
+from windowpane.sql.expressions.types import JSONB
 from windowpane.stores import Batch
 from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 
@@ -73,11 +69,8 @@ class ViewTables:
         with self._server.at_work() as server:
             numbers = server.numbers()
         tables = {table.relation.name: table for table in self._tables(views)}
-        by_tasks = self.by_tasks()
         for view in views:
             table = tables.get(view.relation.name)
-            if view.relation.name in by_tasks:
-                continue
             if table is None:
                 self.add(view)
                 continue
@@ -85,12 +78,11 @@ class ViewTables:
             if number != table.last and number not in table.due:
                 self._fill(table.relation, table.source, above=number)
 
-    def add(self, view: ViewInfo, *, by_tasks: bool = False, replaces: bool = False) -> None:
-        """Make a table for a view, with the rows it has; with none where tasks will write them.
+    def add(self, view: ViewInfo, *, replaces: bool = False) -> None:
+        """Make a table for a view, with the rows it has.
 
         Args:
             view: the view.
-            by_tasks: whether tasks will write its batches.
             replaces: whether it takes the place of one that was dropped.
 
         Raises:
@@ -102,12 +94,9 @@ class ViewTables:
         with self._server.at_work() as server:
             server.try_to_create(_batch(relation, self._no_rows(relation), 0, ""), replaces=replaces)
         source = f"{self._server.state} {relation.name} {next_batch(self._storage)}"
-        self._storage.run(
-            "INSERT INTO windowpane.served VALUES (?, ?, 0, ?, false, ?)", [relation.name, source, _NEVER, by_tasks]
-        )
-        if not by_tasks:
-            self._outbox(relation, source).create()
-            self._fill(relation, source)
+        self._storage.run("INSERT INTO windowpane.served VALUES (?, ?, 0, ?, false)", [relation.name, source, _NEVER])
+        self._outbox(relation, source).create()
+        self._fill(relation, source)
 
     def _fill(self, relation: Relation, source: str, above: int = 0) -> None:
         """Let all rows of a view wait, in place of the changes that wait."""
@@ -127,7 +116,7 @@ class ViewTables:
 
     def _tables(self, views: Iterable[ViewInfo]) -> list[_Table]:
         relations = {view.relation.name: view.relation for view in views}
-        rows = self._storage.run("SELECT view, source, whole, last FROM windowpane.served WHERE NOT dropped AND NOT by_tasks")
+        rows = self._storage.run("SELECT view, source, whole, last FROM windowpane.served WHERE NOT dropped")
         found = [(relations[view], source, whole, last) for view, source, whole, last in rows if view in relations]
         return [_Table(*entry, self._outbox(entry[0], entry[1])) for entry in found]
 
@@ -146,87 +135,6 @@ class ViewTables:
         for table in self._tables([view]):
             table.outbox.drop()
         self._storage.run("UPDATE windowpane.served SET dropped = true WHERE view = ?", [view.relation.name])
-
-    # --- batches that tasks write ----------------------------------------------------------------------
-
-    @property
-    def url(self) -> str:
-        """The URL of the server, for tasks."""
-        return self._server.url
-
-    def by_tasks(self) -> set[str]:
-        """Return the views whose batches tasks write."""
-        return {row[0] for row in self._storage.run("SELECT view FROM windowpane.served WHERE by_tasks AND NOT dropped")}
-
-    def out_of_step(self) -> list[str]:
-        """Return views whose batches tasks write, and whose tables do not match the state.
-
-        A table may be one batch ahead, after a crash between the two: its number shows this when the batch is run again.
-        """
-        with self._server.at_work() as server:
-            numbers = server.numbers()
-        rows = self._storage.run("SELECT view, source, last FROM windowpane.served WHERE by_tasks AND NOT dropped")
-        return [view for view, source, last in rows if numbers.get(source, _NEVER) not in (last, last + 1)]
-
-    def begin_anew(self, view: ViewInfo) -> None:
-        """Number the batches of a view anew, in a transaction; the first one empties its table."""
-        source = f"{self._server.state} {view.relation.name} {next_batch(self._storage)}"
-        self._storage.run(
-            "UPDATE windowpane.served SET source = ?, last = ? WHERE view = ?", [source, _NEVER, view.relation.name]
-        )
-
-    def make_table(self, view: ViewInfo) -> None:
-        """Make the table of a view whose batches tasks write, or empty it, if no batch has been written."""
-        source, last = self._place(view)
-        if last == _NEVER:
-            batch = self._empty(view, 0, source, is_whole=True)
-            with self._server.at_work() as server:
-                server.apply_all([batch])
-            self._storage.run("UPDATE windowpane.served SET last = 0 WHERE source = ?", [source])
-
-    def stage(self, view: ViewInfo, number: int) -> str:
-        """Return a new staging table for a batch of a view, which its query numbers."""
-        batch = self._empty(view, number + 1, self._place(view)[0])
-        with self._server.at_work() as server:
-            return server.begin_staging(batch)
-
-    def merge(self, view: ViewInfo, number: int, staging: str) -> None:
-        """Apply a batch that tasks have brought, in the transaction that writes the progress of the view here."""
-        source, _ = self._place(view)
-        batch = self._empty(view, number + 1, source)
-        with self._server.at_work() as server:
-            server.apply(batch, staging)
-        self._storage.run("UPDATE windowpane.served SET last = ? WHERE source = ?", [number + 1, source])
-
-    def copy(self, view: ViewInfo) -> None:
-        """Copy the rows of a view whose batches tasks write from PostgreSQL to the storage, in a transaction.
-
-        Raises:
-            StoreError: a crash left the two apart; FLUSH brings them together.
-        """
-        relation, (source, last) = view.relation, self._place(view)
-        self._storage.run(f"DELETE FROM {relation.storage}")
-        with self._server.at_work() as server:
-            number = server.numbers().get(source, _NEVER)
-            if number == _NEVER:
-                return
-            if number != last:
-                raise StoreError(server.address, f"the table of {relation.name!r} is at batch {number}, not {last}. FLUSH first.")
-            columns = {column.name: _text_sql(column.name, column.type) for column in relation.columns}
-            items = ", ".join(_from_text(column.name, column.type) for column in relation.columns)
-            for rows in server.rows(relation.name, columns):
-                with self._storage.reading(rows) as arrived:
-                    self._storage.run(f"INSERT INTO {relation.storage} SELECT {items} FROM {arrived}")
-
-    def _place(self, view: ViewInfo) -> tuple[str, int]:
-        """Return the source of a view, and the number of its last batch."""
-        query = "SELECT source, last FROM windowpane.served WHERE view = ? AND NOT dropped"
-        ((source, last),) = self._storage.run(query, [view.relation.name])
-        return source, last
-
-    def _empty(self, view: ViewInfo, number: int, source: str, *, is_whole: bool = False) -> Batch:
-        rows = self._storage.arrow(f"SELECT * FROM {view.relation.storage} LIMIT 0")
-        return _batch(view.relation, rows, number, source, is_whole=is_whole)
 
     # --- after it --------------------------------------------------------------------------------------
 
@@ -275,24 +183,3 @@ def _batch(relation: Relation, changes: pa.Table, number: int, source: str, *, i
     types = {column.name: "jsonb" for column in columns if column.type == JSONB}
     types |= {column.name: "jsonb[]" for column in columns if column.type.element == JSONB}
     return Batch(relation.name, relation.key, changes, number, source, is_whole, types)
-
-
-def _text_sql(name: str, kind: SqlType) -> str:
-    """Return SQL of PostgreSQL that makes a text of a column, for ``_from_text``."""
-    if kind.element is not None:
-        return f"to_json({quoted(name)})"
-    return f"encode({quoted(name)}, 'hex')" if kind.name == "bytea" else quoted(name)
-
-
-def _from_text(name: str, kind: SqlType) -> str:
-    """Return SQL of DuckDB that makes a column of its text."""
-    text = quoted(name)
-    if kind.element is not None:
-        text = f"{text}::JSON"
-    elif kind.name == "bytea":
-        text = f"unhex({text})"
-    elif kind.name in ("date", "timestamp", "timestamptz"):
-        text = f"regexp_replace({text}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2')"
-    elif kind.name == "interval":
-        text = f"replace({text}, '+', '')"
-    return f"CAST({text} AS {kind.duckdb}) AS {quoted(name)}"

@@ -51,8 +51,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.streams (name VARCHAR, folder VARCHAR, batch BIGINT, sent BIGINT, "
     "done BIGINT, clock VARCHAR, plan VARCHAR, progress VARCHAR, due VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.server (state VARCHAR, address VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS windowpane.served "
-    "(view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN, by_tasks BOOLEAN DEFAULT false)",
+    "CREATE TABLE IF NOT EXISTS windowpane.served (view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN)",
     "CREATE TABLE IF NOT EXISTS windowpane.errors "
     "(view VARCHAR, expression VARCHAR, value VARCHAR, error VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
     "CREATE TABLE IF NOT EXISTS windowpane.malformed (source VARCHAR, reader VARCHAR, position VARCHAR, field VARCHAR, "

@@ -1,4 +1,4 @@
-"""What a batch of a view that is spread over Spark writes: its change log, or a staging table of PostgreSQL.
+"""What a batch of a view that is spread over Spark writes: its change log.
 
 A batch has two halves. Here is the first: it sends the tasks the progress of the view, runs them, and keeps what they changed,
 with the progress behind it. It does not need the session, so on Spark Connect it runs in a process of the server. The second
@@ -9,24 +9,15 @@ number in one transaction. A crash between the halves leaves a batch in the log,
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.malformed import MalformedRow
 from windowpane.sql.failures.malformed_rows import NOTHING, Found
-from windowpane.sql.on_spark.change_log import ChangeLog, held_in
+from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.source_rows import Progress, Report
-from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.state.pairs import NONE, Pair
-from windowpane.stores import PostgresStore
-from windowpane.stores.batches import IS_DELETED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,75 +109,3 @@ class LogWriter:
             return Progress()
         outcome = Outcome.of(self.log.outcome(last))
         return outcome.after if number > last else outcome.before
-
-
-@dataclass(frozen=True)
-class ServerWriter:
-    """Lets tasks write the batches of a view to PostgreSQL, and nowhere else, as long as no view or sink reads it.
-
-    It runs in the process of the session, which merges the rows and the number of the batch in one transaction.
-
-    Args:
-        logged: writes the batches while something reads the view.
-        is_read: whether a view or sink reads the view now.
-        stage: brings a batch to a staging table, and returns its name.
-        took: merges the staging table, unless something reads the view by now, and says whether it did.
-    """
-
-    logged: LogWriter
-    is_read: Callable[[], bool]
-    stage: Callable[[Any, int], str]
-    took: Callable[[int, Outcome, str], bool]
-
-    @property
-    def exchange(self) -> Any:
-        """The ``BatchExchange`` between a batch and its tasks."""
-        return self.logged.exchange
-
-    def __call__(self, rows: Any, number: int) -> None:
-        """Run a batch, a DataFrame."""
-        self.begin(number, rows.sparkSession)
-        self.run(rows, number)
-
-    def begin(self, number: int, spark: SparkSession) -> None:
-        """Send the tasks of a batch the progress before it."""
-        self.logged.begin(number, spark)
-
-    def run(self, rows: object, number: int) -> None:
-        """Run a batch, after ``begin``."""
-        if number > self.logged.log.last() and not self.is_read():
-            staging, outcome = self.stage(rows, number), self.logged.outcome(number)
-            if self.took(number, outcome, staging):
-                self.logged.log.keep(number, outcome.text())
-                return
-        self.logged.run(rows, number)
-
-
-@dataclass(frozen=True)
-class ToStaging:
-    """Brings changes to a staging table; runs on Spark's tasks, each of which copies those of its partition.
-
-    Args:
-        url: of the server.
-        staging: the table.
-        ids: how the columns of the view are named in its plan.
-    """
-
-    url: str
-    staging: str
-    ids: Mapping[str, str]
-
-    def __call__(self, partition: int, batches: Iterator[pa.RecordBatch]) -> None:
-        """Copy the files of a partition; without any, it does not connect to the server."""
-        paths = (Path(os.fsdecode(path.as_py())) for batch in batches for path in batch.column("file"))
-        tables = (self._named(table) for path in paths for table in held_in(path))
-        for first in tables:
-            store = PostgresStore(self.url)
-            try:
-                store.stage(self.staging, partition, chain([first], tables))
-            finally:
-                store.close()
-
-    def _named(self, changes: pa.Table) -> pa.Table:
-        columns = {name: changes[identity] for name, identity in self.ids.items()}
-        return pa.table({**columns, IS_DELETED: pc.less(changes[WEIGHT], 0)})

@@ -34,7 +34,7 @@ from windowpane.errors import UnreadableStateError
 from windowpane.state.compact import from_stream, to_stream
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 _BLOBS = 1
 """How many parts are read at once. A part that a task wrote has the rows of one Arrow batch of Spark, 10,000 unless the session
@@ -126,12 +126,6 @@ class ChangeLog:
             if not target.exists():
                 _share(path, target)
             yield target
-
-    def rows(self, spark: SparkSession, number: int) -> Any:
-        """Return a batch as a static DataFrame of the paths of its files, as its query has it."""
-        from windowpane.spark.queries.batch_query import of_files
-
-        return of_files(spark, self._parts(number))
 
     def trim(self, number: int) -> None:
         """Remove the changes of batches up to a number, and the outcomes of all but the last of them."""

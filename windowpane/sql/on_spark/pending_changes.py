@@ -126,9 +126,9 @@ class PendingChanges:
         values = [name, _new_folder(name), NONE, 0 if plan.takes_change_sets else TAKES_NONE, plan.text()]
         self._write("INSERT INTO windowpane.streams VALUES (?, ?, ?, ?, 0, '{}', ?, NULL, NULL)", values)
 
-    def begin_anew(self, name: str, *, gets_change_sets: bool = False) -> None:
-        """Begin the stream of a table, or of a view that reads its sources itself, again, with a checkpoint of its own."""
-        reset = "folder = ?, batch = -1, clock = '{}', progress = NULL, due = NULL" + ", sent = 0, done = 0" * gets_change_sets
+    def begin_anew(self, name: str) -> None:
+        """Begin the stream of a table again, with a checkpoint of its own."""
+        reset = "folder = ?, batch = -1, clock = '{}', progress = NULL, due = NULL"
         self._write(f"UPDATE windowpane.streams SET {reset} WHERE name = ?", [_new_folder(name), name])
 
     def close(self, name: str) -> None:

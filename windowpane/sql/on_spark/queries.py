@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowpane.errors import MisplacedStateError, MistakeError
-from windowpane.sql.on_spark.batch_writing import LogWriter, ServerWriter
+from windowpane.errors import MisplacedStateError
+from windowpane.sql.on_spark.batch_writing import LogWriter
 from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.change_sets import SCHEMA, named_in, received
 from windowpane.sql.on_spark.connect_limits import check_folder
@@ -142,34 +142,19 @@ class ViewQueries:
         """Return the folder of the ``BatchExchange`` of a view."""
         return self._folder / self._pending.stream(name).folder / "exchange"
 
-    def start_view(
-        self, name: str, changes: Callable[[Any], Any], writer: LogWriter | ServerWriter, take: Callable[[], None]
-    ) -> None:
+    def start_view(self, name: str, changes: Callable[[Any], Any], writer: LogWriter, take: Callable[[], None]) -> None:
         """Start the query of a view, if it does not run.
 
         Args:
             name: of the view.
             changes: makes the streaming DataFrame of its changes in a session.
-            writer: writes its batches, in the process of Spark's driver; a ``LogWriter`` on Spark Connect.
+            writer: writes its batches, in the process of Spark's driver.
             take: brings what is in the change log to the store, here.
         """
         from windowpane.spark.queries.followed_query import Elsewhere
 
-        if self.is_remote:
-            if not isinstance(writer, LogWriter):
-                raise MistakeError("on Spark Connect batches go through a log")
-            self._start(name, changes, writer, Elsewhere(writer.log.last, take))
-            return
-
-        if isinstance(writer, LogWriter):
-            self._start(name, changes, writer, behind=take)
-            return
-
-        def write_and_take(rows: object, number: int) -> None:
-            writer(rows, number)
-            take()  # before the next batch, which may go to the server alone
-
-        self._start(name, changes, write_and_take)
+        elsewhere = Elsewhere(writer.log.last, take) if self.is_remote else None
+        self._start(name, changes, writer, elsewhere, None if self.is_remote else take)
 
     def share_change_sets(self, name: str, *, is_shared: bool) -> None:
         """Let all tasks share the parts of the change sets of a view, or one take them; if that changes, the query starts anew.

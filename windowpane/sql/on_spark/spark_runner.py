@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from windowpane.errors import MistakeError, StoreError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
+from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
 from windowpane.metrics.costs import batch_lines
 from windowpane.sizes import Size
 from windowpane.spark.queries.starting import warn_of_leaking_sockets
@@ -82,7 +82,6 @@ class SparkRunner(ViewRunner):
         self._batches = ViewBatches(spark, held, self._pending, self._streams, self._ingest)
         self._queries = self._batches.queries
         self._connect = ConnectLimits(is_remote=self._queries.is_remote)
-        self._fetched: dict[str, int] = {}
         self._is_due = True
 
     def open(self) -> None:
@@ -104,7 +103,6 @@ class SparkRunner(ViewRunner):
             self._streams.check_plan(view)
         self._queries.tidy()
         self._deliveries.take_up()
-        self._begin_misplaced_anew()
         for name, failure in self._bring_up_to_date().items():
             if not isinstance(failure, WindowpaneError):
                 raise failure
@@ -149,33 +147,6 @@ class SparkRunner(ViewRunner):
                 "so each row would be there twice. Open it without Spark, or drop them there first and create them here.",
             )
 
-    def _begin_misplaced_anew(self) -> None:
-        """Let views whose tables in PostgreSQL do not match the state read their sources from the beginning.
-
-        They differ where one of the two was restored from an older copy, or a table was dropped.
-
-        Raises:
-            StoreError: something reads such a view, and would get its rows twice.
-        """
-        view_tables = self._deliveries.view_tables
-        if view_tables is None:
-            return
-        for name in view_tables.out_of_step():
-            if self._batches.has_readers(name):
-                raise StoreError(
-                    "PostgreSQL",
-                    f"the table of {name!r} is not where the state left it, and others have taken its changes. Open copies of "
-                    "the database and the state that belong together, or begin with a new state: DROP TABLE windowpane_state in "
-                    "PostgreSQL, and create the views again.",
-                )
-            view = self._catalog.view(name)
-            with self._storage.transaction():
-                self._pending.begin_anew(name, gets_change_sets=self._streams.takes_change_sets(name))
-                for source in self._streams.own_sources(view):
-                    self._clock.drop(clock_name(source, name))
-                view_tables.begin_anew(view)
-        self._queries.tidy()
-
     def close(self) -> None:
         self._queries.close()
         self._deliveries.close()
@@ -208,7 +179,6 @@ class SparkRunner(ViewRunner):
         self._clock.reload()
         self._pending.forget()
         self._deliveries.forget()
-        self._fetched.clear()
         if self._batches.has_posted:
             with self._storage.transaction():  # no batch has files that nothing names yet
                 self._queries.tidy()
@@ -240,28 +210,14 @@ class SparkRunner(ViewRunner):
         return new is not None and name in scanned(new) - self._streams.read_by(new)
 
     def _check_reads(self, statement: Statement) -> None:
-        """Refuse to read a source whose rows are not stored; fetch the rows of views that only PostgreSQL stores."""
+        """Refuse to read a source whose rows are not stored."""
         read = questions.read_by(self._catalog, statement)
-        for name in read:
-            self.bring(name)
         for table in with_connector(self._catalog.tables()):
             name, place = table.relation.name, statement.place
             if name in read and not self._is_stored(table):
                 message = f"reading source {name!r} on Spark is not supported: its rows are not stored. "
                 message += "Make a materialized view of it, or CREATE TABLE instead of CREATE SOURCE."
                 raise UnsupportedSqlError(message, place.line, place.column)
-
-    def bring(self, name: str) -> None:
-        if name not in self._batches.by_tasks():
-            return
-        view, view_tables = self._catalog.view(name), self._deliveries.view_tables
-        if view_tables is None:
-            raise MistakeError("tasks write views of stores that have such tables")
-        with self._storage.transaction():
-            batch = self._pending.stream(name).batch
-            if self._fetched.get(name) != batch:
-                view_tables.copy(view)
-        self._fetched[name] = batch
 
     def deliver(self) -> WindowpaneError | None:
         failures = list(self._bring_up_to_date().values())
@@ -335,8 +291,6 @@ class SparkRunner(ViewRunner):
     def create(self, view: ViewInfo) -> None:
         """Post the rows of its relations to a new view, and make its table in PostgreSQL, where views have tables there.
 
-        Tasks write this table where the view reads sources itself, and nothing else.
-
         Raises:
             UnsupportedSqlError: the view reads the clock, which views on Spark do not have, or must remember what it has emitted.
         """
@@ -348,7 +302,7 @@ class SparkRunner(ViewRunner):
                 f"the new view would have no row that {', '.join(map(repr, begun))} has sent before: their connectors begin "
             )
             raise UnsupportedSqlError(f"{message}with the rows of now. DROP the old view, and CREATE the new one.", 1, 1)
-        self._deliveries.add_view(view, by_tasks=bool(own) and view.reads == own)
+        self._deliveries.add_view(view)
 
     def _fill(self, view: ViewInfo) -> None:
         name, node = view.relation.name, view.node
@@ -360,7 +314,6 @@ class SparkRunner(ViewRunner):
         read = sorted(view.reads.difference(plan.sources))
         self._connect.check_storing(self._filled(read))
         for place, source in enumerate(read):
-            self.bring(source)
             self._batches.post(
                 source, inserted(self._catalog.relation(source).storage), [name], f"{self._pending.number}-{place}"
             )
@@ -422,9 +375,8 @@ class SparkRunner(ViewRunner):
     def explain(self, node: Node, view: ViewInfo | None = None) -> list[str]:
         plan = self._streams.program(node)
         if isinstance(plan, StreamedPlan):
-            written = "to a change log by the tasks, from there to the store by the driver"
-            written = written if self._deliveries.view_tables is None else "to PostgreSQL by the tasks"
-            return [*plan.lines, f"  written: {written}", *explain_plan(node, 1)]
+            written = "  written: to a change log by the tasks, from there to the store by the driver"
+            return [*plan.lines, written, *explain_plan(node, 1)]
         own, read = self._streams.read_by(node), scanned(node)
         lines = []
         if own:
@@ -444,12 +396,9 @@ class SparkRunner(ViewRunner):
         if self._streams.is_program(view.relation.name):
             return batch_lines(batch, [self._streams.program_of(view).operator_line])
         parts = self._streams.spread_of(view)
-        return batch_lines(batch, [*(line.strip() for line in parts.lines), *stage_names(cut(parts.node))])
+        return batch_lines(batch, [*(line.strip() for line in parts.lines[:1]), *stage_names(cut(parts.node))])
 
     def changelog(self, view: ViewInfo, most: int) -> pa.Table:
-        if view.relation.name in self._batches.by_tasks():
-            message = f"changelog({view.relation.name!r}) is not supported: tasks write it to PostgreSQL. CREATE SINK follows it."
-            raise UnsupportedSqlError(message, 1, 1)
         return self._changes.changelog(view, most)
 
     # --- after the transaction: change sets and answers ----------------------------------------------------

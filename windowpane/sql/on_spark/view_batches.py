@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowpane.errors import MistakeError, present
 from windowpane.sql.catalog.entries import Catalog, ViewInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.malformed_rows import MalformedRows
-from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter, ToStaging
+from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome
 from windowpane.sql.on_spark.change_log import ChangeLog, write_shared
 from windowpane.sql.on_spark.change_sets import ChangeFile
 from windowpane.sql.on_spark.ingest import Ingest
@@ -90,16 +89,6 @@ class ViewBatches:
             for reader, path in zip(readers, paths, strict=True):
                 self._pending.post(reader, ChangeFile(source, path.name, ids))
 
-    def by_tasks(self) -> set[str]:
-        """Return the views that tasks write to PostgreSQL."""
-        view_tables = self._deliveries.view_tables
-        return set() if view_tables is None else view_tables.by_tasks()
-
-    def has_readers(self, name: str) -> bool:
-        """Whether views or sinks take the changes of a view."""
-        readers = [view for view in self._catalog.views() if name in view.reads]
-        return bool(readers) or any(sink.source == name for sink in self._catalog.sinks())
-
     def start(self, view: ViewInfo) -> None:
         """Start the query of a view that is spread over Spark, if it does not run, from its last batch in the store."""
         if self._streams.is_program(view.relation.name):
@@ -126,26 +115,16 @@ class ViewBatches:
         self._start(view, exchange, changes)
 
     def _exchange(self, view: ViewInfo) -> BatchExchange:
-        """Return the exchange between driver and tasks of a view; before, make the table that tasks write, if they do."""
         from windowpane.spark.queries.batch_query import BatchExchange
 
-        name = view.relation.name
-        if name in self.by_tasks():
-            if self._deliveries.view_tables is None:
-                raise MistakeError("tasks write views of stores that have such tables")
-            self._deliveries.view_tables.make_table(view)
-        return BatchExchange(self.queries.exchange_folder(name))
+        return BatchExchange(self.queries.exchange_folder(view.relation.name))
 
     def _start(self, view: ViewInfo, exchange: BatchExchange, changes: Callable[[Any], Any]) -> None:
         """Start the query of a view from what makes its changes in a session."""
         name = view.relation.name
-        logged, stream = LogWriter(self.queries.change_log(name), exchange), self._pending.stream(name)
-        if logged.log.last() < stream.batch:
-            logged.log.keep(stream.batch, Outcome(*self._streams.progress(name), {}).text())
-        writer: LogWriter | ServerWriter = logged
-        if name in self.by_tasks() and not self.queries.is_remote:
-            took = partial(self._took, view, logged.log)
-            writer = ServerWriter(logged, partial(self.has_readers, name), partial(self._stage, view), took)
+        writer, stream = LogWriter(self.queries.change_log(name), exchange), self._pending.stream(name)
+        if writer.log.last() < stream.batch:
+            writer.log.keep(stream.batch, Outcome(*self._streams.progress(name), {}).text())
         self.queries.start_view(name, changes, writer, partial(self.take, name))
 
     # --- in a batch, on a thread of its own ------------------------------------------------------------
@@ -163,47 +142,25 @@ class ViewBatches:
             view, log = self._catalog.view(name), self.queries.change_log(name)
             for number in log.numbers():
                 if number > self._pending.stream(name).batch:
-                    staging = self._stage(view, log.rows(self._spark, number), number) if name in self.by_tasks() else None
-                    self._took(view, log, number, Outcome.of(log.outcome(number)), staging, is_logged=True)
+                    self._took(view, log, number, Outcome.of(log.outcome(number)))
             log.trim(self._pending.stream(name).batch)
 
-    def _took(
-        self, view: ViewInfo, log: ChangeLog, number: int, outcome: Outcome, staging: str | None, *, is_logged: bool = False
-    ) -> bool:
-        """Write what a batch changed, and the progress behind it.
-
-        Args:
-            view: the view.
-            log: its change log.
-            number: of the batch.
-            outcome: the progress before the batch and behind it.
-            staging: the table in PostgreSQL that tasks have brought the changes to, if PostgreSQL stores the view.
-            is_logged: whether the changes are in the change log.
-
-        Returns:
-            False, with nothing written, if others read the view since the batch began, and the changes are not in the log.
-        """
+    def _took(self, view: ViewInfo, log: ChangeLog, number: int, outcome: Outcome) -> None:
+        """Write what a batch in the change log of a view changed, and the progress before the batch and behind it."""
         name = view.relation.name
         try:
             with self._storage.transaction():
-                if not is_logged and self.has_readers(name):
-                    return False
                 if self.queries.change_log(name) != log:
-                    return True  # the view was dropped meanwhile, and another view has its name
+                    return  # the view was dropped meanwhile, and another view has its name
                 stream, readers = self._pending.stream(name), self._streams.readers(name)
-                is_taken_up = staging is None and stream.batch == NONE and not self._storage.is_empty(view.relation.storage)
-                for reader in readers if is_logged and not is_taken_up else ():
+                is_taken_up = stream.batch == NONE and not self._storage.is_empty(view.relation.storage)
+                for reader in () if is_taken_up else readers:
                     for file in log.share(number, self.queries.received(reader)):
                         self._pending.post(reader, ChangeFile(name, file.name, view.ids))
-                if staging is None or name in self._deliveries.followed():
-                    delta = self._collected(view, log.changes(number), is_kept=staging is None, is_taken_up=is_taken_up)
-                    if is_taken_up and delta is not None:
-                        self.post(name, delta, readers, f"{stream.folder}-{number}")
-                    self._deliveries.fill({} if delta is None else {name: delta})
-                if staging is not None:
-                    if self._deliveries.view_tables is None:
-                        raise MistakeError("tasks write views of stores that have such tables")
-                    self._deliveries.view_tables.merge(view, number, staging)
+                delta = self._collected(view, log.changes(number), is_taken_up=is_taken_up)
+                if is_taken_up and delta is not None:
+                    self.post(name, delta, readers, f"{stream.folder}-{number}")
+                self._deliveries.fill({} if delta is None else {name: delta})
                 self._pending.took_directly(name, number, outcome.before.text(), outcome.after.text())
                 self._show_watermarks(view, outcome)
                 for source, found in outcome.malformed.items():
@@ -211,7 +168,6 @@ class ViewBatches:
         except BaseException:
             self._clock.reload()
             raise
-        return True
 
     def _show_watermarks(self, view: ViewInfo, outcome: Outcome) -> None:
         """Store the watermarks of a view that reads sources itself, for users to see, and count the rows that were late."""
@@ -222,24 +178,12 @@ class ViewBatches:
                 self._clock.raise_to(name, self._storage.value(f"SELECT CAST({micros} AS VARCHAR)"), mark.type)
             self._clock.count_late(name, outcome.late.get(source, 0))
 
-    def _stage(self, view: ViewInfo, batch: object, number: int) -> str:
-        """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
-        from windowpane.spark.queries.batch_query import write_by_tasks
-
-        view_tables = present(self._deliveries.view_tables, "tasks write views of stores that have such tables")
-        staging = view_tables.stage(view, number)
-        write_by_tasks(batch, ToStaging(view_tables.url, staging, dict(view.ids)))
-        return staging
-
-    def _collected(
-        self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True, is_taken_up: bool = False
-    ) -> Delta | None:
-        """Return the results of the operators of a view, spread over Spark, in stored names; tables are read one at a time.
+    def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_taken_up: bool) -> Delta | None:
+        """Keep the results of the operators of a view, and return them in stored names; tables are read one at a time.
 
         Args:
             view: the view.
             changes: the results.
-            is_kept: whether the store holds the rows of the view.
             is_taken_up: whether the results are all rows, in place of those that the view had without Spark.
         """
         kinds = dict(column_types(view.node.columns))
@@ -249,5 +193,4 @@ class ViewBatches:
         if rows is None:
             return None
         has_others = self._storage.run(f"SELECT 1 FROM {rows} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1")
-        delta = Delta(rows, Rows.ANY if has_others else Rows.INSERTED)
-        return self._changes.keep_stored(view, delta) if is_kept else self._changes.settled(view, delta)
+        return self._changes.keep_stored(view, Delta(rows, Rows.ANY if has_others else Rows.INSERTED))

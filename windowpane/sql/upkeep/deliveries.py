@@ -61,16 +61,14 @@ class Deliveries:
         """Forget a sink, and what waits for it."""
         self._sinks.pop(sink).drop()
 
-    def add_view(self, view: ViewInfo, *, by_tasks: bool = False, replaces: bool = False) -> None:
-        """Make a table for a new view on the server, if there is one; its rows wait, unless tasks will write them."""
+    def add_view(self, view: ViewInfo, *, replaces: bool = False) -> None:
+        """Make a table for a new view on the server, if there is one; its rows wait."""
         if self.view_tables is not None:
-            self.view_tables.add(view, by_tasks=by_tasks, replaces=replaces)
+            self.view_tables.add(view, replaces=replaces)
 
     def needs_another_table(self, old: ViewInfo, new: Relation) -> bool:
         """Whether the table of a view on the server must be replaced when it becomes another one."""
-        if self.view_tables is None:
-            return False
-        return old.relation.name in self.view_tables.by_tasks() or shape(old.relation) != shape(new)
+        return self.view_tables is not None and shape(old.relation) != shape(new)
 
     def drop_view(self, view: ViewInfo) -> None:
         """Drop the table of a view that is dropped."""

@@ -117,10 +117,6 @@ class ViewRunner(Protocol):
     def is_unfilled(self, name: str) -> bool:
         """Whether a view has not had its first rows."""
 
-    def bring(self, name: str) -> None:
-        """Copy the rows of a view or table to the store if they are elsewhere, where a statement reads them now."""
-        return
-
     def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
         """Take the changes of tables; views have them when it ends, or get them from ``deliver``.
 

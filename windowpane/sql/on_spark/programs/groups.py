@@ -74,10 +74,11 @@ class StreamedGroups(StreamedPlan):
         keys = ", ".join(column.name for column, _ in self.keys)
         engine = "engine sessions" if self.has_sessions else "engine slices" if self.closes else "engine panes"
         ways = "folded before the shuffle" if self.closes else "each batch takes back what it changes"
-        return (
-            f"groups: window program, {engine}, by {f'{keys} and ' * bool(keys)}window, {ways}; "
-            f"keeps partial results of each, until its window is closed"
-        )
+        return f"groups: window program, {engine}, by {f'{keys} and ' * bool(keys)}window, {ways}"
+
+    @property
+    def keeps(self) -> str:
+        return "partial results of each group, until its window is closed"
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class SpreadPlan:
     @property
     def lines(self) -> list[str]:
         """What EXPLAIN says of the program."""
-        return [] if self.groups is None else [f"  {self.groups.operator_line}"]
+        return [] if self.groups is None else [f"  {self.groups.operator_line}", f"    [keeps {self.groups.keeps}]"]
 
 
 def streamed(node: Node, tables: Mapping[str, TableInfo], runs: Node | None = None) -> StreamedPlan | str:

@@ -64,7 +64,11 @@ class StreamedOver(StreamedPlan):
         calls = ", ".join(call.text for call in self.over.calls)
         keys = ", ".join(self.over.input.column(name).name for name in self.over.partition)
         by = f" by {keys}" if keys else ""
-        return f"rows: OVER program, {calls}{by}, once a row is final; keeps the rows that later frames reach"
+        return f"rows: OVER program, {calls}{by}, once a row is final"
+
+    @property
+    def keeps(self) -> str:
+        return "rows that are not final, and the last ones of each partition, until no frame of a later row reaches them"
 
 
 @dataclass(frozen=True)

@@ -87,12 +87,18 @@ class StreamedPlan(ABC):
         """What EXPLAIN says of the operator."""
 
     @property
+    @abstractmethod
+    def keeps(self) -> str:
+        """What the operator keeps, and until when."""
+
+    @property
     def lines(self) -> list[str]:
         """What EXPLAIN says."""
         return [
             f"One streaming query on Spark from source {self.scan.relation!r}; its rows are not stored",
             "  rows: DuckDB on the tasks",
             f"  {self.operator_line}",
+            f"    [keeps {self.keeps}]",
             "  result: DuckDB on the tasks",
         ]
 
