@@ -29,7 +29,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MistakeError
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.nodes import Aggregate, CloseSort, Match, Over
+from windowpane.sql.nodes import Aggregate, CloseSort, Join, Match, Over
 from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
 from windowpane.sql.on_spark.rowwise import task_storage, typed, typed_items
 from windowpane.sql.on_spark.stages import HASH, INPUT, Stage, column_types
@@ -41,7 +41,7 @@ from windowpane.sql.streaming.freeing import closing_columns
 from windowpane.sql.streaming.joining import Joined
 from windowpane.sql.streaming.matching import Matching
 from windowpane.sql.streaming.over import over_on_blobs, runs_keyed
-from windowpane.sql.streaming.physical import ARRIVING, FOLDED, JOINED, physical
+from windowpane.sql.streaming.physical import FOLDED, physical
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.windowing.times import MAX, MIN
@@ -176,7 +176,7 @@ class PagedNode:
         sets = [self._set(index, hashes, limit) for index, hashes in enumerate(touched)]
         for each, table, columns in zip(sets, operator.tables, operator.state_columns, strict=True):
             self._load(table, each.pages, each.read, columns)
-        changes = operator.run(arrived.deltas, initial=is_initial(arrived.clock))
+        changes: Delta | None = operator.run(arrived.deltas, initial=is_initial(arrived.clock))
         for index, each in enumerate(sets[: len(self._node.inputs)]):
             placed = f"SELECT *, {self._stage.place_sql(index)} AS {HASH} FROM {operator.tables[index]}"
             self._save(placed, each.pages, each.read)
@@ -203,9 +203,9 @@ class PagedNode:
 
     def _operator(self, clock: FixedClock) -> Any:
         node, how = self._node, physical(self._node, self._storage, paged=True)
-        if how is FOLDED:
+        if isinstance(node, Aggregate) and how is FOLDED:
             return Folded(node, self._storage, _OWNER, clock, Placing(HASH, self._stage.place_of))
-        if how in (JOINED, ARRIVING):
+        if isinstance(node, Join):
             return Joined(node, self._storage, _OWNER, clock, whole=False)
         return how.make(node, self._storage, _OWNER, clock)
 

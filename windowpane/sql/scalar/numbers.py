@@ -58,8 +58,6 @@ NUMBER_FUNCTIONS: dict[str, Builder] = {
     "acosh": _double("acosh(windowpane_within({0}, 1, 'Infinity'::DOUBLE))"),
     "atanh": _double("atanh(windowpane_within({0}, -1, 1))"),
     "coth": _double("(1 / tanh({0}))"),
-    **{f"{name}d": _double(f"windowpane_{name}d({{0}})") for name in ("sin", "cos", "tan", "cot", "asin", "acos", "atan")},
-    "atan2d": fixed(DOUBLE, "windowpane_atan2d({*})", DOUBLE, DOUBLE),
     "degrees": _double("degrees({0})"),
     "radians": _double("radians({0})"),
     "gamma": _double("windowpane_gamma({0})"),

@@ -125,35 +125,11 @@ def bytes_of(text: str, encoding: str) -> bytes:
     return text.encode()
 
 
-def _check_place(place: int, size: int) -> None:
-    if not 0 <= place < size:
-        raise ByteaError(f"index {place} out of valid range, 0..{size - 1}")
-
-
 def get_byte(value: bytes, place: int) -> int:
     """Return the byte at a place counted from 0."""
-    _check_place(place, len(value))
+    if not 0 <= place < len(value):
+        raise ByteaError(f"index {place} out of valid range, 0..{len(value) - 1}")
     return value[place]
-
-
-def set_byte(value: bytes, place: int, new: int) -> bytes:
-    """Return bytes with another one at a place counted from 0."""
-    _check_place(place, len(value))
-    return value[:place] + bytes([new & 0xFF]) + value[place + 1 :]
-
-
-def get_bit(value: bytes, place: int) -> int:
-    """Return a bit by its place: those of the first byte from its lowest on, then those of the next."""
-    _check_place(place, 8 * len(value))
-    return value[place // 8] >> place % 8 & 1
-
-
-def set_bit(value: bytes, place: int, new: int) -> bytes:
-    _check_place(place, 8 * len(value))
-    if new not in (0, 1):
-        raise ByteaError(f"value {new} is invalid, new bit must be 0 or 1")
-    changed = value[place // 8] & ~(1 << place % 8) | new << place % 8
-    return set_byte(value, place // 8, changed)
 
 
 def bit_count(value: bytes) -> int:
