@@ -94,7 +94,10 @@ class ViewTables:
         with self._server.at_work() as server:
             server.try_to_create(_batch(relation, self._no_rows(relation), 0, ""), replaces=replaces)
         source = f"{self._server.state} {relation.name} {next_batch(self._storage)}"
-        self._storage.run("INSERT INTO windowpane.served VALUES (?, ?, 0, ?, false)", [relation.name, source, _NEVER])
+        self._storage.run(
+            "INSERT INTO windowpane.served (view, source, whole, last, dropped) VALUES (?, ?, 0, ?, false)",
+            [relation.name, source, _NEVER],
+        )
         self._outbox(relation, source).create()
         self._fill(relation, source)
 
