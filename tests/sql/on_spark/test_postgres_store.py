@@ -346,40 +346,6 @@ def test_tables_equal_random_views(open_session, there) -> None:
                 assert sorted(here, key=str) == sorted(there.read(f"SELECT {columns} FROM {view}"), key=str)
 
 
-def test_a_view_is_read_back_from_its_table_with_every_type(open_session) -> None:
-    values = {
-        "flag": "true",
-        "small": "(-3)::smallint",
-        "big": "9000000000000000000::bigint",
-        "amount": "12345678901234567890.1234567890::numeric",
-        "single": "0.1::real",
-        "ratio": "(1.0/3)::double precision",
-        "word": "'a \\ '' \" {} tab:\t.'",
-        "raw": "'\\x00ff'::bytea",
-        "day": "'0044-03-15 BC'::date",
-        "far": "'infinity'::timestamp",
-        "at": "'2024-02-29 12:30:15.123456'::timestamp",
-        "zoned": "'0044-03-15 12:30:15.1+00 BC'::timestamptz",
-        "clock": "'23:59:59.999999'::time",
-        "span": "'-1 year 2 months -3 days 04:05:06.7'::interval",
-        "json": """'{"a": [1, null, "x"]}'::jsonb""",
-        "names": "ARRAY['a', NULL, '{\"']",
-        "days": "ARRAY['2024-02-29'::date]",
-    }
-    with open_session() as session:
-        session.run("CREATE TABLE t (k int PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
-        items = ", ".join(f"CASE WHEN k = 1 THEN {value} END AS {name}" for name, value in values.items())
-        session.run(f"CREATE MATERIALIZED VIEW v AS SELECT k, {items} FROM t; FLUSH")
-        before = session.query("SELECT * FROM v ORDER BY k").text_rows()
-        assert None not in before[0]
-        assert set(before[1][1:]) == {None}
-        view = session._catalog.entries["v"]
-        with session._storage.transaction():
-            session._storage.run("DELETE FROM main.v")
-            session._runner._deliveries.view_tables.copy(view)
-        assert session.query("SELECT * FROM v ORDER BY k").text_rows() == before
-
-
 def test_a_view_that_is_replaced_has_its_table_replaced_in_one_transaction(open_session, there, monkeypatch) -> None:
     def seen() -> list[list]:
         query = "SELECT array_agg(row_to_json(sums)::text ORDER BY k), (SELECT max(most) FROM best) FROM sums"
