@@ -67,12 +67,15 @@ def writer_in(folder: Path) -> LogWriter:
 
 
 def test_a_batch_begins_where_the_one_before_ended_and_again_where_it_began(tmp_path: Path, ran: list[str]) -> None:
-    assert run(writer_in(tmp_path), 0, Report("s", 7, 1, 3), Report("s", 5, 2, 9), {"t": "TIMESTAMP 'x'"}) == Progress()
+    assert (
+        run(writer_in(tmp_path), 0, Report("s", {None: 7}, 1, 3), Report("s", {None: 5}, 2, 9), {"t": "TIMESTAMP 'x'"})
+        == Progress()
+    )
     after = Progress({"s": 7}, {"t": "TIMESTAMP 'x'"}, 9 * 65_536)
     log = ChangeLog(tmp_path / "changes")
     assert Outcome.of(log.outcome(0)) == Outcome(Progress(), after, {"s": 3})
-    assert run(writer_in(tmp_path), 0, Report("s", 100, 0, 1)) == Progress()
-    assert run(writer_in(tmp_path), 1, Report("s", 6, 0, 0)) == after
+    assert run(writer_in(tmp_path), 0, Report("s", {None: 100}, 0, 1)) == Progress()
+    assert run(writer_in(tmp_path), 1, Report("s", {None: 6}, 0, 0)) == after
     log.trim(1)
     assert run(writer_in(tmp_path), 1) == after
     assert run(writer_in(tmp_path), 2) == after
@@ -90,12 +93,12 @@ def test_a_batch_that_does_not_follow_the_log_is_refused(tmp_path: Path) -> None
 def test_a_run_that_was_given_up_writes_nothing_once_another_has_begun(tmp_path: Path) -> None:
     old = writer_in(tmp_path)
     old.begin(0, cast("Any", Spark()))
-    old.exchange.report(Report("s", 7, 0, 1), "s")
-    assert run(writer_in(tmp_path), 0, Report("s", 7, 0, 1)) == Progress()
+    old.exchange.report(Report("s", {None: 7}, 0, 1), "s")
+    assert run(writer_in(tmp_path), 0, Report("s", {None: 7}, 0, 1)) == Progress()
     with pytest.raises(SqlRunError, match="another run of it has begun"):
         old.exchange.reports  # noqa: B018 - it is read for its error
     with pytest.raises(OSError, match="No such file"):
-        old.exchange.report(Report("s", 9, 0, 1), "s")
+        old.exchange.report(Report("s", {None: 9}, 0, 1), "s")
 
 
 def test_two_runs_of_a_batch_leave_the_first_and_no_draft(tmp_path: Path) -> None:
