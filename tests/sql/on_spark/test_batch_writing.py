@@ -108,3 +108,12 @@ def test_two_runs_of_a_batch_leave_the_first_and_no_draft(tmp_path: Path) -> Non
         log.keep(0, outcome, [path])
     assert (log.outcome(0), [path.name for path in tmp_path.iterdir()]) == ("1", [f"{0:012}"])
     assert (tmp_path / f"{0:012}" / "part-00000.parquet").read_text() == "1"
+
+
+def test_the_watermark_of_partitions_is_the_least_of_them_over_batches() -> None:
+    first = Progress().behind([Report("s", {"t/0": 900, "t/1": 300}, 0, 2), Report("s", {"t/2": 500}, 0, 1)])
+    assert first.reached == {"s": 300}
+    again = Progress.of(first.text()).behind([Report("s", {"t/1": 1_000}, 0, 1)])
+    assert again.reached == {"s": 500}
+    back = again.behind([Report("s", {"t/3": 100}, 0, 1)])
+    assert back.reached == {"s": 500}  # a partition that is new does not move it back
