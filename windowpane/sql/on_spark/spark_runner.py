@@ -159,8 +159,8 @@ class SparkRunner(ViewRunner):
         Raises:
             UnsupportedSqlError: it reads a source whose rows are not stored.
         """
-        if isinstance(statement, Flush | CreateView | CreateSink):
-            self._gather(upcoming())
+        if isinstance(statement, Flush | CreateView) or (isinstance(statement, CreateSink) and statement.rows != "MALFORMED"):
+            self._gather(upcoming())  # a sink of malformed rows gets those of the rows that it finds waiting
         if isinstance(statement, CreateSink):
             self._connect.check_storing(self._filled([statement.source]))
         if isinstance(statement, Query | Insert | Update | Delete | CreateTable):
