@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,36 @@ from windowpane.engines.protocol import Clock
 from windowpane.errors import InvalidSpecError, MissingCheckpointError
 from windowpane.hidden_columns import PREFIX
 from windowpane.inspect.inspection import Inspection
+from windowpane.inspect.printing import is_complete
 from windowpane.inspect.tables import TABLES
 from windowpane.state.listing import listed
 from windowpane.state.memory import HeldWrites
 from windowpane.windowing.times import MAX
 
-NAMES = sorted(path.name.removesuffix(".tar.xz") for path in FOLDER.glob("*.tar.xz") if not path.name.startswith("match_"))
+NAMES = sorted(path.name.removesuffix(".tar.xz") for path in FOLDER.glob("*.tar.xz"))
+
+
+OF_WINDOWS = {"windows", "keys", "timers"}
+TABLES_OF = {
+    "join_window": {"join", *OF_WINDOWS},
+    "join": {"join"},
+    "over": {"over"},
+    "rolling": {"rolling"},
+    "first_rows": {"deduplication"},
+    "last_rows": {"deduplication"},
+    "match": {"patterns"},
+    "windows_filled": {"between", *OF_WINDOWS},
+    "windows_settled": {"between", "deduplication", *OF_WINDOWS},
+    "counts_trigger": OF_WINDOWS,
+    "counts": {"windows", "keys"},
+    "row_function": set[str](),
+    "row_process": set[str](),
+    "row_sessions": set[str](),
+}
+"""What a checkpoint shows of what it holds, by what its name begins with; others are windows with timers.
+
+Functions of users that a checkpoint does not find by their names leave nothing known but sizes.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +68,18 @@ def test_every_table_has_its_columns(inspected: Inspection) -> None:
     assert {name: inspected.table(name).schema.names for name in TABLES} == {
         name: each.columns.names for name, each in TABLES.items()
     }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_of_program_fills_the_tables_that_are_of_it(checkpoints: Path, name: str) -> None:
+    found = wp.inspect(checkpoints / name)
+    filled = {each for each in TABLES if found.table(each).num_rows}
+    of_kind = next((tables for begins, tables in TABLES_OF.items() if name.startswith(begins)), OF_WINDOWS)
+    assert filled - {"late", "timers"} == {"query", "watermarks", "state", "batches"} | of_kind - {"timers"}
+    assert ("timers" in filled) == ("timers" in of_kind)
+    is_known = all(bucket.program is not None for bucket in found._buckets)
+    assert is_known or not of_kind
+    assert {each: is_complete(found.table(each)) for each in OF_WINDOWS} == dict.fromkeys(OF_WINDOWS, is_known)
 
 
 def test_state_is_what_the_structures_say(inspected: Inspection) -> None:
@@ -113,7 +150,7 @@ def test_a_key_is_found_alone(inspected: Inspection) -> None:
 
 def test_rows_of_other_programs_are_all_there(inspected: Inspection) -> None:
     """As many rows as the structures of the state have, by their indexes."""
-    for name in ("join", "rolling", "deduplication", "over", "between"):
+    for name in ("join", "rolling", "deduplication", "over", "patterns", "between"):
         table = inspected.table(name)
         for bucket in inspected._buckets if table.num_rows else ():
             for at, holds in bucket.spec.holds.items():  # type: ignore[union-attr]
@@ -123,6 +160,39 @@ def test_rows_of_other_programs_are_all_there(inspected: Inspection) -> None:
                 if found is not None and found.entries is not None and rows and found.kind != "sorted pages":
                     assert sum(row["rows"] for row in rows) == found.entries
                     assert sum(row["bytes"] for row in rows) <= found.size
+
+
+def test_rows_of_a_join_by_window_leave_with_their_windows(checkpoints: Path) -> None:
+    found = wp.inspect(checkpoints / "join_window")
+    (lateness,) = {bucket.windows.spec.lateness for bucket in found._buckets if bucket.windows is not None}
+    panes = found.contents().to_pylist()
+    expected: dict[str, tuple[int, int]] = {}
+    for pane in panes:
+        key = pane["k"] or "NULL"
+        rows, leaves = expected.get(key, (0, 0))
+        cleaned = lateness.cleanup_time(int(pane["window_end"].timestamp() * 1e6) - 1)
+        expected[key] = (rows + (pane["elements"] or pane["partials"]), max(leaves, cleaned))
+    leaves = found.join["leaves"].cast(pa.int64()).to_pylist()
+    shown = zip(found.join["key"].to_pylist(), found.join["rows"].to_pylist(), leaves, strict=True)
+    assert {key: (rows, at) for key, rows, at in shown} == expected
+    assert sum(found.join["bytes"].to_pylist()) <= sum(found.state["bytes"].to_pylist())
+
+
+@pytest.mark.parametrize("name", ["match_text", "match_reference"])
+def test_attempts_say_the_bound_that_decides_them(checkpoints: Path, name: str) -> None:
+    found = wp.inspect(checkpoints / name)
+    (within,) = {bucket.program.spec.within for bucket in found._buckets}  # type: ignore[union-attr]
+    attempts = [row for row in found.patterns.to_pylist() if row["holds"] == "rows of attempts"]
+    assert attempts
+    for row in attempts:
+        later = None if within is None else row["newest"] + dt.timedelta(microseconds=within - 1)
+        assert row["leaves"] == later
+
+
+def test_what_fills_gaps_follows_the_operator_before_it(checkpoints: Path) -> None:
+    found = wp.inspect(checkpoints / "windows_filled")
+    assert found.watermarks["name"].to_pylist() == ["the operator before it", "t"]
+    assert all(row["oldest"] is not None for row in found.between.to_pylist())
 
 
 def test_views_of_sql_show_what_their_nodes_hold(tmp_path: Path) -> None:

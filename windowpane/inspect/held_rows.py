@@ -13,16 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.common.held_panes import ELEMENTS, PARTIALS, SIZE, Wanted
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.patterns.program import PatternProgram
+from windowpane.engines.program import Program
 from windowpane.engines.registry import AnyProgram
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.settling.program import SettlingProgram
-from windowpane.hidden_columns import END, TIME, hidden
+from windowpane.hidden_columns import END, START, TIME, hidden
 from windowpane.inspect.buckets import Bucket
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
@@ -62,6 +64,9 @@ def held_rows(bucket: Bucket) -> Iterator[Held]:
     program, store = bucket.program, bucket.store
     if program is None or bucket.spec is None:
         return
+    if bucket.windows is not None:
+        yield from _of_windows(bucket, bucket.windows)
+        return
     for name, holds in bucket.spec.holds.items():
         found = listed(store, name)
         if found is None or holds in ("timers", "their keys"):
@@ -71,6 +76,16 @@ def held_rows(bucket: Bucket) -> Iterator[Held]:
             continue
         for size, table in _tables(bucket, store, name, found.kind):
             yield _held(program, name, holds, table, size)
+
+
+def _of_windows(bucket: Bucket, windows: Program) -> Iterator[Held]:
+    """Yield the rows of both sides that a join by window holds: each leaves with its window."""
+    for table in bucket.held(Wanted()):
+        ends = table[END].combine_chunks()
+        leaves = pa.array([None if end is None else windows.spec.lateness.cleanup_time(end - 1) for end in ends.to_pylist()])
+        counts = pc.coalesce(table[ELEMENTS], table[PARTIALS]).combine_chunks()
+        keys = key_texts([table[name] for name in windows.keys.names], table.num_rows)
+        yield Held("rows of both sides", keys, None, leaves.cast(pa.int64()), pc.sum(table[SIZE]).as_py(), counts=counts)
 
 
 def _tables(bucket: Bucket, store: BlobStore, name: str, kind: str) -> Iterator[tuple[int, pa.Table]]:
@@ -129,7 +144,7 @@ def _key_columns(program: AnyProgram, name: str) -> Sequence[str]:
 
 
 def _times(program: AnyProgram, table: pa.Table) -> pa.Array | None:
-    for name in (TIME, END, hidden("newest")):
+    for name in (TIME, END, hidden("newest"), START):
         if name in table.column_names and pa.types.is_integer(table[name].type):
             return table[name].combine_chunks()
     if isinstance(program, OverProgram) and program.spec.order_by:
@@ -152,7 +167,9 @@ def _leaves(program: AnyProgram, name: str, times: pa.Array) -> pa.Array | None:
         return _later(times, program.allowed_lateness or 0) if program.key_delay is None else None
     if isinstance(program, SettlingProgram):
         return times
-    return _later(times, program.allowed_lateness) if isinstance(program, PatternProgram) and name == "b" else None
+    if isinstance(program, PatternProgram) and name == "p":  # an attempt that begins with the row is decided by its bound
+        return None if program.spec.within is None else _later(times, program.spec.within - 1)
+    return _later(times, program.allowed_lateness) if isinstance(program, PatternProgram) else None
 
 
 def _later(times: pa.Array, by: int) -> pa.Array:

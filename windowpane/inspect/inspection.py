@@ -146,7 +146,7 @@ class Inspection:
                 counts[at] = counts.get(at, 0) + row["how_many"]
         columns = ("operator", "time", "clock", "kind")
         rows = [dict(zip(columns, at, strict=True)) | {"how_many": counts[at]} for at in sorted(counts)]
-        return TABLES["timers"].of(rows[: self._most], len(rows) <= self._most)
+        return TABLES["timers"].of(rows[: self._most], self._is_known and len(rows) <= self._most)
 
     @cached_property
     def late(self) -> pa.Table:
@@ -259,6 +259,11 @@ class Inspection:
     # What they are made of.
 
     @property
+    def _is_known(self) -> bool:
+        """Whether all programs are known: what others hold is in ``state`` alone, and ``query`` says why."""
+        return all(each.program is not None for each in self._buckets)
+
+    @property
     def _windows_buckets(self) -> list[Bucket]:
         return [each for each in self._buckets if each.windows is not None]
 
@@ -280,7 +285,9 @@ class Inspection:
     def _listed(self, name: str, list_rows: Callable[[Bucket, int], Listing], order: Callable[[Any], Any]) -> pa.Table:
         found = [list_rows(bucket, self._most) for bucket in self._windows_buckets]
         rows = sorted((row for each in found for row in each.rows), key=order)
-        return TABLES[name].of(rows[: self._most], all(each.is_complete for each in found) and len(rows) <= self._most)
+        return TABLES[name].of(
+            rows[: self._most], self._is_known and all(each.is_complete for each in found) and len(rows) <= self._most
+        )
 
     def _held(self, name: str) -> pa.Table:
         rows: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -290,7 +297,7 @@ class Inspection:
             for held in held_rows(bucket):
                 _add(rows, bucket, held)
         largest = sorted(rows.values(), key=lambda row: (-row["rows"], row["holds"], row["key"]))
-        return TABLES[name].of(largest[: self._most], len(largest) <= self._most)
+        return TABLES[name].of(largest[: self._most], self._is_known and len(largest) <= self._most)
 
 
 def _add(rows: dict[tuple[Any, ...], dict[str, Any]], bucket: Bucket, held: Any) -> None:

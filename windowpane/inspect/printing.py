@@ -39,13 +39,15 @@ def print_table(console: Console, name: str, table: pa.Table) -> None:
     columns = [each for each in columns if each not in said_already]
     console.print(Text(title, style="bold"))
     if table.num_rows == 0:
-        console.print("  nothing")
+        console.print(
+            "  nothing" if is_complete(table) else "  not known: the program cannot be read here, and the table query says why"
+        )
     elif name == "query":
         for row in table.select(columns).to_pylist():
             console.print(Text("\n".join(f"  {column.replace('_', ' '):16} {_cell(column, row[column])}" for column in columns)))
     else:
         console.print(_grid(table.select(columns)))
-    if not is_complete(table):
+    if table.num_rows and not is_complete(table):
         console.print(Text("There is more: only the first rows are shown.", style="yellow"))
     if kind is not None:
         console.print(Text(kind.healthy, style="dim"))

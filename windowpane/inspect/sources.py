@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from windowpane.engines.batch.own_watermark import OWN_WATERMARK, read_state
+from windowpane.engines.filling.program import FillingProgram
+from windowpane.engines.settling.program import SettlingProgram
 from windowpane.inspect.buckets import Bucket
 from windowpane.windowing.times import MAX, MIN
 
@@ -39,6 +41,8 @@ def watermarks_of(buckets: Sequence[Bucket], spark_watermark: int, now: int) -> 
 
 def _event_time(bucket: Bucket) -> str:
     times = bucket.header.description.get("event time")
+    if times is None and isinstance(bucket.program, FillingProgram | SettlingProgram):
+        return "the operator before it"
     return " and ".join(times) if isinstance(times, list) else str(times or "processing time")
 
 

@@ -58,7 +58,7 @@ function shown(column, value) {
 }
 
 function grid(data, most, columns) {
-  if (!data || !data.rows.length) return make("p", {}, "Nothing.");
+  if (!data || !data.rows.length) return make("p", {}, data && data.complete === false ? "Not known: the program cannot be read here, and the plan says why." : "Nothing.");
   const differs = new Set(data.rows.map((row) => row.operator)).size > 1;
   const names = (columns || data.columns).filter((name) => (name !== "operator" || differs) && data.rows.some((row) => row[name] !== null && row[name] !== undefined));
   const numeric = new Set(names.filter((name) => data.rows.some((row) => typeof row[name] === "number")));
