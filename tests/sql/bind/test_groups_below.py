@@ -215,9 +215,10 @@ def test_views_hold_what_the_embedded_engine_has_after_every_batch(spark, tmp_pa
         with made(spark, folder, views, store) as session:
             assert held(session, views) == held(embedded, views)
             plan = [row[0] for row in session.query("EXPLAIN CREATE MATERIALIZED VIEW x AS " + VIEWS["first"]).rows()]
-            assert plan[:4] == [
+            assert plan[:5] == [
                 "One streaming query on Spark from source 'trades', whose rows are not stored",
                 "  groups: window program, engine slices, by k, name and window, folded before the shuffle",
+                "    [keeps partial results of each group, until its window is closed]",
                 "Spread over Spark in 1 stage on buckets of keys",
                 "  stage 1, TopN: by window_start",
             ]

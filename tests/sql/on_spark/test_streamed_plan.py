@@ -73,6 +73,7 @@ def test_groups_of_tumbling_windows_are_a_window_program(session: Session) -> No
         "One streaming query on Spark from source 's'; its rows are not stored",
         "  rows: DuckDB on the tasks",
         "  groups: window program, engine slices, by k and window, folded before the shuffle",
+        "    [keeps partial results of each group, until its window is closed]",
         "  result: DuckDB on the tasks",
     ]
 
