@@ -18,11 +18,23 @@ def expression(metric: Metric) -> str:
         return f"sum by ({by}) (rate({metric.name}{chosen}[5m]))"
     if metric.kind is Kind.HISTOGRAM:
         return f"histogram_quantile(0.95, sum by (le, {by}) (rate({metric.name}_bucket{chosen}[5m])))"
-    return metric.name + chosen
+    return metric.name + chosen + (" * 1000" if _is_instant(metric) else "")
+
+
+def _is_instant(metric: Metric) -> bool:
+    return metric.name.endswith("_timestamp_seconds")
 
 
 def panel(number: int, metric: Metric) -> dict[str, Any]:
-    unit = "s" if metric.name.endswith("_seconds") else "bytes" if metric.name.endswith("_bytes") else "short"
+    unit = (
+        "dateTimeAsIso"
+        if _is_instant(metric)
+        else "s"
+        if metric.name.endswith("_seconds")
+        else "bytes"
+        if metric.name.endswith("_bytes")
+        else "short"
+    )
     legend = " ".join(f"{{{{{label}}}}}" for label in metric.labels)
     return {
         "id": number + 1,

@@ -37,6 +37,7 @@ PROGRAMS = {
     "chains": 20_000,
     "changes": 5_000,
     "rescaling": 5_000,
+    "history": 5_000,
     "faults": 20_000,
 }
 """How many random programs of each kind a whole campaign runs."""

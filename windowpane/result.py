@@ -94,7 +94,7 @@ class Runnable(Guided):
                 start of a new window above every event time so far. With ``history``: where that ends; left out, the microsecond
                 after its newest row.
             history: a static DataFrame with the columns of the stream, for the first start of a checkpoint; of a join two of
-                them, ``(left, right)``.
+                them, ``(left, right)``. Of operators behind operators one for each source of the query, in that order.
             history_results: ``"skip"``: what the history gives before the cut is not emitted. ``"emit"``: it is, with the first
                 batch. Where results change earlier ones (OVER on update, say) it has to be.
             incomplete: what an aggregate that is added gives for windows that are open: ``"null"``, or ``"partial"``, its value

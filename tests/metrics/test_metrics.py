@@ -72,6 +72,16 @@ def test_progress_answers_from_the_same_registry() -> None:
     assert found['windowpane_open_windows{operator="windowpane"}'] == 2
 
 
+def test_until_when_windows_lack_rows_of_an_aggregate_is_an_instant() -> None:
+    def value(text: str) -> float:
+        found = Progress({"windowpane": {**COUNTED["windowpane"], "complete_since": text}}).metrics
+        return found['windowpane_complete_since_timestamp_seconds{operator="windowpane"}']
+
+    assert value("2026-01-01T00:00:00Z") == 1_767_225_600
+    assert value("2026-01-01T00:00:00.250000Z") == 1_767_225_600.25
+    assert value("never") == float("inf")
+
+
 def test_names_follow_the_conventions() -> None:
     for each in METRICS:
         assert each.name.startswith("windowpane_")

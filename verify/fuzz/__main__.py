@@ -16,6 +16,7 @@ from verify.fuzz import (
     faults,
     filling,
     functions,
+    histories,
     joins,
     over,
     patterns,
@@ -38,6 +39,7 @@ KINDS: dict[str, Callable[[int], Outcome]] = {
     "changes": changes.run,
     "faults": faults.run,
     "rescaling": rescaling.run,
+    "history": histories.run,
 }
 """What makes and runs the program of a seed, by kind."""
 

@@ -27,7 +27,7 @@ from windowpane.engines.join.sides import tagged
 from windowpane.engines.over.program import Emit
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import MAIN, Upstream
-from windowpane.engines.protocol import Clock
+from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.registry import AnyProgram
 from windowpane.errors import present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
@@ -92,19 +92,22 @@ class Link:
 def run(seed: int) -> Outcome:
     """Return what became of the program of a seed."""
     draw = Random(seed)
-    kinds = [draw.choice(list(_LINKS)) for _ in range(draw.randint(2, 4))]
-    kinds = [
-        kind for number, kind in enumerate(kinds) if kind != "join" or "join" not in kinds[:number]
-    ]  # pairs of pairs are many
+    kinds = random_kinds(draw)
     batches = random_batches(draw)
     text = f"{' -> '.join(kinds)}, {batches!r}"
     try:
-        chain = list(_linked(draw, kinds))
+        chain = list(linked(draw, kinds))
         text = f"{' -> '.join(link.text for link in chain)}, {batches!r}"
         with drawn_sizes(seed):
             return Outcome(seed, text, chain[-1].programs[-1].engine, list(_differences(chain, batches)))
     except Exception as error:
         return Outcome(seed, text, "", [raised(error)])
+
+
+def random_kinds(draw: Random) -> list[str]:
+    """Draw the kinds of the operators of a chain, one join at most: pairs of pairs are many."""
+    kinds = [draw.choice(list(LINKS)) for _ in range(draw.randint(2, 4))]
+    return [kind for number, kind in enumerate(kinds) if kind != "join" or "join" not in kinds[:number]]
 
 
 def random_batches(draw: Random) -> list[Batch]:
@@ -121,13 +124,14 @@ def random_batches(draw: Random) -> list[Batch]:
     return batches
 
 
-def _linked(draw: Random, kinds: Sequence[str]) -> Iterator[Link]:
+def linked(draw: Random, kinds: Sequence[str]) -> Iterator[Link]:
+    """Draw an operator of each kind, behind the one before; a changelog is settled where one does not take it."""
     before: Link | None = None
     for kind in kinds:
         carries = before is not None and TIME in before.programs[-1].main_schema.names and draw.random() < 0.5
         upstream = Upstream.SOURCE if before is None else Upstream.WINDOW_WITH_WATERMARKS if carries else Upstream.WINDOW
         changes = before is not None and before.retracts
-        link = _LINKS[kind](draw, upstream, changes)
+        link = LINKS[kind](draw, upstream, changes)
         if changes and not link.takes_changes:
             yield Link(_SETTLED, (compile_settling(ROWS, upstream),), 0)
         yield link
@@ -141,34 +145,40 @@ def _differences(chain: Sequence[Link], batches: Sequence[Batch]) -> Iterator[st
     found, late = chained(chain, batches)
     if late:
         yield f"late on the way: {late}"
-    rows = [_table([row for row, _ in batch], watermark) for batch, watermark in _numbered(batches)]
-    expected = _after([(table, watermark) for table, (_, watermark) in zip(rows, batches, strict=True)], chain[0])
-    for link in chain[1:]:
-        expected = expected if link.text == _SETTLED else _alone(link, expected)
+    expected = one_by_one(chain, batches)
     if Counter(found) != Counter(expected):
         yield f"one by one {sorted(expected, key=repr)}, in a chain {sorted(found, key=repr)}"
 
 
-def _numbered(batches: Sequence[Batch]) -> list[tuple[list[tuple[Row, None]], int]]:
-    return [([(row, None) for row in rows], watermark) for rows, watermark in batches]
+def one_by_one(chain: Sequence[Link], batches: Sequence[Batch]) -> list[Row]:
+    """Return the rows that a chain ends with where each operator takes the table that the one before has left."""
+    expected = _after([(table_of(rows, watermark), watermark) for rows, watermark in batches], chain[0])
+    for link in chain[1:]:
+        expected = expected if link.text == _SETTLED else _alone(link, expected)
+    return expected
 
 
 def chained(chain: Sequence[Link], batches: Sequence[Batch]) -> tuple[list[Row], list[str]]:
     """Return the rows that a chain ends with, and which of its operators but the first had late rows."""
-    runs, delay = [], 0
-    for link in chain:
-        runs += [_Run(program, link, delay + behind) for program, behind in zip(link.programs, link.behind, strict=True)]
-        delay += link.held_back
+    runs = list(runs_of(chain))
     left: list[tuple[Row, str]] = []
     late = []
     for rows, watermark in [*batches, ([], MAX)]:
-        table = _table(rows, watermark)
+        table = table_of(rows, watermark)
         for number, each in enumerate(runs):
             table, dropped = each.take(table, watermark)
             if dropped and number:
                 late.append(each.link.text)
-        left += _changes(table)
-    return _applied(left, chain[-1].retracts), late
+        left += changes_in(table)
+    return applied(left, chain[-1].retracts), late
+
+
+def runs_of(chain: Sequence[Link]) -> Iterator[_Run]:
+    """Yield the operators of a chain, each with its state."""
+    delay = 0
+    for link in chain:
+        yield from (_Run(program, link, delay + behind) for program, behind in zip(link.programs, link.behind, strict=True))
+        delay += link.held_back
 
 
 class _Run:
@@ -178,33 +188,41 @@ class _Run:
         self.program, self.link, self.delay, self.store = program, link, delay, MemoryBlobStore()
 
     def take(self, rows: pa.Table, watermark: int) -> tuple[pa.Table, int]:
+        """Return what it hands on of a batch, and how many rows were late; its state is made anew from bytes before."""
         store = MemoryBlobStore()
         store.restore(self.store.snapshot())
         self.store = store
         clock = Clock(watermark if watermark in (MIN, MAX) else watermark - self.delay, 0)
-        given = [tagged(rows, side) for side in SIDES] if isinstance(self.program, JoinProgram) else [rows]
-        output = make_engine(self.program).run(store, given, clock)
+        output = make_engine(self.program).run(store, self.given(rows), clock)
+        late = sum(getattr(output.counters, name, 0) for name in ("late_dropped", "left_late", "right_late"))
+        return self.handed_on(output), late
+
+    def given(self, rows: pa.Table) -> list[pa.Table]:
+        """Return rows as the engine takes them: those of a join are both of its sides."""
+        return [tagged(rows, side) for side in SIDES] if isinstance(self.program, JoinProgram) else [rows]
+
+    def handed_on(self, output: BucketOutput) -> pa.Table:
+        """Return what it has emitted as the next one takes it."""
         tables = [table for number, table in output.tables if number == MAIN]
         is_last = self.program is self.link.programs[-1]
-        late = sum(getattr(output.counters, name, 0) for name in ("late_dropped", "left_late", "right_late"))
-        return _handed_on(self.program, tables, self.link.value if is_last else None), late
+        return _handed_on(self.program, tables, self.link.value if is_last else None)
 
 
 def _after(batches: Sequence[tuple[pa.Table, int]], link: Link) -> list[Row]:
     """Return the table that the first operator leaves of a stream."""
     runs = [_Run(program, link, behind) for program, behind in zip(link.programs, link.behind, strict=True)]
     left: list[tuple[Row, str]] = []
-    for table, watermark in [*batches, (_table([], MAX), MAX)]:
+    for table, watermark in [*batches, (table_of([], MAX), MAX)]:
         for each in runs:
             table, _ = each.take(table, watermark)
-        left += _changes(table)
-    return _applied(left, link.retracts)
+        left += changes_in(table)
+    return applied(left, link.retracts)
 
 
 def _alone(link: Link, rows: Sequence[Row]) -> list[Row]:
     """Return the table that an operator leaves of a table that it is given at once."""
     programs = tuple(_of_a_table(program, number == 0) for number, program in enumerate(link.programs))
-    return _after([(_table(rows, MIN), MIN)], replace(link, programs=programs))
+    return _after([(table_of(rows, MIN), MIN)], replace(link, programs=programs))
 
 
 def _of_a_table(program: Any, is_first: bool) -> AnyProgram:
@@ -216,7 +234,8 @@ def _of_a_table(program: Any, is_first: bool) -> AnyProgram:
 # Rows between operators.
 
 
-def _table(rows: Sequence[Row], watermark: int) -> pa.Table:
+def table_of(rows: Sequence[Row], watermark: int) -> pa.Table:
+    """Return rows as an operator is sent them."""
     columns = [pa.array(values, field.type) for values, field in zip(_columns(rows, 4), ROWS, strict=True)]
     return _sent(pa.table(columns, schema=ROWS))
 
@@ -261,13 +280,14 @@ def _joined(pairs: pa.Table) -> pa.Table:
     return pa.table({**columns, **{name: pairs[name] for name in (TIME, FIRING_WATERMARK)}})
 
 
-def _changes(rows: pa.Table) -> list[tuple[Row, str]]:
+def changes_in(rows: pa.Table) -> list[tuple[Row, str]]:
+    """Return rows, each with the word of its change."""
     values = zip(*(rows[name].to_pylist() for name in ("k", "id", "v")), rows["at"].cast(pa.int64()).to_pylist(), strict=True)
     words = rows[CHANGE_TYPE].to_pylist() if CHANGE_TYPE in rows.column_names else ["insert"] * rows.num_rows
     return list(zip(values, words, strict=True))
 
 
-def _applied(changes: Sequence[tuple[Row, str]], is_changelog: bool) -> list[Row]:
+def applied(changes: Sequence[tuple[Row, str]], is_changelog: bool) -> list[Row]:
     """Return the rows that stay of changes; those of a changelog in the order of their times, others as they came."""
     if not is_changelog:
         return [row for row, _ in changes]
@@ -429,7 +449,7 @@ _PATTERNS = (
 )
 """Texts of patterns that take a row, and their variables with a condition."""
 
-_LINKS = {
+LINKS = {
     "windows": _windows,
     "retracting": _retracting,
     "over close": _close,

@@ -5,13 +5,15 @@ Of every five seeds one is of OVER windows (``changed_over``) and one of joins (
 Drawn are a program, a stream, a batch before which the query restarts, and a change. What comes out has to be what both programs
 give that run alone on the whole stream: of the old one the windows that start before the cut, of the new one the others. A batch
 after the change is run a second time from the state before it, as after a crash. In some, columns get a wider type with the
-change, or calls that are added give what the rows since make of them: these values are not compared.
+change, or calls that are added give what the rows since make of them: these values are not compared. Some begin with a history,
+and in some the state of several buckets is spread over another number of them, before the change or behind it.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -20,7 +22,11 @@ import pyarrow as pa
 from verify.fuzz import changed_joins, changed_over
 from verify.fuzz.columns import COLUMNS
 from verify.fuzz.comparison import difference
+from verify.fuzz.faults import Given
+from verify.fuzz.histories import begins
+from verify.fuzz.histories import parts as rows_by
 from verify.fuzz.outcome import Outcome, raised
+from verify.fuzz.rescaling import of_bucket
 from verify.fuzz.windowed import text_of
 from verify.fuzz.windowed_programs import (
     program_of,
@@ -33,13 +39,15 @@ from verify.fuzz.windowed_programs import (
 )
 from verify.fuzz.windowed_streams import Batch, random_stream
 from verify.sizes import drawn_sizes
-from windowpane.engines.changes import SINCE, Verdict, matched_calls
+from windowpane.engines.beginning import Past, begun
+from windowpane.engines.changes import SINCE, Incomplete, Verdict, matched_calls
 from windowpane.engines.program import MAIN, WINDOW_START, Program
-from windowpane.engines.protocol import Clock
-from windowpane.errors import WindowpaneError
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.errors import UnmovableStateError, WindowpaneError
 from windowpane.hidden_columns import TIME
 from windowpane.planning.changing import Held, continued
 from windowpane.planning.engines import make_engine
+from windowpane.planning.rescaling import rescaled
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing import assigners
 from windowpane.windowing.times import MAX, MIN
@@ -74,6 +82,8 @@ def _drawn(draw: Random) -> list[Program]:
     parts, found, is_wider = _random_parts(draw, kind), list[Program](), draw.random() < 0.2
     wanted = 3 if kind == "fixed" and draw.random() < 0.4 else 2
     while len(found) < wanted:
+        if len(found) == 2 and draw.random() < 0.4:  # back to the first one
+            return [*found, found[0]]
         engine = "reference" if found and draw.random() < 0.3 else None
         columns = WIDER if found and is_wider else COLUMNS
         try:
@@ -121,19 +131,34 @@ def _random_other(draw: Random, kind: str) -> assigners.WindowAssigner:
     return assigners.EventTimeSessionWindows.with_gap(draw.randint(1, 12))
 
 
-class _Bucket:
-    """A program on one bucket, opened anew in each batch."""
+class _Buckets:
+    """A program on some buckets, opened anew in each batch."""
 
-    def __init__(self, program: Program, store: MemoryBlobStore) -> None:
-        self.program, self.store = program, store
+    def __init__(self, program: Program, count: int = 1) -> None:
+        self.program, self.stores = program, [MemoryBlobStore() for _ in range(count)]
 
     def run(self, batch: Batch) -> Rows:
         """Return the results of a batch."""
         clock = Clock(batch.watermark, batch.processing_time)
+        return self._results(lambda store, parts: make_engine(self.program).run(store, parts, clock), batch.parts)
+
+    def begin(self, past: Sequence[pa.Table], cut: int) -> Rows:
+        """Begin with the rows of a history."""
+        end = Past.below(cut)
+        return self._results(lambda store, parts: begun(make_engine(self.program), store, parts, end), past)
+
+    def rescale(self, count: int) -> None:
+        """Spread the state over another number of buckets."""
+        self.stores = list(rescaled(self.stores, count))
+
+    def _results(self, run: Callable[[MemoryBlobStore, list[pa.Table]], BucketOutput], parts: Sequence[pa.Table]) -> Rows:
         types = {field.name: field.type for field in self.program.value_types}
-        parts = [_cast(part, types) for part in batch.parts]
-        output = make_engine(self.program).run(self.store, parts, clock)
-        return [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
+        given = Given([_cast(part, types) for part in parts], Clock(MIN, MIN))
+        outputs = [
+            run(store, of_bucket(self.program, given, number, len(self.stores))) for number, store in enumerate(self.stores)
+        ]
+        tables = [table for output in outputs for number, table in output.tables if number == MAIN]
+        return [row for table in tables for row in table.to_pylist()]
 
 
 def _cast(rows: pa.Table, types: dict[str, pa.DataType]) -> pa.Table:
@@ -142,26 +167,47 @@ def _cast(rows: pa.Table, types: dict[str, pa.DataType]) -> pa.Table:
 
 def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Batch]) -> list[str]:
     try:
-        alone = [[each.run(batch) for batch in stream] for each in (_Bucket(of, MemoryBlobStore()) for of in programs)]
+        whole = [_Buckets(of) for of in programs]
+        past, cut = _history(draw, programs, stream)
+        for each in whole if past is not None else ():
+            each.begin(past or (), cut)
+        alone = [[each.run(batch) for batch in stream] for each in whole]
     except WindowpaneError:
         return []  # what a program refuses is compared elsewhere
     points = sorted({draw.choice([1, 1, 2, draw.randint(1, max(1, len(stream) - 1))]) for _ in programs[1:]})
-    bucket, owners, found = _Bucket(programs[0], MemoryBlobStore()), [(0, MIN)], list[str]()
+    bucket, owners, found = _Buckets(programs[0], draw.choice([1, 1, 3])), [(0, MIN)], list[str]()
+    if past is not None:
+        bucket.begin(past, cut)
+    moves = {draw.randint(1, len(stream)) for _ in range(2)} if draw.random() < 0.4 else set[int]()
     for number, batch in enumerate(stream):
+        if number in moves:
+            try:
+                bucket.rescale(draw.choice([1, 2, 5]))
+            except UnmovableStateError as error:
+                if not any(each in str(error) for each in ("stagger", "since the last change")):
+                    raise
         if number in points:
-            held = _held(bucket.store, stream[:number])
+            held = _held(bucket.stores, stream[:number])
             if held is None:
                 return found
             now = owners[-1][0] + 1
-            going_on, report = continued(programs[now], held, incomplete=draw.choice(["null", "null", "null", "partial"]))
+            cut_at = draw.choice(_times(stream)) + 1 if draw.random() < 0.2 and _times(stream) else None
+            incomplete: Incomplete = "partial" if draw.random() < 0.25 else "null"
+            going_on, report = continued(programs[now], held, cut_at, incomplete)
             if report.verdict is Verdict.REFUSED or not isinstance(going_on, Program):
                 return found
             bucket.program = going_on
+            if report.cut is not None and cut_at is not None:  # rows so far are in no window of the new program
+                after = _Buckets(programs[now])
+                if past is not None:
+                    after.begin([], cut)
+                alone[now] = [after.run(_without_rows(each) if at < number else each) for at, each in enumerate(stream)]
             owners = [*owners, (now, report.cut)] if report.cut is not None else [*owners[:-1], (now, owners[-1][1])]
-        before = bucket.store.snapshot()
+        before = [each.snapshot() for each in bucket.stores]
         got = bucket.run(batch)
         if draw.random() < 0.3:
-            bucket.store.restore(before)
+            for store, snapshot in zip(bucket.stores, before, strict=True):
+                store.restore(snapshot)
             if difference(got, bucket.run(batch)) is not None:
                 found.append(f"batch {number}, repeated, differs")
         ends = [*(begins for _, begins in owners[1:]), MAX]
@@ -177,10 +223,28 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
     return found[:3]
 
 
-def _held(store: MemoryBlobStore, batches: Sequence[Batch]) -> Held | None:
-    times = [time for batch in batches for part in batch.parts for time in part[TIME].to_pylist() if time is not None]
-    names = [name for name in store.keys() if name.endswith("header")]  # noqa: SIM118 (a store is no dict)
-    headers = [(name, blob) for name in names if (blob := store.get(name)) is not None]
+def _history(draw: Random, programs: Sequence[Program], stream: Sequence[Batch]) -> tuple[list[pa.Table] | None, int]:
+    """Return the rows below a cut, with which some programs begin; ``None`` for those that begin without."""
+    times = _times(stream)
+    if draw.random() < 0.75 or not times or not all(map(begins, programs)):
+        return None, MIN
+    cut = draw.choice(times)
+    return [part for batch in stream for part in rows_by(batch.parts, cut, before=True)], cut
+
+
+def _times(stream: Sequence[Batch]) -> list[int]:
+    return [time for batch in stream for part in batch.parts for time in part[TIME].to_pylist() if time is not None]
+
+
+def _without_rows(batch: Batch) -> Batch:
+    return replace(batch, parts=())
+
+
+def _held(stores: Sequence[MemoryBlobStore], batches: Sequence[Batch]) -> Held | None:
+    times = _times(batches)
+    headers = [
+        (name, blob) for store in stores for name in store if name.endswith("header") and (blob := store.get(name)) is not None
+    ]
     return Held.of(headers, batches[-1].watermark, max(times, default=None))
 
 

@@ -18,23 +18,26 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from verify.fuzz import joins, patterns, rolling, windowed
+from verify.fuzz import chains, closed_sessions, filling, joins, patterns, rolling, windowed
 from verify.fuzz.comparison import difference
 from verify.fuzz.outcome import Outcome, raised
 from verify.fuzz.over_parts.inputs import random_trial
 from verify.fuzz.rolling_runs import table_of
 from verify.fuzz.windowed_streams import random_stream
 from verify.sizes import drawn_sizes
-from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
+from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import WindowpaneError
-from windowpane.hidden_columns import PREFIX
+from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, TIME
 from windowpane.planning.engines import make_engine, with_engine
+from windowpane.planning.settling.programs import compile_settling
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.stores.batches import Batch as Changes
 from windowpane.stores.batches import quoted
 from windowpane.stores.duck import DuckStore
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
+from windowpane.windowing.times import MIN
 
 _STORED = 0.15
 """The share of programs whose results go to a table, too."""
@@ -116,12 +119,69 @@ def _over(draw: Random, seed: int) -> Case:
     return Case(program, given, tuple(program.spec.output_key))
 
 
+def _deduplication(draw: Random, _seed: int) -> Case:
+    columns = pa.schema([("k", pa.int64()), ("s", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
+    program = DeduplicationProgram(
+        keys=("k", "s"),
+        columns=columns,
+        passed=tuple(columns.names),
+        within=draw.choice([1, 3, 20]),
+        keep=draw.choice(list(Keep)),
+        allowed_lateness=draw.choice([0, 5]),
+    )
+    given, time = [], 0
+    for number in range(draw.randint(4, 9)):
+        rows = [
+            {"k": draw.randint(0, 9), "s": draw.choice(["a", "b", None]), "t": (at := time + draw.randint(-4, 9)), "v": place}
+            | {TIME: at, PARTITION: 0, POSITION: 100 * number + place}
+            for place in range(draw.randint(0, 12))
+        ]
+        system = [pa.field(TIME, pa.int64()), pa.field(PARTITION, pa.int32()), pa.field(POSITION, pa.int64())]
+        given.append(Given([pa.Table.from_pylist(rows, pa.schema([*columns, *system]))], Clock(time - 6, time)))
+        time += draw.randint(0, 12)
+    return Case(with_engine(program), given)
+
+
+def _closed(draw: Random, _seed: int) -> Case:
+    program = closed_sessions.random_program(draw)
+    given = [
+        Given([closed_sessions.table_of(each)] if each.rows else [], Clock(each.watermark, 0))
+        for each in closed_sessions.random_batches(draw)
+    ]
+    return Case(program, given)
+
+
+def _filling(draw: Random, _seed: int) -> Case:
+    program = with_engine(filling.random_program(draw))
+    batches = filling.random_batches(draw, program)
+    return Case(
+        program, [Given([filling.table_of(rows, program, before)], Clock(watermark, 0)) for before, watermark, rows in batches]
+    )
+
+
+def _settling(draw: Random, _seed: int) -> Case:
+    """A changelog as OVER windows emit it, in front of one that settles it."""
+    upstream = draw.choice([Upstream.SOURCE, Upstream.WINDOW, Upstream.WINDOW_WITH_WATERMARKS])
+    (link,) = chains.linked(draw, ["over update"])
+    runs, given = list(chains.runs_of([link])), list[Given]()
+    for rows, watermark in chains.random_batches(draw):
+        table = chains.table_of(rows, watermark)
+        for each in runs:
+            table, _ = each.take(table, watermark)
+        given.append(Given([table], Clock(watermark if watermark == MIN else watermark - link.held_back, 0)))
+    return Case(compile_settling(chains.ROWS, upstream), given)
+
+
 CASES: dict[str, Callable[[Random, int], Case]] = {
     "windows": _windows,
     "joins": _joins,
     "patterns": _patterns,
     "rolling": _rolling,
     "over": _over,
+    "deduplication": _deduplication,
+    "closed": _closed,
+    "filling": _filling,
+    "settling": _settling,
 }
 """What makes the program of a seed, by kind."""
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Mask
+from windowpane.engines.batch.driver import rows_behind
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.changes import matched_calls
 from windowpane.engines.common.slicing import SharedSlices, Slices, slices_of
@@ -64,11 +65,14 @@ class WindowsAfterCut:
         """Run one batch of a bucket."""
         header = self._taken_over(store)
         watermark, now = max(header.watermark, clock.watermark), max(header.processing_time, clock.processing_time)
+        clock = replace(clock, watermark=watermark, processing_time=now)
         at = None if self._program.spec.assigner.is_event_time else now
+        rows, passed_over = rows_behind(header.cut, rows)
         found = [each.run(store, rows, clock, watermark, at) for each in self._earlier]
         found.append(self._current(store, rows, clock, at))
         tables = sorted((table for output in found for table in output.tables), key=lambda table: table[0])
         counters = _together([output.counters for output in found])
+        counters = replace(counters, before_cut=counters.before_cut + (passed_over or 0))
         times = [output.next_processing_time for output in found if output.next_processing_time is not None]
         replace(
             header,

@@ -51,6 +51,7 @@ _LATE_OF_SIDE = "Rows of each side of a join that were late."
 _HELD = "Rows that a join holds of each side."
 _FEATURES = "Rows of rolling features that were emitted: because rows arrived, or because a tick has passed."
 _STATE = "Bytes of state: blobs as windowpane stores them, store as Spark's state store has them in memory."
+_COMPLETE = "Event time at which the last window ends that lacks rows of an aggregate that was added; infinite if none does."
 _C, _G = Kind.COUNTER, Kind.GAUGE
 
 METRICS: Final[tuple[Metric, ...]] = (
@@ -109,6 +110,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("windowpane_state_bytes", _G, _STATE, (*OPERATOR, "structure"), "stateOperators.memoryUsedBytes", "store"),
     _of_operator("held_rows", _G, _HELD, "held_left", ("side", "left")),
     _of_operator("held_rows", _G, _HELD, "held_right", ("side", "right")),
+    _of_operator("complete_since_timestamp_seconds", _G, _COMPLETE, "complete_since"),
     _of_operator("rolling_keys", _G, "Keys that have rolling features.", "keys"),
     _of_operator("rolling_tiles", _G, "Partial aggregates of rolling features.", "tiles"),
     _of_operator("rolling_held_rows", _G, "Rows that rolling features hold one by one, for exact edges.", "raw_rows"),

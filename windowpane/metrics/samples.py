@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -48,7 +49,11 @@ def _of_counters(source: str, counters: Mapping[str, Any]) -> float | None:
     whole, _, part = source.partition(" - ")
     if whole not in counters or (part and part not in counters):
         return None
-    return float(counters[whole] - (counters[part] if part else 0))
+    value = counters[whole]
+    if isinstance(value, str):
+        is_instant = value.endswith("Z")  # else it is never, or in no calendar
+        return _instant(value).timestamp() if is_instant else math.inf
+    return float(value - (counters[part] if part else 0))
 
 
 def _of_progress(source: str, progress: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], float]]:

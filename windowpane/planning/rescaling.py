@@ -11,6 +11,7 @@ each; what a run knows for itself (``next-watermark``, ``layout``) is left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 from windowpane import pickles
 from windowpane.arrays import Integers
 from windowpane.engines.batch.header import HEADER, BucketHeader
+from windowpane.engines.batch.late_counts import LateCounts
 from windowpane.engines.batch.own_watermark import OWN_WATERMARK, read_state
 from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.changes import Description
@@ -108,7 +110,7 @@ def rescaled(old: Buckets, count: int, forgets: Key | None = None) -> list[Memor
     if newest:
         whole = _latest([BucketHeader.of(_blob(store, HEADER)) for store in old if HEADER in store])
         for number, store in enumerate(new):
-            replace(whole, open_windows=open_windows[number]).write(store)
+            replace(_counted(whole, number, forgets), open_windows=open_windows[number]).write(store)
     return new
 
 
@@ -169,14 +171,27 @@ def _by_generation(store: MemoryBlobStore) -> dict[int, MemoryBlobStore]:
 
 
 def _latest(headers: Sequence[BucketHeader]) -> BucketHeader:
-    """Return the header of the newest program, with the clocks of the bucket that came furthest."""
+    """Return the header of the newest program, with the clocks of the bucket that came furthest, and what all have counted."""
+    totals: Counter[str] = Counter()
+    for each in headers:
+        totals.update(each.totals)
     header = max(headers, key=lambda each: (each.generation, each.watermark, each.processing_time))
     return replace(
         header,
         watermark=max(each.watermark for each in headers),
         processing_time=max(each.processing_time for each in headers),
         arrivals=max(each.arrivals for each in headers),
+        totals=dict(totals),
+        late=LateCounts.together(each.late for each in headers).cells(),
     )
+
+
+def _counted(header: BucketHeader, number: int, forgets: Key | None) -> BucketHeader:
+    """Return the header of a new bucket: the first one has what all have counted, and no example of a key that does not stay."""
+    if number:
+        return replace(header, totals={}, late=())
+    late = header.late if forgets is None else [(*cell[:4], None) for cell in header.late]
+    return replace(header, late=late)
 
 
 class _Layouts(MemoryBlobStore):
@@ -238,7 +253,8 @@ class _Moving:
             for place, sides in self._sides[number].items():
                 counts.add(place, sides)
             counts.written()
-            replace(self._header, open_windows=self._open[number], raw_rows=self._raw[number]).write(store)
+            header = _counted(self._header, number, self._forgets)
+            replace(header, open_windows=self._open[number], raw_rows=self._raw[number]).write(store)
         return self._new
 
     # The program.

@@ -7,6 +7,7 @@ import pytest
 
 import windowpane as wp
 from tests.engines.columnar_programs import program_of
+from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
@@ -89,3 +90,17 @@ def test_rows_of_all_keys_together_and_nodes_of_sql_are_refused() -> None:
     nodes.put("node", b"a table")
     with pytest.raises(UnmovableStateError, match="nodes of SQL"):
         rescaled([nodes], 2)
+
+
+def test_what_buckets_have_counted_is_counted_once_and_a_key_that_is_forgotten_is_no_example() -> None:
+    program = program_of(aggregates={"n": wp.sum("v")}, assigner=ASSIGNERS["sessions"], late=True, engine="reference")
+    stores = filled(program, 2)
+    late = pa.table({"k": KEYS, "v": [0] * 4, "w": [0] * 4, TIME: [1] * 4, PARTITION: [0] * 4, POSITION: [0, 1, 2, 3]})
+    numbers = bucket_numbers(late, ["k"], 2)
+    for number, store in enumerate(stores):
+        make_engine(program).run(store, [late.filter(pa.array(numbers == number))], Clock(3_600_000_000, 0))
+    for new in (rescaled(stores, 5), rescaled(stores, 1), rescaled(stores, 3, ("JFK",))):
+        headers = [BucketHeader.of(store.get(HEADER) or b"") for store in new]
+        assert sum(each.totals.get("late_dropped", 0) for each in headers) == 4
+        assert sum(rows for each in headers for _, _, rows, _, _ in each.late) == 4
+    assert [key for each in headers for *_, key in each.late] == [None]

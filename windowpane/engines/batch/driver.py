@@ -33,6 +33,23 @@ from windowpane.hidden_columns import TIME
 from windowpane.state.blob_store import BlobStore
 
 
+def rows_behind(cut: int | None, tables: Sequence[pa.Table]) -> tuple[list[pa.Table], int | None]:
+    """Return the tables that have rows, without rows below a cut, and how many these are; ``None`` where there is no cut.
+
+    Raises:
+        ChangedPlanError: rows arrive folded, of which nobody knows their time.
+    """
+    filled = [table for table in tables if table.num_rows]
+    if cut is None:
+        return filled, None
+    if any(TIME not in table.column_names for table in filled):
+        note = "  its state began with a history, which result.start(...) knows of, and result.df does not"
+        raise ChangedPlanError({"began with": ("a history", "nothing")}, [note])
+    kept = [table.filter(pc.fill_null(pc.greater_equal(table[TIME], cut), True)) for table in filled]
+    passed_over = sum(table.num_rows for table in filled) - sum(table.num_rows for table in kept)
+    return [table for table in kept if table.num_rows], passed_over
+
+
 class BucketProgram(Protocol):
     """What the driver reads of a program."""
 
@@ -107,20 +124,11 @@ class BucketBatch(ABC, Generic[P]):
         return self.ended()
 
     def after_cut(self, tables: Sequence[pa.Table]) -> list[pa.Table]:
-        """Return the tables that have rows, without those that the history has which the state began with; these are counted.
-
-        Raises:
-            ChangedPlanError: rows arrive folded, of which nobody knows their time.
-        """
-        filled, cut = [table for table in tables if table.num_rows], self.header.cut
-        if cut is None:
-            return filled
-        if any(TIME not in table.column_names for table in filled):
-            note = "  its state began with a history, which result.start(...) knows of, and result.df does not"
-            raise ChangedPlanError({"began with": ("a history", "nothing")}, [note])
-        kept = [table.filter(pc.fill_null(pc.greater_equal(table[TIME], cut), True)) for table in filled]
-        self.count("before_cut", sum(table.num_rows for table in filled) - sum(table.num_rows for table in kept))
-        return [table for table in kept if table.num_rows]
+        """Return the tables that have rows, without those that the history has which the state began with; these are counted."""
+        kept, passed_over = rows_behind(self.header.cut, tables)
+        if passed_over is not None:
+            self.count("before_cut", passed_over)
+        return kept
 
     @abstractmethod
     def work(self, tables: list[pa.Table]) -> None:

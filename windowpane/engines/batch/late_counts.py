@@ -10,7 +10,7 @@ A row is *dropped* if nothing took it, else it *refined* a window that had fired
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +34,16 @@ class LateCounts:
 
     def __init__(self, cells: Sequence[Sequence[Any]] = ()) -> None:
         self._cells: dict[tuple[int, int], Cell] = {(cell[0], cell[1]): list(cell) for cell in cells}
+
+    @classmethod
+    def together(cls, counted: Iterable[Sequence[Sequence[Any]]]) -> LateCounts:
+        """Return the counters of several buckets as those of one."""
+        found = cls()
+        for hour, span, rows, dropped, key in (cell for cells in counted for cell in cells):
+            cell = found._cells.setdefault((hour, span), [hour, span, 0, 0, key])
+            cell[2], cell[3] = cell[2] + rows, cell[3] + dropped
+        found._bound()
+        return found
 
     def note(
         self, times: Integers, last_instants: Integers, watermark: int, rows: Integers, dropped: Integers, key: Any = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -92,6 +92,8 @@ class BuiltProgram:
     # it, so that no watermark is passed on
     held_back: int | None = 0
     counters: tuple[str, ...] = COUNTERS  # the names of the counters of its operators
+    # the programs ``beside`` it as they begin with a history, by their identity
+    begun: Mapping[int, BuiltProgram] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for output in self.outputs.values():
@@ -230,6 +232,8 @@ class BuiltProgram:
                 name=self.counted_as(number),
             )
             counters = counter_columns(self.counters, own is not None and number == 1)
+            if since := complete_since(operator.program.description).values():
+                counters.append(F.max(F.lit(max(since))).alias("complete_since"))
             rows = run_on_buckets(encoded, processor, operator.history).observe(self.counted_as(number), *counters)
         return rows
 
@@ -317,7 +321,7 @@ class BuiltProgram:
         for place, program in enumerate(self.beside, start=1):
             wanted = [number for of, number in places if of == place]
             if wanted:
-                found = program._wired[0].filter(F.col("output").isin(wanted))
+                found = self.begun.get(id(program), program)._wired[0].filter(F.col("output").isin(wanted))
                 rows = rows.union(found.select((F.col("output") + place * _APART).alias("output"), "blob"))
         return rows
 

@@ -19,7 +19,7 @@ from windowpane.malformed import MALFORMED_ROWS, MOST_SHOWN, MalformedRow
 from windowpane.spark.internals.plan_trees import UNREADABLE, listed
 
 _KINDS = (COUNTERS, JOIN_COUNTERS, ROLLING_COUNTERS)
-_SIZES = {*JoinCounters.gauges, *RollingCounters.gauges, "watermark", "watermark_held_by"}
+_SIZES = {*JoinCounters.gauges, *RollingCounters.gauges, "watermark", "watermark_held_by", "complete_since"}
 """What is so at the end of a batch, and is not added up."""
 
 _NOT_COUNTED = {MALFORMED_ROWS, "watermark", "watermark_held_by"}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from windowpane.engines.beginning import begun
+from windowpane.engines.beginning import Past, begun
 from windowpane.engines.protocol import Clock, Engine, coded_columns
 from windowpane.spark.internals.worker import without_trace
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
@@ -67,14 +67,25 @@ def call_to_buckets(partitions: int) -> Callable[[Iterable[pa.RecordBatch]], Ite
     return calls
 
 
-def history_processor(make_engine: Callable[[], Engine], cut: int, emits: bool) -> Callable[[pa.Table], pa.Table]:
-    """Return the function for ``applyInArrow`` that turns the rows of one whole bucket into the state that it begins with."""
+def history_processor(
+    make_engine: Callable[[], Engine], past: Past, wire: Wire | None = None, *, keeps: bool = False
+) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that folds the history of one whole bucket.
+
+    Args:
+        make_engine: makes the engine.
+        past: where the history ends.
+        wire: how results travel to the operator behind; ``None``: it returns the state that the bucket begins with.
+        keeps: whether results stay in the state, to be emitted.
+    """
 
     def run(bucket: pa.Table) -> pa.Table:
         engine, store = make_engine(), MemoryBlobStore()
         with without_trace():
-            output = begun(engine, store, received(bucket["blob"].to_pylist(), coded_columns(engine)).rows, cut)
-        if emits:
+            output = begun(engine, store, received(bucket["blob"].to_pylist(), coded_columns(engine)).rows, past)
+        if wire is not None:
+            return wire.rows(output)
+        if keeps:
             keep_results(store, output.tables)
         names = store.keys()
         number = bucket["bucket"][0].as_py()
