@@ -26,15 +26,8 @@ def _is_instant(metric: Metric) -> bool:
 
 
 def panel(number: int, metric: Metric) -> dict[str, Any]:
-    unit = (
-        "dateTimeAsIso"
-        if _is_instant(metric)
-        else "s"
-        if metric.name.endswith("_seconds")
-        else "bytes"
-        if metric.name.endswith("_bytes")
-        else "short"
-    )
+    kinds = {"_timestamp_seconds": "dateTimeAsIso", "_seconds": "s", "_bytes": "bytes"}
+    unit = next((unit for end, unit in kinds.items() if metric.name.endswith(end)), "short")
     legend = " ".join(f"{{{{{label}}}}}" for label in metric.labels)
     return {
         "id": number + 1,
