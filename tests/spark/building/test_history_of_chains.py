@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.spark.helpers import Feed, instant, run, table
+from windowpane.errors import InvalidSpecError
 
 pytestmark = pytest.mark.spark
 
@@ -61,6 +62,13 @@ def sessions_of_over(df: Any) -> Any:
     return _behind(rows.df, "t").window(sessions).aggregate(n=wp.count(), last=wp.sum("last"))
 
 
+def two_over(df: Any) -> Any:
+    over = wp.over(df, event_time="t", watermark="0 seconds", key=("k", "t"))
+    return over.select(
+        "k", "t", "v", own=wp.lag("v").over(partition_by="k", order_by="t"), every=wp.count().over(order_by="t")
+    ).emit_on_window_close()
+
+
 def over_windows(df: Any) -> Any:
     small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(n=wp.count(), total=wp.sum("v"))
     over = wp.over(small.df, event_time="window_end", key=("k", "window_end")).partition_by("k").order_by("window_end")
@@ -88,7 +96,8 @@ def three(df: Any) -> Any:
 
 
 CHAINS: dict[str, Callable[[Any], Any]] = {
-    each.__name__: each for each in (windows, windows_by_key, sessions_of_over, over_windows, settled, behind_first_rows, three)
+    each.__name__: each
+    for each in (windows, windows_by_key, sessions_of_over, two_over, over_windows, settled, behind_first_rows, three)
 }
 
 
@@ -102,3 +111,36 @@ def test_a_chain_goes_on_from_a_history(spark: Any, tmp_path: Path, name: str) -
     found = run(chain(live), checkpoint=tmp_path / "two", history=past, cut=instant(CUT), history_results="emit")
     assert found.rows() == whole.rows()
     assert sum(found.counted("before_cut")) == len(EARLY)
+
+
+@pytest.mark.slow
+def test_windows_of_windows_by_hand(spark: Any, tmp_path: Path) -> None:
+    live = Feed(tmp_path / "live").add(*LIVE)
+    first = run(windows(live.stream(spark)), checkpoint=tmp_path / "ck", history=table(spark, PAST), cut=instant(CUT))
+    # of the minute from 60 on the history has b at 71, 95, a at 93, 95, NULL at 94 and c at 99; the stream a at 101 and 118, ...
+    minute = [row for row in first.rows() if row[1] == 60]
+    assert minute == [
+        ("a", 60, 120, 4, 16, 2), ("b", 60, 120, 4, 15, 3), ("c", 60, 120, 1, 4, 1), (None, 60, 120, 2, 3, 2),
+    ]  # fmt: skip
+    live.add([("g", 1000, 1), ("a", 7, 1)], [("g", 1001, 1)])
+    second = run(windows(live.stream(spark)), checkpoint=tmp_path / "ck")
+    assert ("e", 600, 660, 2, 2, 1) in second.rows()
+    assert sum(second.counted("before_cut")) == 1
+
+
+def test_what_spark_keeps_between_operators_is_refused(spark: Any, tmp_path: Path) -> None:
+    live, past = Feed(tmp_path / "in").add(LIVE[0]).stream(spark), table(spark, PAST)
+    small = _stream(live).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(n=wp.count())
+    tumbling = wp.TumblingEventTimeWindows.of("1 minute")
+
+    def of(rows: Any, **given: Any) -> Any:
+        return wp.stream(rows, event_time="window_end", **given).key_by("k").window(tumbling).aggregate(n=wp.count())
+
+    refused: list[tuple[Any, str]] = [
+        (of(small.df.dropDuplicatesWithinWatermark(["k"])), r"Spark keeps rows itself \(Deduplicate"),
+        (of(live.withWatermark("t", "1 second").groupBy("k", F.window("t", "1 minute")).count().select(
+            "k", F.window_time("window").alias("window_end"))), "operator of Spark's"),
+    ]  # fmt: skip
+    for result, message in refused:
+        with pytest.raises(InvalidSpecError, match=message):
+            result.start(main=print, history=past)
