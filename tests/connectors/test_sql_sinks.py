@@ -12,7 +12,7 @@ import pytest
 from tests.connectors.conftest import Broker
 from tests.connectors.test_tables import catalog_in, read
 from windowpane.connectors import delta, iceberg
-from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
+from windowpane.errors import ConnectorError, SqlNameError, SqlRunError, UnknownTopicError, UnsupportedSqlError
 from windowpane.sql import Session
 
 VIEW = """
@@ -116,3 +116,35 @@ def test_a_topic_into_a_view_without_a_jar(spark: Any, broker: Broker, tmp_path:
     assert [[(row["k"], row["total"]) for row in read(table)] for table in tables] == [[("a", 7)], [("a", 7)]]
     files = sorted((tmp_path / "files").glob("*.parquet"))
     assert [row["total"] for file in files for row in pq.read_table(file).to_pylist()] == [3, 3, 7]
+
+
+def test_a_sink_whose_target_is_not_there_is_not_made(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windowpane.connectors.kafka_client.PATIENCE", 1.0)
+    topic = broker.topic(1)
+
+    def sink(topic: str, servers: str, more: str = "") -> str:
+        into = f"connector = 'kafka', topic = '{topic}', properties.bootstrap.server = '{servers}', primary_key = 'k'{more}"
+        return f"CREATE SINK s FROM t WITH ({into}) FORMAT UPSERT ENCODE JSON"
+
+    store = "s3.access.key = 'me', s3.secret.key = 'hunter2', s3.endpoint = 'http://127.0.0.1:1', s3.region = 'us-east-1'"
+    refused = [
+        (UnknownTopicError, "no topic 'mistyped'", sink("mistyped", broker.servers)),
+        (ConnectorError, "does not answer", sink(topic, "127.0.0.1:1")),
+        (ConnectorError, "Did you mean 'sasl.password'", sink(topic, broker.servers, ", properties.sasl.pasword = 'hunter2'")),
+        (
+            ConnectorError,
+            r"Delta table 's3://tables/t'",
+            f"CREATE SINK s FROM t WITH (connector = 'deltalake', location = 's3://tables/t', type = 'append-only', {store})",
+        ),
+        (SqlNameError, "'locaton' is no option of it", "CREATE SINK s FROM t WITH (connector = 'deltalake', locaton = 'x')"),
+        (UnsupportedSqlError, "Did you mean 'deltalake'", "CREATE SINK s FROM t WITH (connector = 'delta', location = 'x')"),
+    ]
+    with Session() as session:
+        session.run("CREATE TABLE t (k int PRIMARY KEY); INSERT INTO t VALUES (1)")
+        for error, words, text in refused:
+            with pytest.raises(error, match=words) as caught:
+                session.run(text)
+            assert "hunter2" not in str(caught.value)
+            assert session.query("SHOW SINKS").rows() == []
+        session.run(sink(topic, broker.servers))
+    assert [value for _, _, value in broker.read(topic)] == [b'{"k":1}']
