@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -22,8 +23,10 @@ from windowpane.errors import (
     SqlRunError,
     UnknownTopicError,
     UnsupportedSqlError,
+    UnsupportedStoreError,
 )
 from windowpane.sql import Session
+from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.sql.shell.commands import left_of
 
 
@@ -205,3 +208,13 @@ def test_a_followed_script_goes_on_after_it_is_killed(broker: Broker, tmp_path: 
         assert kept.execute("SELECT count(*) FROM c").fetchall() == [(sent,)]
         assert kept.execute("SELECT count(*) FROM names").fetchall() == [(2,)]
     assert os.path.getsize(store) > 0
+
+
+def test_spark_does_not_read_once_more_what_was_read_without_it(broker: Broker, tmp_path: Path) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, '{"k": 1}')
+    with Session(str(tmp_path / "store.db")) as session:
+        session.run(f"CREATE TABLE taken (k int) {topic_in(broker, topic)} FORMAT PLAIN ENCODE JSON; FLUSH")
+        runner: Any = SimpleNamespace(_storage=session._storage)
+        with pytest.raises(UnsupportedStoreError, match="taken were filled without Spark, which would read their sources"):
+            SparkRunner._refuse_tables_filled_elsewhere(runner, session._catalog.tables())

@@ -136,14 +136,15 @@ class SparkRunner(ViewRunner):
                 ) from error
 
     def _refuse_tables_filled_elsewhere(self, tables: Sequence[TableInfo]) -> None:
-        """Refuse tables whose files a session without Spark has read, and Spark has not: it would read them all."""
-        taken = {row[0] for row in self._storage.run("SELECT DISTINCT relation FROM windowpane.files")}
+        """Refuse tables whose files or messages a session without Spark has read, and Spark has not: it would read them all."""
+        read = "SELECT relation FROM windowpane.files UNION SELECT relation FROM windowpane.offsets"
+        taken = {row[0] for row in self._storage.run(read)}
         taken -= {row[0] for row in self._storage.run("SELECT name FROM windowpane.streams WHERE batch >= 0")}
         names = [table.relation.name for table in tables if table.relation.name in taken]
         if names:
             raise UnsupportedStoreError(
                 self._storage.path,
-                f"{', '.join(names)} were filled without Spark, which would read their files from the beginning, "
+                f"{', '.join(names)} were filled without Spark, which would read their sources from the beginning, "
                 "so each row would be there twice. Open it without Spark, or drop them there first and create them here.",
             )
 
