@@ -22,7 +22,7 @@ _KINDS = (COUNTERS, JOIN_COUNTERS, ROLLING_COUNTERS)
 _SIZES = {*JoinCounters.gauges, *RollingCounters.gauges, "watermark", "watermark_held_by", "complete_since"}
 """What is so at the end of a batch, and is not added up."""
 
-_NOT_COUNTED = {MALFORMED_ROWS, "watermark", "watermark_held_by"}
+_NOT_COUNTED = {MALFORMED_ROWS, "watermark", "watermark_held_by", "complete_since"}
 
 _STARTED: dict[str, Mapping[str, tuple[str, ...]]] = {}
 """By the id of a run: the counters of each operator, where no plan can be read (Connect)."""
