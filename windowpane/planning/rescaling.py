@@ -329,7 +329,10 @@ class _Moving:
             is_gone = [encode_key(key) == gone for key in _parts_of_keys(rows, names)]
             numbers = np.where(is_gone, -1, numbers)
         if self._sees is not None and names:
-            for key, number in dict(zip(_parts_of_keys(rows, names), numbers.tolist(), strict=True)).items():
+            seen = {
+                encode_key(key): (key, number) for key, number in zip(_parts_of_keys(rows, names), numbers.tolist(), strict=True)
+            }
+            for key, number in seen.values():
                 self._sees(key, number)
         return numbers
 
