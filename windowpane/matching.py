@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
-    from windowpane.stream import ColumnLike
+    from windowpane.windowing.expressions import ColumnLike
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.arrow_rows import ArrowRows
     from windowpane.spark.sources.source import Source
-    from windowpane.stream import ColumnLike, Columns
+    from windowpane.windowing.expressions import ColumnLike, Columns
 
 
 _FIRST = hidden("is_first")

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
@@ -43,17 +43,15 @@ from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.arrow_rows import ArrowRows
     from windowpane.spark.sources.source import Source
+    from windowpane.windowing.expressions import ColumnLike, Columns
+    from windowpane.windowing.outputs import Schema
 
 _KEPT = hidden("kept")  # The column of a result that says whether ``having`` keeps it
 
-ColumnLike: TypeAlias = "str | Column"  # By its name or as PySpark's
-Columns: TypeAlias = "ColumnLike | Sequence[ColumnLike]"
-Schema: TypeAlias = "str | StructType"  # As DDL text or as PySpark's
 WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
 ProcessFunction = Callable[[Any, ProcessContext, Sequence[Any]], Any]
 

@@ -22,7 +22,7 @@ from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
-    from windowpane.stream import Schema
+    from windowpane.windowing.outputs import Schema
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,13 +8,18 @@ is a column of its output.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided
 
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+ColumnLike: TypeAlias = "str | Column"  # By its name or as PySpark's
+Columns: TypeAlias = "ColumnLike | Sequence[ColumnLike]"
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 CHANGE_TYPE = "_change_type"
 """The column that says what a row of a changelog is."""
@@ -19,6 +22,7 @@ APPEARING = frozenset({INSERT, UPDATE_POSTIMAGE})
 CHANGE_TYPES = APPEARING | {DELETE, UPDATE_PREIMAGE}
 
 Row = dict[str, Any]
+Schema: TypeAlias = "str | StructType"  # As DDL text or as PySpark's
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +54,4 @@ class OutputTag:
     """
 
     name: str
-    schema: Any = None
+    schema: Schema | None = None

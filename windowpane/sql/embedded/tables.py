@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.bind.selects import SelectBinder
-from windowpane.sql.catalog.entries import ROW_ID, TableInfo, TableWatermark
+from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, conflicting, old_and_excluded, winners
 from windowpane.sql.dml.literal_rows import LiteralRows, as_texts, typed_column
@@ -35,7 +35,6 @@ from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inser
 from windowpane.sql.streaming.matching import matched
 from windowpane.sql.values import far_instants
 from windowpane.sql.values.value_text import cell_text
-from windowpane.sql.windows.time_functions import instant_sql
 
 
 def create(storage: Storage, info: TableInfo) -> None:
@@ -124,7 +123,7 @@ class TableWriter:
     def _append_unless(self, source: tuple[str, tuple[str, ...]], info: TableInfo, conflict: InsertConflict) -> int:
         """Insert rows with new keys, change the stored rows of the other keys, and return how many rows both are."""
         relation, weight = info.relation, quoted(WEIGHT)
-        rows = self._taken(source, info)
+        rows = self._on_time(self._made(source, info), info)
         if info.has_row_id or not conflict.assignments:
             self._store(rows, replace(info, conflict=IGNORE))
             return self._written(1)
@@ -246,7 +245,7 @@ class TableWriter:
     def pass_time(self, info: TableInfo) -> None:
         """Take no rows of partitions: those that are silent for long hold the watermark back no more."""
         if info.watermark is not None:
-            self._advance({}, info, info.watermark)
+            self._clock.advance(info.relation.name, {}, idleness(info.options), info.watermark.type)
 
     def _append_at_once(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> int:
         """Insert rows directly, without a temporary copy."""
@@ -266,9 +265,6 @@ class TableWriter:
             quoted(column.name) if column.name in names else f"{_default_sql(info, column.name)} AS {quoted(column.name)}"
             for column in info.relation.visible
         )
-
-    def _taken(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> str:
-        return self._on_time(self._made(source, info), info)
 
     def _made(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> str:
         """Return the rows of an INSERT with all their columns, numbered in order."""
@@ -315,17 +311,12 @@ class TableWriter:
         ((risen, dropped),) = self._storage.run(f"SELECT CAST({reached} AS VARCHAR), {late} FROM {rows}")
         if has_splits:
             latest = f"SELECT {quoted(SPLIT)}, max(epoch_us({info.watermark.value.sql})) FROM {rows} GROUP BY ALL"
-            self._advance({split: time for split, time in self._storage.run(latest) if time is not None}, info, info.watermark)
+            reached_by = {split: time for split, time in self._storage.run(latest) if time is not None}
+            self._clock.advance(name, reached_by, idleness(info.options), info.watermark.type)
         else:
             self._clock.raise_to(name, risen, info.watermark.type)
         self._clock.count_late(name, dropped)
         return kept
-
-    def _advance(self, latest: Mapping[str, int], info: TableInfo, watermark: TableWatermark) -> None:
-        micros = self._clock.advance(info.relation.name, latest, idleness(info.options))
-        if micros is not None:
-            reached = self._storage.value(f"SELECT CAST({instant_sql(str(micros), watermark.type)} AS VARCHAR)")
-            self._clock.raise_to(info.relation.name, reached, watermark.type)
 
     def _store(self, rows: str, info: TableInfo) -> None:
         relation, weight = info.relation, quoted(WEIGHT)

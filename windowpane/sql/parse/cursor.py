@@ -148,9 +148,11 @@ class Cursor:
         if not self.take("(") or self.take(")"):
             return options
         while not options or self.take(","):
-            key = self._option_name()
+            name = self.skip().text
+            while self.peek() in (".", "-"):
+                name += self.skip().text + self.skip().text
             self.expect("=")
-            options[key] = self.skip().text
+            options[name.lower()] = self.skip().text
         self.expect(")")
         return options
 
@@ -162,12 +164,6 @@ class Cursor:
                 options[option] = self.skip().text.lower()
                 options |= self._listed_options()
         return options
-
-    def _option_name(self) -> str:
-        name = self.skip().text
-        while self.peek() in (".", "-"):
-            name += self.skip().text + self.skip().text
-        return name.lower()
 
     def cut_emit_clause(self) -> bool:
         """Take ``EMIT ON WINDOW CLOSE`` off the end, and say whether the statement had it."""

@@ -14,6 +14,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import text_literal
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Watermark
+from windowpane.sql.windows.time_functions import instant_sql
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks as Strategy
 from windowpane.windowing.watermarks.watermark_state import SourceMark, SourceName, WatermarkState, advance
@@ -104,8 +105,8 @@ class Watermarks:
             self._storage.run("UPDATE windowpane.watermarks SET value = ? WHERE relation = ?", [literal, relation])
         self._values[relation] = literal
 
-    def advance(self, relation: str, latest: Mapping[str, int], idle: int | None) -> int | None:
-        """Take how far the partitions of a source have come, and return the watermark that is the least of theirs.
+    def advance(self, relation: str, latest: Mapping[str, int], idle: int | None, kind: SqlType) -> None:
+        """Take how far the partitions of a source have come, and set its watermark to the least of theirs.
 
         A partition is known from its first row on. Only time between two calls of one session counts as silence.
 
@@ -113,14 +114,12 @@ class Watermarks:
             relation: the source.
             latest: the watermark that each partition's new rows would make, in microseconds.
             idle: for how long a partition may be silent, ``None`` for ever.
-
-        Returns:
-            Microseconds; ``None`` before the first row.
+            kind: the type of the watermark.
         """
         found = self._storage.run("SELECT marks FROM windowpane.splits WHERE relation = ?", [relation])
         held = found[0][0] if found else None
         if held is None and not latest:
-            return None
+            return
         now = time.time_ns() // 1_000
         state = Splits.of(held, self._counted.get(relation)).behind(latest, idle, now)
         self._counted[relation] = now
@@ -128,7 +127,9 @@ class Watermarks:
             self._storage.run("INSERT INTO windowpane.splits VALUES (?, ?)", [relation, state.text()])
         elif held != state.text():
             self._storage.run("UPDATE windowpane.splits SET marks = ? WHERE relation = ?", [state.text(), relation])
-        return state.watermark
+        if state.watermark is not None:
+            instant = instant_sql(str(state.watermark), kind)
+            self.raise_to(relation, self._storage.value(f"SELECT CAST({instant} AS VARCHAR)"), kind)
 
     def count_late(self, relation: str, rows: int) -> None:
         """Count rows of a base relation that were below its watermark, and so were dropped."""
