@@ -1,4 +1,4 @@
-"""Part five of the demo, on flights made up for it."""
+"""Part six of the demo, on flights made up for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fourth part of the demo: every flight comes out once, with the reading that DuckDB says, while the clocks change."""
+"""The fifth part of the demo: every flight comes out once, with the reading that DuckDB says, while the clocks change."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from windowpane.demo import (
     aircraft_report,
     aircraft_results,
     flights,
+    grounded,
     in_sql,
     program,
     report,
@@ -69,6 +70,9 @@ def main() -> None:
         rolling_delays.introduce(console, again)
         report.watch(console, rolling_delays.start(spark, again.folder, OUT), again, rolling_delays.describe)
         rolling_delays.conclude(console, rolling_delays.summarize(again.folder, OUT), OUT)
+        grounded.introduce(console, again)
+        report.watch(console, grounded.start(spark, again.folder, OUT), again, grounded.describe)
+        grounded.conclude(console, grounded.summarize(again.folder, OUT), OUT)
         march, readings = flights.in_order_of_departure(raw, WEATHER_MONTHS), weather.readings(WEATHER_MONTHS)
         departures = flights.write_replay(march, OUT / "replay-departures", WEATHER_BATCHES)
         weather.write_replay(readings, OUT / "replay-weather", WEATHER_BATCHES)

@@ -1,4 +1,4 @@
-"""Part five of the demo: the same flights in SQL, on the embedded engine.
+"""Part six of the demo: the same flights in SQL, on the embedded engine.
 
 The watermark of 18 hours is longer than any flight of 2013 was late, except for three.
 """
@@ -58,7 +58,7 @@ def show(console: Console, folder: Path) -> None:
         session.run(SCRIPT.format(folder=folder))
         seconds = time.perf_counter() - started
         hours = session.query("SELECT count(*) FROM hourly").rows()[0][0]
-        console.rule("[bold]Part five: SQL")
+        console.rule("[bold]Part six: SQL")
         console.print(
             f"The same files, in SQL on the embedded engine: {hours:,} hours of carriers closed in {seconds:.1f} s. "
             "The three worst hours of each airport, with five departures or more:"

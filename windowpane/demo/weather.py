@@ -1,4 +1,4 @@
-"""The fourth program: what was the weather at its airport when a flight left?
+"""The fifth program: what was the weather at its airport when a flight left?
 
 Two streams, joined as of an instant: departures, and readings of each airport's station, one an hour. A flight takes the latest
 reading until its departure. Departures are in the clock time of New York, readings in UTC; so a departure is an instant only
