@@ -26,5 +26,5 @@ def test_aircraft_that_did_not_leave_again_are_those_of_an_anti_join(spark: Any,
     terminal = io.StringIO()
     grounded.conclude(Console(file=terminal, width=120), summary, tmp_path)
     assert f"{summary.rows:,} matches; an anti join of DuckDB's finds {summary.rows:,}" in terminal.getvalue()
-    counted = list(wp.progress(query).operators.values())
+    counted = [dict(each) for each in wp.progress(query).operators.values()]
     assert grounded.describe(counted, 9_000) == f"9,000 flights · {summary.rows:,} aircraft that did not leave again"
