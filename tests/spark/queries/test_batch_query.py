@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries import followed_query
-from windowpane.spark.queries.batch_query import BatchQuery, has_passed
+from windowpane.spark.queries.batch_query import BatchQuery, _Idle, has_passed
 from windowpane.spark.queries.followed_query import Elsewhere, FollowedQuery
 
 NO_SPARK: Any = None
@@ -67,6 +67,38 @@ def test_an_endless_query_has_taken_what_was_there_once_a_batch_passes_what_the_
     endless.query.finish(is_endless=True)
     assert 5 <= taken[-1] < 100  # the first batch saw 20 or 30 rows; batch 5 ends at row 20
     endless._ends.set()
+
+
+class Calm:
+    """A streaming query without batches, each of whose moments without new rows is waited for by hand."""
+
+    def __init__(self) -> None:
+        self.recentProgress: list[Object] = []
+        self.waits: list[threading.Event] = []
+        self.query = BatchQuery(NO_SPARK, "q", Path(), lambda _: None, lambda *_: None)
+        self.query._query = self
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        self.waits.append(threading.Event())
+        assert self.waits[-1].wait(10)
+
+
+def test_a_moment_without_new_rows_that_an_earlier_call_waits_for_says_nothing_of_rows_that_came_since() -> None:
+    calm = Calm()
+    earlier = calm.query._idle = _Idle(calm)
+    earlier.start()
+    finish = threading.Thread(target=calm.query.finish, kwargs={"is_endless": True})
+    finish.start()
+    while not calm.waits:
+        time.sleep(0.01)
+    calm.waits[0].set()
+    while len(calm.waits) < 2:
+        time.sleep(0.01)
+    assert finish.is_alive()
+    calm.waits[1].set()
+    finish.join(10)
+    assert not finish.is_alive()
+    assert calm.query._idle is None
 
 
 def test_what_is_done_behind_a_batch_is_done_once_at_a_time_and_again_where_it_failed() -> None:

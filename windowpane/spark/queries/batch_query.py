@@ -190,22 +190,25 @@ class BatchQuery:
         is the batch that has passed the end that the first one reported.
         """
         begun, number, targets = *self._begins(), None
-        if self._idle is None:
-            self._idle = _Idle(self._query)
-            self._idle.start()
-        while self._idle.is_alive():
-            if self._ends() >= begun + 2:
-                later = [each for each in self._query.recentProgress if each.batchId > number]
-                if targets is None and later:
-                    targets = [source.latestOffset for source in later[0].sources]
-                ends = [[source.endOffset for source in each.sources] for each in later]
-                if targets is not None and any(all(map(has_passed, each, targets)) for each in ends):
-                    break
-            self._idle.join(0.05)
-        if not self._idle.is_alive():
+        while True:
+            waited_before = self._idle is not None  # for a moment that may have been before rows of now
+            if self._idle is None:
+                self._idle = _Idle(self._query)
+                self._idle.start()
+            while self._idle.is_alive():
+                if self._ends() >= begun + 2:
+                    later = [each for each in self._query.recentProgress if each.batchId > number]
+                    if targets is None and later:
+                        targets = [source.latestOffset for source in later[0].sources]
+                    ends = [[source.endOffset for source in each.sources] for each in later]
+                    if targets is not None and any(all(map(has_passed, each, targets)) for each in ends):
+                        return
+                self._idle.join(0.05)
             failure, self._idle = self._idle.failure, None
             if failure is not None:
                 raise failure
+            if not waited_before:
+                return
 
     def _begins(self) -> tuple[int, int]:
         return self._begun, self._number
