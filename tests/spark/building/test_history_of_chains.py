@@ -95,9 +95,58 @@ def three(df: Any) -> Any:
     return _behind(rows.df, "window_end").window(windows).aggregate(n=wp.sum("n"), before=wp.sum("before"))
 
 
+def pattern(df: Any) -> Any:
+    keyed = wp.stream(df, event_time="t", watermark="0 seconds").key_by("k")
+    return keyed.match("a b", a=wp.col("v") > 3, b=wp.col("v") < 3).within("1 hour").all_rows("k", "t", "v")
+
+
+def pattern_of_windows(df: Any) -> Any:
+    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(v=wp.sum("v"))
+    match = _behind(small.df, "window_end").match("a b", a=wp.col("v") > 3, b=wp.col("v") < 7)
+    return match.within("1 hour").all_rows("k", "window_end", "v")
+
+
+def last_rows(df: Any) -> Any:
+    return _stream(df).deduplicate(within="25 seconds", keep="last")
+
+
+def count_windows(df: Any) -> Any:
+    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(v=wp.sum("v"))
+    return _behind(small.df, "window_end").count_window(2).aggregate(v=wp.sum("v"))
+
+
+def filled(df: Any) -> Any:
+    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(v=wp.sum("v"))
+    return small.fill_gaps({"v": 0}, until="2 windows")
+
+
+def _sides(df: Any) -> tuple[Any, Any]:
+    return wp.stream(df, event_time="t", watermark="0 seconds"), wp.stream(df, event_time="t", watermark="0 seconds")
+
+
+def as_of(df: Any) -> Any:
+    return wp.as_of(*_sides(df)).on("k").match(allow_exact=False).select("k", at=wp.left("t"), v=wp.right("v"))
+
+
+def joined_windows(df: Any) -> Any:
+    sides = wp.join(*_sides(df)).on("k").window(wp.TumblingEventTimeWindows.of("20 seconds"))
+    return sides.select("k", "window_end", v=wp.left("v"), w=wp.right("v"))
+
+
+def windows_with_themselves(df: Any) -> Any:
+    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(n=wp.count(), total=wp.sum("v"))
+    one, other = wp.stream(small.df, event_time="window_end"), wp.stream(small.df, event_time="window_end")
+    sides = wp.join(one, other).on("k")
+    return sides.within("-20 seconds", "20 seconds").select("k", at=wp.left("window_end"), n=wp.left("n"), m=wp.right("n"))
+
+
+TWO_SOURCES = ("as_of", "joined_windows")
 CHAINS: dict[str, Callable[[Any], Any]] = {
     each.__name__: each
-    for each in (windows, windows_by_key, sessions_of_over, two_over, over_windows, settled, behind_first_rows, three)
+    for each in (
+        *(windows, windows_by_key, sessions_of_over, two_over, over_windows, settled, behind_first_rows, three, pattern),
+        *(pattern_of_windows, last_rows, count_windows, filled, as_of, joined_windows, windows_with_themselves),
+    )
 }
 
 
@@ -108,9 +157,10 @@ def test_a_chain_goes_on_from_a_history(spark: Any, tmp_path: Path, name: str) -
     both = Feed(tmp_path / "both").add([*PAST, ("z", CUT, 0)], *LIVE).stream(spark)
     whole = run(chain(both), checkpoint=tmp_path / "one")
     live, past = Feed(tmp_path / "live").add([*EARLY, ("z", CUT, 0)], *LIVE).stream(spark), table(spark, PAST)
-    found = run(chain(live), checkpoint=tmp_path / "two", history=past, cut=instant(CUT), history_results="emit")
+    history = (past, past) if name in TWO_SOURCES else past
+    found = run(chain(live), checkpoint=tmp_path / "two", history=history, cut=instant(CUT), history_results="emit")
     assert found.rows() == whole.rows()
-    assert sum(found.counted("before_cut")) == len(EARLY)
+    assert sum(found.counted("before_cut")) == len(EARLY) * (2 if name in TWO_SOURCES else 1)
 
 
 @pytest.mark.slow
