@@ -48,20 +48,24 @@ def _rows(session: Session) -> dict[str, list[list[str | None]]]:
     return {name: sorted(each.text_rows(), key=repr) for name, each in found.items()}
 
 
+def _folders(session: Session) -> dict[str, str]:
+    pending = PendingChanges(session._storage)
+    return {name: pending.stream(name).folder for name in _OLD}
+
+
 @pytest.mark.spark
 def test_views_on_spark_are_replaced_while_others_read_them(spark, tmp_path: Path) -> None:
     choices, folder, store = random.Random(5), tmp_path / "in", str(tmp_path / "views.duckdb")
     write(folder, 1, random_rows(choices, 0))
     with Session(spark, store) as session:
         _made(session, folder, _OLD, ", maxFilesPerTrigger = '1'")
-        pending = PendingChanges(session._storage)
-        before = {name: pending.stream(name).folder for name in _OLD}
+        before = _folders(session)
         for name, query in _NEW.items():
             session.run(f"ALTER MATERIALIZED VIEW {name} AS {query}")
         with Session(":memory:") as fresh:
             _made(fresh, folder, {**_OLD, **_NEW}, "")
             assert _rows(session) == _rows(fresh)
-        after = {name: pending.stream(name).folder for name in _OLD}
+        after = _folders(session)
         assert {name for name in _OLD if after[name] == before[name]} == {"top"}
     write(folder, 2, random_rows(choices, 4))
     with Session(spark, store) as session, Session(":memory:") as fresh:
