@@ -55,7 +55,15 @@ def written(error: Exception) -> str:
     ("text", "lines"),
     [
         (RAISED, ["windowpane.errors.UserFunctionError: f raised ZeroDivisionError -- key 'a'."]),
-        (CHANGED, ["windowpane.errors.ChangedPlanError: another program:", "  keys: was a, is b", "Restore these parts."]),
+        (
+            CHANGED,
+            [
+                "windowpane.errors.ChangedPlanError: another program:",
+                "  keys: was a, is b",
+                "Restore these parts.",
+                "More: docs/how-to/changing-a-query.md",
+            ],
+        ),
     ],
 )
 def test_what_a_worker_raised_comes_first_and_whole(text: str, lines: list[str]) -> None:
