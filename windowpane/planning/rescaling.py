@@ -70,7 +70,8 @@ Key = tuple[Any, ...]
 
 _OF_EACH = (OWN_WATERMARK,)
 """Blobs that are the same in every bucket."""
-_OF_A_RUN = ("next-watermark", "layout")
+_OF_A_RUN = ("next-watermark", "layout", "stagger")
+"""Blobs of a bucket that say nothing of keys. Windows with a stagger are looked at, and never moved (``_check``)."""
 _TIME_BYTES = 8
 _COUNTED = ("reference", "row", "sessions")
 """Engines that count windows of keys as open."""
