@@ -176,6 +176,7 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
         return []  # what a program refuses is compared elsewhere
     points = sorted({draw.choice([1, 1, 2, draw.randint(1, max(1, len(stream) - 1))]) for _ in programs[1:]})
     bucket, owners, found = _Buckets(programs[0], draw.choice([1, 1, 3])), [(0, MIN)], list[str]()
+    passed = 0  # so many batches were before a cut that was set by hand
     if past is not None:
         bucket.begin(past, cut)
     moves = {draw.randint(1, len(stream)) for _ in range(2)} if draw.random() < 0.4 else set[int]()
@@ -197,11 +198,13 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
             if report.verdict is Verdict.REFUSED or not isinstance(going_on, Program):
                 return found
             bucket.program = going_on
-            if report.cut is not None and cut_at is not None:  # rows so far are in no window of the new program
+            if report.cut is not None:
+                passed = 0 if cut_at is None else number
+            if passed:  # rows so far are in no window behind the cut, nor of what the program there becomes
                 after = _Buckets(programs[now])
                 if past is not None:
                     after.begin([], cut)
-                alone[now] = [after.run(_without_rows(each) if at < number else each) for at, each in enumerate(stream)]
+                alone[now] = [after.run(_without_rows(each) if at < passed else each) for at, each in enumerate(stream)]
             owners = [*owners, (now, report.cut)] if report.cut is not None else [*owners[:-1], (now, owners[-1][1])]
         before = [each.snapshot() for each in bucket.stores]
         got = bucket.run(batch)
