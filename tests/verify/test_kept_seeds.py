@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verify.fuzz import over, windowed
+from verify.fuzz import changes, over, windowed
 
 
 @pytest.mark.parametrize("seed", [pytest.param(511_011_409, id="rows in a gap where a window begins at the least instant")])
@@ -22,3 +22,15 @@ def test_a_windowed_program_that_failed_once_passes(seed: int) -> None:
 def test_an_over_program_that_failed_once_passes(seed: int) -> None:
     outcome = over.run(seed, "columnar")
     assert (outcome.engine, outcome.differences) == ("columnar", [])
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(855, id="a cut by hand, and a change behind it"),
+        pytest.param(2463, id="a rank that is added where nothing was numbered before"),
+        pytest.param(2476, id="windows with a stagger"),
+    ],
+)
+def test_a_changed_program_that_failed_once_passes(seed: int) -> None:
+    assert changes.run(seed).differences == []

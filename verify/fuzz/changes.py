@@ -41,6 +41,7 @@ from verify.fuzz.windowed_streams import Batch, random_stream
 from verify.sizes import drawn_sizes
 from windowpane.engines.beginning import Past, begun
 from windowpane.engines.changes import SINCE, Incomplete, Verdict, matched_calls
+from windowpane.engines.common.slicing import is_staggered
 from windowpane.engines.program import MAIN, WINDOW_START, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import UnmovableStateError, WindowpaneError
@@ -175,7 +176,10 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
     except WindowpaneError:
         return []  # what a program refuses is compared elsewhere
     points = sorted({draw.choice([1, 1, 2, draw.randint(1, max(1, len(stream) - 1))]) for _ in programs[1:]})
-    bucket, owners, found = _Buckets(programs[0], draw.choice([1, 1, 3])), [(0, MIN)], list[str]()
+    count = draw.choice([1, 1, 3])
+    if any(is_staggered(each.spec.assigner) for each in programs):
+        count = 1  # each bucket shifts its windows by an offset of its own
+    bucket, owners, found = _Buckets(programs[0], count), [(0, MIN)], list[str]()
     passed = 0  # so many batches were before a cut that was set by hand
     if past is not None:
         bucket.begin(past, cut)

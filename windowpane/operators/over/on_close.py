@@ -90,13 +90,22 @@ class OverOnClose:
     def _advance(self, key: tuple[Any, ...], new: list[Row], closed: int) -> list[Row]:
         tail = self._load(key)
         partition = SortedPartition([*tail.rows, *new], self._order)
-        index, numbers, emitted = tail.emitted, tail.numbers or RunningNumbers(), []
+        index, numbers, emitted = tail.emitted, self._numbers(tail), []
         while index < len(partition.rows) and all(each.is_complete(partition, index, closed) for each in self._closings):
             numbers = numbers.next(tuple(partition.rows[index][name] for name in self._spec.order_names))
             emitted.append(self._result(partition, index, numbers))
             index += 1
         self._keep(partition, index, numbers, closed)
         return emitted
+
+    def _numbers(self, tail: Tail) -> RunningNumbers:
+        """Return the numbers of the last row that was emitted; where nobody asked for them so far, by the rows in state."""
+        if tail.numbers is not None:
+            return tail.numbers
+        numbers = RunningNumbers()
+        for row in tail.rows[: tail.emitted] if self._numberings else ():
+            numbers = numbers.next(tuple(row[name] for name in self._spec.order_names))
+        return numbers
 
     def _result(self, partition: SortedPartition, index: int, numbers: RunningNumbers) -> Row:
         values = {name: call(partition, index) for name, call in self._calls}
