@@ -187,7 +187,7 @@ class BatchQuery:
         """Wait for a moment without new rows, or until batches that began from now on have all rows of now.
 
         The second such batch has them. Where a source reports its end, as Kafka does, which may have a limit of rows a batch, it
-        is the batch that has passed the end that the first one reported.
+        is the batch that has passed the end that the second one reported.
         """
         begun, number, targets = *self._begins(), None
         while True:
@@ -198,9 +198,9 @@ class BatchQuery:
             while self._idle.is_alive():
                 if self._ends() >= begun + 2:
                     later = [each for each in self._query.recentProgress if each.batchId > number]
-                    if targets is None and later:
-                        targets = [source.latestOffset for source in later[0].sources]
-                    ends = [[source.endOffset for source in each.sources] for each in later]
+                    if targets is None and len(later) > 1:  # the first may have been planned before this call
+                        targets = [source.latestOffset for source in later[1].sources]
+                    ends = [[source.endOffset for source in each.sources] for each in later[1:]]
                     if targets is not None and any(all(map(has_passed, each, targets)) for each in ends):
                         return
                 self._idle.join(0.05)
