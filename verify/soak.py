@@ -23,6 +23,7 @@ import psutil
 from pyspark.sql import SparkSession
 
 import windowpane as wp
+from windowpane.spark.internals.session import jvm_of
 
 _BATCH_ROWS, _BATCH_SECONDS = 2_000, 24
 _DAY_BATCHES = 86_400 // _BATCH_SECONDS
@@ -75,8 +76,7 @@ def _nowhere(frame: Any, _batch: int) -> None:
 
 def _sample(spark: SparkSession, batch: int, checkpoint: Path) -> Sample:
     """Look at the processes and the checkpoint."""
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
+    jvm = jvm_of(spark)
     gc.collect()
     jvm.java.lang.System.gc()
     runtime = jvm.java.lang.Runtime.getRuntime()

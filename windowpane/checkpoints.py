@@ -112,7 +112,7 @@ def forget(old: str, new: str, *key: Any, spark: SparkSession | None = None) -> 
         moving.forget(_session(spark), was, now, key)
 
 
-def _session(spark: SparkSession | None) -> Any:
+def _session(spark: SparkSession | None) -> SparkSession:
     from windowpane.spark.internals.session import local_session
 
     return local_session() if spark is None else spark

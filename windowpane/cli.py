@@ -149,8 +149,7 @@ def _spark() -> SparkSession:
         said.addHandler(_Said())
         said.setLevel(logging.INFO)
     said.info("starting Spark, which takes some seconds")
-    found: SparkSession = local_spark()
-    return found
+    return local_spark()
 
 
 class _Said(logging.Handler):

@@ -11,7 +11,6 @@ and in some the state of several buckets is spread over another number of them, 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
@@ -25,7 +24,7 @@ from verify.fuzz.comparison import difference
 from verify.fuzz.faults import Given
 from verify.fuzz.histories import begins
 from verify.fuzz.histories import parts as rows_by
-from verify.fuzz.outcome import Outcome, raised
+from verify.fuzz.outcome import Outcome, differences_of
 from verify.fuzz.rescaling import of_bucket
 from verify.fuzz.windowed import text_of
 from verify.fuzz.windowed_programs import (
@@ -38,7 +37,6 @@ from verify.fuzz.windowed_programs import (
     time_unit,
 )
 from verify.fuzz.windowed_streams import Batch, random_stream
-from verify.sizes import drawn_sizes
 from windowpane.engines.beginning import Past, begun
 from windowpane.engines.changes import SINCE, Incomplete, Verdict, matched_calls
 from windowpane.engines.common.slicing import is_staggered
@@ -68,12 +66,7 @@ def run(seed: int) -> Outcome:
     programs = _drawn(draw)
     stream = random_stream(draw, programs[0], COLUMNS)
     text = "\n  becomes\n".join(map(text_of, programs))
-    try:
-        with drawn_sizes(seed), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            found = _differences(draw, programs, stream)
-    except Exception as error:  # a program that raises, or warns, is a finding like any other
-        found = [raised(error)]
+    found = differences_of(seed, lambda: _differences(draw, programs, stream))
     return Outcome(seed, text, " -> ".join(each.engine for each in programs), found)
 
 

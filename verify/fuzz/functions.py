@@ -7,17 +7,15 @@ counters, entries of state, and timers.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 
-from verify.fuzz.outcome import Outcome, raised
+from verify.fuzz.outcome import Outcome, differences_of
 from verify.fuzz.windowed_programs import LATE, TIMESTAMP, random_assigner, random_trigger, time_unit
 from verify.fuzz.windowed_streams import SmallBatch, small_stream
-from verify.sizes import drawn_sizes
 from windowpane.engines.batch.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -347,12 +345,7 @@ def run(seed: int) -> Outcome:
     draw = Random(seed)
     spec = random_spec(draw)
     stream = small_stream(draw, draw.choice([6, 6, 40]), time_unit(spec.assigner))
-    try:
-        with drawn_sizes(seed), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            found = differences(spec, stream)
-    except Exception as error:  # a program that raises, or warns, is a finding like any other
-        found = [raised(error)]
+    found = differences_of(seed, lambda: differences(spec, stream))
     return Outcome(seed, _text_of(spec), engine_class(program_of(spec)).name, found)
 
 

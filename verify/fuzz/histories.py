@@ -12,10 +12,8 @@ batches below a random cut are its history; the batches still have them, and the
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -24,8 +22,8 @@ import pyarrow.compute as pc
 
 from verify.fuzz import chains, faults
 from verify.fuzz.comparison import difference
-from verify.fuzz.faults import Given
-from verify.fuzz.outcome import Outcome, raised
+from verify.fuzz.faults import Given, on_reference
+from verify.fuzz.outcome import Outcome, differences_of, raised
 from verify.sizes import drawn_sizes
 from windowpane.engines.beginning import Past, begun
 from windowpane.engines.join.program import JoinProgram
@@ -33,7 +31,6 @@ from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.registry import engines_for
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import WindowpaneError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
@@ -55,14 +52,9 @@ def run(seed: int) -> Outcome:
     case = kinds[draw.choice(sorted(kinds))](draw, seed)
     program = case.program
     if draw.random() < 0.35:
-        program = replace(program, engine=[each.name for each in engines_for(program) if each.serves(program)][-1])
+        program = on_reference(program)
     text = f"{program}\n    {len(case.batches)} batches"
-    try:
-        with drawn_sizes(seed), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return Outcome(seed, text, program.engine, list(_differences(program, case.batches, draw)))
-    except Exception as error:  # a program that raises, or warns, is a finding like any other
-        return Outcome(seed, text, program.engine, [raised(error)])
+    return Outcome(seed, text, program.engine, differences_of(seed, lambda: _differences(program, case.batches, draw)))
 
 
 def begins(program: Any) -> bool:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import traceback
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+
+from verify.sizes import drawn_sizes
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,13 @@ class Outcome:
 def raised(error: Exception) -> str:
     """Return an exception as text, with the places it came through."""
     return "".join(traceback.format_exception(error)).rstrip()
+
+
+def differences_of(seed: int, compare: Callable[[], Iterable[str]]) -> list[str]:
+    """Return what differs, with the sizes that a seed draws: a program that raises, or warns, is a finding like any other."""
+    try:
+        with drawn_sizes(seed), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return list(compare())
+    except Exception as error:
+        return [raised(error)]

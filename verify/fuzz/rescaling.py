@@ -7,7 +7,6 @@ together has to be what one bucket gives that is left alone.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -17,9 +16,8 @@ import pyarrow as pa
 
 from verify.fuzz import faults
 from verify.fuzz.comparison import difference
-from verify.fuzz.faults import Given
-from verify.fuzz.outcome import Outcome, raised
-from verify.sizes import drawn_sizes
+from verify.fuzz.faults import Given, on_reference
+from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.deduplication.program import DeduplicationProgram
@@ -29,7 +27,6 @@ from windowpane.engines.join.sides import side_of
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.protocol import BucketOutput
-from windowpane.engines.registry import engines_for
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.settling.program import SettlingProgram
 from windowpane.errors import UnmovableStateError, WindowpaneError
@@ -56,18 +53,13 @@ def run(seed: int) -> Outcome:
     case = faults.CASES[draw.choice(sorted(faults.CASES))](draw, seed)
     program = _described(case.program, draw)
     text = f"{program}\n    {len(case.batches)} batches"
-    try:
-        with drawn_sizes(seed), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return Outcome(seed, text, program.engine, list(_differences(program, case.batches, draw)))
-    except Exception as error:  # a program that raises, or warns, is a finding like any other
-        return Outcome(seed, text, program.engine, [raised(error)])
+    return Outcome(seed, text, program.engine, differences_of(seed, lambda: _differences(program, case.batches, draw)))
 
 
 def _described(program: Any, draw: Random) -> Any:
     """Return a program with its description, now and then on its reference."""
     if draw.random() < 0.35:
-        program = replace(program, engine=[each.name for each in engines_for(program) if each.serves(program)][-1])
+        program = on_reference(program)
     if isinstance(program, OverProgram):
         return replace(program, description=of_over(program))
     if isinstance(program, JoinProgram):

@@ -8,7 +8,6 @@ errors, which end a program. Sizes and thresholds are drawn, too, so that few ro
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from functools import partial, reduce
@@ -19,10 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from verify.fuzz.comparison import difference, with_one_zero
-from verify.fuzz.outcome import Outcome, raised
+from verify.fuzz.outcome import Outcome, differences_of
 from verify.fuzz.windowed_programs import random_program, with_engine
 from verify.fuzz.windowed_streams import Batch, random_stream, under_strategy
-from verify.sizes import drawn_sizes
 from windowpane.engines.combiner import Combiner, always_together
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.panes.engine import Kind, PanesEngine
@@ -49,13 +47,11 @@ def run(seed: int) -> Outcome:
     draw = Random(seed)
     program, columns = columnar_program(draw)
     stream = random_stream(draw, program, columns)
-    try:
-        with drawn_sizes(seed), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            differences = _Race(program, draw).run(stream) or _watermark_differences(program, stream, Random(f"marks {seed}"))
-    except Exception as error:  # a program that raises, or warns, is a finding like any other
-        differences = [raised(error)]
-    return Outcome(seed, text_of(program), program.engine, differences)
+
+    def compare() -> list[str]:
+        return _Race(program, draw).run(stream) or _watermark_differences(program, stream, Random(f"marks {seed}"))
+
+    return Outcome(seed, text_of(program), program.engine, differences_of(seed, compare))
 
 
 def _watermark_differences(program: Program, stream: Sequence[Batch], draw: Random) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _STAGES = 4
@@ -15,10 +15,7 @@ def batch_lines(progress: Mapping[str, Any], operators: Sequence[str]) -> list[s
         progress: that of the batch, as Spark gives it.
         operators: the names of the stateful operators, from the first to the last.
     """
-    stages, rows = progress.get("durationMs") or {}, progress.get("numInputRows") or 0
-    longest = sorted(((took, stage) for stage, took in stages.items() if stage != "triggerExecution"), reverse=True)[:_STAGES]
-    said = ", ".join(f"{stage} {took / 1000:.2f} s" for took, stage in longest)
-    whole = stages.get("triggerExecution", 0) / 1000
+    (whole, said), rows = _spent([progress]), progress.get("numInputRows") or 0
     lines = [f"cost of batch {progress['batchId']}: {rows:,} rows read, {whole:.2f} s, of these {said}"]
     stores = list(reversed(progress.get("stateOperators") or []))  # Spark lists them from the last operator to the first
     names = operators if len(operators) == len(stores) else [f"operator {number}" for number in range(1, len(stores) + 1)]
@@ -50,13 +47,18 @@ def costs_text(batches: Sequence[tuple[Mapping[str, Any], Mapping[str, Mapping[s
             f"  {name}: {results:,} results, {total['late_elements']:,} late rows, "
             f"{gauges.get('state_bytes', 0):,} bytes of state, {gauges.get('open_windows', 0):,} windows or keys open"
         )
+    whole, said = _spent([progress for progress, _ in ran])
+    rows = sum(progress.get("numInputRows") or 0 for progress, _ in ran)
+    lines.append(f"  all: {whole:.2f} s, of these {said}; {rows:,} rows read, {rows / max(whole, 0.001):,.0f} rows/s")
+    return "\n".join(lines)
+
+
+def _spent(batches: Iterable[Mapping[str, Any]]) -> tuple[float, str]:
+    """Return the seconds of batches, and of the stages of which most went to."""
     stages: dict[str, float] = {}
-    for progress, _ in ran:
+    for progress in batches:
         for stage, took in (progress.get("durationMs") or {}).items():
             stages[stage] = stages.get(stage, 0) + took / 1000
     whole = stages.pop("triggerExecution", 0.0)
     longest = sorted(stages.items(), key=lambda stage: -stage[1])[:_STAGES]
-    rows = sum(progress.get("numInputRows") or 0 for progress, _ in ran)
-    said = ", ".join(f"{stage} {took:.2f} s" for stage, took in longest)
-    lines.append(f"  all: {whole:.2f} s, of these {said}; {rows:,} rows read, {rows / max(whole, 0.001):,.0f} rows/s")
-    return "\n".join(lines)
+    return whole, ", ".join(f"{stage} {took:.2f} s" for stage, took in longest)

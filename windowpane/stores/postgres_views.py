@@ -18,7 +18,6 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane_state (id text PRIMARY KEY, path text NOT NULL, host text NOT NULL)",
     "CREATE TABLE IF NOT EXISTS windowpane_views (view text PRIMARY KEY, source text NOT NULL)",
 )
-_FETCHED = 10_000  # Rows that are read at once
 _LONGEST_NAME = 63  # Bytes of a name, of which PostgreSQL cuts off what is more
 
 

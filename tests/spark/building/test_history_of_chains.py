@@ -40,8 +40,16 @@ def _behind(df: Any, event_time: str) -> wp.KeyedStream:
     return wp.stream(df, event_time=event_time).key_by("k")
 
 
+def _small(df: Any) -> Any:
+    return _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(n=wp.count(), total=wp.sum("v"))
+
+
+def _sums(df: Any) -> Any:
+    return _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(v=wp.sum("v"))
+
+
 def windows(df: Any) -> Any:
-    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(n=wp.count(), total=wp.sum("v"))
+    small = _small(df)
     rows = small.df.filter("n > 0").withColumn("x", F.col("total"))
     return (
         _behind(rows, "window_end")
@@ -51,7 +59,7 @@ def windows(df: Any) -> Any:
 
 
 def windows_by_key(df: Any) -> Any:
-    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(n=wp.count(), total=wp.sum("v"))
+    small = _small(df)
     return small.key_by("k").window(wp.SlidingEventTimeWindows.of("1 minute", "20 seconds")).aggregate(total=wp.sum("total"))
 
 
@@ -70,7 +78,7 @@ def two_over(df: Any) -> Any:
 
 
 def over_windows(df: Any) -> Any:
-    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(n=wp.count(), total=wp.sum("v"))
+    small = _small(df)
     over = wp.over(small.df, event_time="window_end", key=("k", "window_end")).partition_by("k").order_by("window_end")
     return over.select("*", before=wp.lag("total")).emit_on_window_close()
 
@@ -88,11 +96,8 @@ def behind_first_rows(df: Any) -> Any:
 
 
 def three(df: Any) -> Any:
-    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(n=wp.count(), total=wp.sum("v"))
-    over = wp.over(small.df, event_time="window_end", key=("k", "window_end")).partition_by("k").order_by("window_end")
-    rows = over.select("*", before=wp.lag("total")).emit_on_window_close()
     windows = wp.TumblingEventTimeWindows.of("2 minutes")
-    return _behind(rows.df, "window_end").window(windows).aggregate(n=wp.sum("n"), before=wp.sum("before"))
+    return _behind(over_windows(df).df, "window_end").window(windows).aggregate(n=wp.sum("n"), before=wp.sum("before"))
 
 
 def pattern(df: Any) -> Any:
@@ -101,7 +106,7 @@ def pattern(df: Any) -> Any:
 
 
 def pattern_of_windows(df: Any) -> Any:
-    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(v=wp.sum("v"))
+    small = _sums(df)
     match = _behind(small.df, "window_end").match("a b", a=wp.col("v") > 3, b=wp.col("v") < 7)
     return match.within("1 hour").all_rows("k", "window_end", "v")
 
@@ -111,12 +116,12 @@ def last_rows(df: Any) -> Any:
 
 
 def count_windows(df: Any) -> Any:
-    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(v=wp.sum("v"))
+    small = _sums(df)
     return _behind(small.df, "window_end").count_window(2).aggregate(v=wp.sum("v"))
 
 
 def filled(df: Any) -> Any:
-    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(v=wp.sum("v"))
+    small = _sums(df)
     return small.fill_gaps({"v": 0}, until="2 windows")
 
 
@@ -134,7 +139,7 @@ def joined_windows(df: Any) -> Any:
 
 
 def windows_with_themselves(df: Any) -> Any:
-    small = _stream(df).window(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(n=wp.count(), total=wp.sum("v"))
+    small = _small(df)
     one, other = wp.stream(small.df, event_time="window_end"), wp.stream(small.df, event_time="window_end")
     sides = wp.join(one, other).on("k")
     return sides.within("-20 seconds", "20 seconds").select("k", at=wp.left("window_end"), n=wp.left("n"), m=wp.right("n"))

@@ -6,11 +6,17 @@ One text instead of a call through Py4J for each node and each part of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+
+from windowpane.spark.internals.session import jvm_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SELECTED = "Project"
 FILTERED = "Filter"
@@ -97,6 +103,20 @@ UNREADABLE = (AttributeError, TypeError, Py4JError)  # What reading a plan of an
 
 def listed(sequence: Any) -> list[Any]:
     return [sequence.apply(place) for place in range(sequence.size())]
+
+
+def sequence(items: Iterable[Any], jvm: Any) -> Any:
+    """Return a sequence of Scala's."""
+    given = jvm.java.util.ArrayList()
+    for each in items:
+        given.add(each)
+    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(given).toSeq()
+
+
+def dataframe_of(plan: Any, spark: SparkSession) -> DataFrame:
+    """Return the DataFrame of an analyzed plan, of a classic session."""
+    of_plan = jvm_of(spark).org.apache.spark.sql.classic.Dataset.ofRows(cast("Any", spark)._jsparkSession, plan)
+    return DataFrame(of_plan, spark)
 
 
 def connect_nodes(plan: Any) -> list[Any]:

@@ -21,7 +21,9 @@ from windowpane.spark.internals.plan_trees import (
     column_of,
     columns_in,
     connect_nodes,
+    dataframe_of,
     number_of,
+    sequence,
     tree_of,
 )
 from windowpane.spark.internals.session import is_classic, jvm_of
@@ -118,9 +120,8 @@ def _below_watermark(dataframe: DataFrame, column: str, delay: int) -> BelowWate
             return None
     spark, plan = dataframe.sparkSession, steps.below.child()
     for step in reversed(steps.nodes):
-        children = jvm_of(spark).java.util.Collections.singletonList(plan)
-        plan = step.withNewChildren(jvm_of(spark).scala.jdk.javaapi.CollectionConverters.asScala(children).toSeq())
-    rows = DataFrame(jvm_of(spark).org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+        plan = step.withNewChildren(sequence([plan], jvm_of(spark)))
+    rows = dataframe_of(plan, spark)
     return BelowWatermark(rows.withMetadata(column, {}) if steps.nodes else rows, delay, steps.without_below())
 
 

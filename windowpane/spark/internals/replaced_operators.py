@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from windowpane.errors import InvalidSpecError
-from windowpane.spark.internals.plan_trees import STEPS, listed
-from windowpane.spark.internals.session import is_classic
+from windowpane.spark.internals.plan_trees import STEPS, dataframe_of, listed, sequence
+from windowpane.spark.internals.session import is_classic, jvm_of
 
 _OBSERVED = "CollectMetrics"
 _PASSED = (*STEPS, _OBSERVED, "EventTimeWatermark", "MapInArrow", "MapInPandas", "Generate", "Union", "View", "ResolvedHint")
@@ -30,8 +28,7 @@ def replaced(dataframe: Any, by: Replaced, role: str) -> Any:
     spark = dataframe.sparkSession
     if not is_classic(spark):
         raise InvalidSpecError(f"{role} of operators behind others needs a classic Spark session, and this is Spark Connect.")
-    plan = _plan(dataframe._jdf.queryExecution().analyzed(), by, role, spark._jvm)
-    return DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+    return dataframe_of(_plan(dataframe._jdf.queryExecution().analyzed(), by, role, jvm_of(spark)), spark)
 
 
 def _plan(node: Any, by: Replaced, role: str, jvm: Any) -> Any:
@@ -52,21 +49,14 @@ def _plan(node: Any, by: Replaced, role: str, jvm: Any) -> Any:
             f"{role}: between two operators of this query Spark keeps rows itself ({kind}), and its state has no history. Do "
             "that behind the last one, or with an operator of windowpane's."
         )
-    return node.withNewChildren(_sequence([_plan(each, by, role, jvm) for each in below], jvm))
+    return node.withNewChildren(sequence([_plan(each, by, role, jvm) for each in below], jvm))
 
 
 def _with_columns(plan: Any, columns: Any, jvm: Any) -> Any:
     """Return a plan whose columns go by the numbers that the nodes above know them by."""
-    catalyst, nothing = jvm.org.apache.spark.sql.catalyst, _sequence([], jvm)
+    catalyst, nothing = jvm.org.apache.spark.sql.catalyst, sequence([], jvm)
     named = [
         catalyst.expressions.Alias(new, old.name(), old.exprId(), nothing, jvm.scala.Option.empty(), nothing)
         for new, old in zip(listed(plan.output()), columns, strict=True)
     ]
-    return catalyst.plans.logical.Project(_sequence(named, jvm), plan)
-
-
-def _sequence(items: Any, jvm: Any) -> Any:
-    given = jvm.java.util.ArrayList()
-    for each in items:
-        given.add(each)
-    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(given).toSeq()
+    return catalyst.plans.logical.Project(sequence(named, jvm), plan)

@@ -141,7 +141,7 @@ def query_of_batch(spark: SparkSession) -> str | None:
         return None
 
 
-def local_session() -> Any:
+def local_session() -> SparkSession:
     """Return the running session, or a new one, quiet; where nothing says which master, on all cores of this machine."""
     from pyspark.sql import SparkSession  # which tasks need not import
 

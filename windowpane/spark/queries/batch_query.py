@@ -312,12 +312,6 @@ def sees(spark: SparkSession, file: Path) -> bool:
         return False
 
 
-def run_only(rows: Any) -> None:
-    """Run a batch for the sake of its state."""
-    with _as_sql_errors():
-        rows.write.format("noop").mode("overwrite").save()
-
-
 @contextmanager
 def _as_sql_errors() -> Iterator[None]:
     try:

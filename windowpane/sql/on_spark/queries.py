@@ -239,7 +239,7 @@ def _collecting(take: Callable[[pa.Table, int], None]) -> Callable[[Any, int], N
     return collect
 
 
-def local_spark() -> Any:
+def local_spark() -> SparkSession:
     """Return the running SparkSession, or a new one, as the settings of Spark say; by default on all cores here."""
     from windowpane.spark.internals.session import local_session
 
