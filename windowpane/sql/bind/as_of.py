@@ -61,7 +61,6 @@ class _Part:
     right: Expr | None
 
     def of(self, of_left: bool) -> tuple[Expr, SqlType]:
-        """Return its value in rows of a side."""
         kind = self.column.type
         return (self.left if of_left else self.right) or Expr.null(kind), kind
 
@@ -70,15 +69,6 @@ def as_of_join(
     left: Node, right: Node, scope: Scope, other: Scope, join: exp.Expr, binder: ScalarBinder, ids: Ids
 ) -> tuple[Node, Scope]:
     """Return rows of the left side with the nearest of the right one, and what names mean in them.
-
-    Args:
-        left: the left side.
-        right: the right side.
-        scope: what names mean in the left side.
-        other: what they mean in the right side.
-        join: the join as it was parsed.
-        binder: binds its condition, over both scopes.
-        ids: gives columns their ids.
 
     Raises:
         UnsupportedSqlError: a condition of another form.
@@ -98,16 +88,6 @@ def version_join(
     ids: Ids,
 ) -> tuple[Node, Scope]:
     """Return rows of the left side with the version that was valid at a time of theirs: ``FOR SYSTEM_TIME AS OF l.at``.
-
-    Args:
-        left: the left side.
-        right: the right side, each version a row.
-        scope: what names mean in the left side.
-        other: what they mean in the right side.
-        join: the join as it was parsed, whose condition is equalities.
-        moment: the time as it was parsed, the time of left rows, and the column from which on a version is valid.
-        binder: binds the condition, over both scopes.
-        ids: gives columns their ids.
 
     Raises:
         UnsupportedSqlError: a condition that is no equality of both sides.
@@ -147,7 +127,6 @@ def _nearness(join: exp.Expr, binder: ScalarBinder, ours: set[str], theirs: set[
 def _inequality(
     part: exp.Expr, binder: ScalarBinder, ours: set[str], theirs: set[str]
 ) -> tuple[type[exp.Expr], tuple[Expr, Expr]]:
-    """Return an inequality as one between a time of the left side and one of the right side."""
     kind = type(part)
     if kind in _TURNED and not part.find(exp.Query):
         one, two = binder.bind(part.this), binder.bind(part.expression)
@@ -200,7 +179,6 @@ class _Joining:
         return self._part(_UPRIGHT, kind, None, value)
 
     def joined(self, scope: Scope, other: Scope, keeps_all: bool) -> tuple[Node, Scope]:
-        """Return left rows with what was found, and what names mean in them."""
         rows = self._both()
         wanted = list(dict.fromkeys(each.column.id for each in other.visible))
         values = {name: self._ids.column(self._rights[name].column.name, self._rights[name].column.type) for name in wanted}

@@ -20,7 +20,6 @@ class BoundQuery:
     """A query as a plan.
 
     Args:
-        node: the plan.
         outputs: the columns users see, in order; one may appear twice.
         order: the order of the result, for those who read it in order.
     """

@@ -42,7 +42,6 @@ class Computed:
         self._own: list[tuple[Column, Expr]] = []
 
     def column(self, expr: Expr, name: str = "argument") -> Column:
-        """Return the column that holds an expression: itself if it is one."""
         if expr.is_column:
             return Column(expr.column, expr.name, expr.type)
         if expr not in self._added:
@@ -57,7 +56,6 @@ class Computed:
         return column
 
     def apply(self, node: Node) -> Node:
-        """Return the node with the columns added."""
         if not self._own:
             return node
         kept = [(column, column.expr) for column in node.columns]
@@ -94,7 +92,6 @@ def _projected(node: Node, items: Sequence[tuple[Column, Expr]]) -> dict[str, Wa
 
 
 def keep(node: Node, condition: Expr) -> Node:
-    """Return the rows of a node for which a condition holds."""
     return Filter(node.columns, node.key, node.append_only, node.watermarks, input=node, condition=condition)
 
 
@@ -280,7 +277,6 @@ def _joined_watermarks(
 
 
 def union_all(branches: Sequence[Node], columns: Sequence[Column], ids: Ids) -> Node:
-    """Return the rows of all branches, whose first columns become ``columns``."""
     number, identity = ids.column("branch", BRANCH_TYPE), ids.column("identity", IDENTITY_TYPE)
     watermarks = {}
     for index, column in enumerate(columns):
@@ -297,7 +293,6 @@ def union_all(branches: Sequence[Node], columns: Sequence[Column], ids: Ids) -> 
 
 
 def set_operation(left: Node, right: Node, kind: str, columns: Sequence[Column]) -> Node:
-    """Return EXCEPT or INTERSECT of two nodes whose first columns become ``columns``."""
     watermarks = {}
     for column, one, other in zip(columns, left.columns, right.columns, strict=False):
         if one.id in left.watermarks and other.id in right.watermarks:

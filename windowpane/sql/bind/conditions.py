@@ -11,7 +11,6 @@ from windowpane.sql.expressions.types import common
 
 
 def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
-    """Return the parts of a condition that AND joins."""
     while isinstance(tree, exp.Paren):
         tree = tree.this
     return conjuncts(tree.this) + conjuncts(tree.expression) if isinstance(tree, exp.And) else [tree]

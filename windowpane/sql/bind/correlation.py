@@ -27,7 +27,6 @@ class Inner:
     """A subquery as a plan, and what ties it to the query around it.
 
     Args:
-        query: the subquery without its ties.
         keys: expressions of the query around it, each with the column of the subquery that equals it.
         condition: what else must hold of a row around it and a row of the subquery.
         is_single: whether there is at most one row for each row around it.
@@ -69,7 +68,6 @@ class Ties:
     """Collects the ties of one subquery while it is bound."""
 
     def __init__(self, text: Text, around: Scope) -> None:
-        """Start without; ``around`` are the columns of the query around it."""
         self._text, self._around = text, around
         self.keys: list[tuple[Expr, Expr]] = []
         self.condition: Expr | None = None

@@ -21,8 +21,6 @@ _KINDS = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
 
 class Joins:
-    """Joins relations from left to right."""
-
     def __init__(self, query: Binding, tables: dict[str, exp.Expr]) -> None:
         self._query, self._tables, self._text = query, tables, query.text
 

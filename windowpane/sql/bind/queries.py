@@ -40,11 +40,7 @@ class QueryBinder:
     """Binds queries over a schema.
 
     Args:
-        schema: what names of relations mean.
-        text: the text that has the queries.
-        evaluate: evaluates constants.
         streaming: whether the plan is to be maintained.
-        default_frame: the parameter.
     """
 
     def __init__(
@@ -72,7 +68,6 @@ class QueryBinder:
         return frozenset(name_of(table.this) for table in self.reads)
 
     def over(self, schema: Schema) -> QueryBinder:
-        """Return a binder of the same text over another schema."""
         return QueryBinder(schema, self.text, self._evaluator, streaming=self.streaming, default_frame=self.default_frame)
 
     def bind(self, tree: exp.Expr, tables: Tables | None = None) -> BoundQuery:
@@ -124,7 +119,6 @@ class QueryBinder:
         return inner
 
     def _take_with(self, tree: exp.Expr, tables: Tables) -> list[_Fixed]:
-        """Add the common table expressions of a query to ``tables``, and return them."""
         clause = tree.args.get("with_")
         if clause is None:
             return []
@@ -151,7 +145,6 @@ class QueryBinder:
         return self.bind(table.table.this, table.tables)
 
     def evaluate(self, tree: exp.Expr, kind: SqlType | None = None) -> Any:
-        """Return the value of a constant expression, as a type if one is given."""
         bound = ScalarBinder(self.text, Scope(), "a constant", self.now).bind(tree)
         try:
             return self._evaluator(constant_as(bound, kind).sql)
@@ -159,11 +152,9 @@ class QueryBinder:
             raise self.text.type_error(tree, str(error)) from None
 
     def evaluate_sql(self, sql: str) -> Any:
-        """Return the value of a constant as DuckDB writes it."""
         return self._evaluator(sql)
 
     def whole_number(self, tree: exp.Expr, what: str) -> int:
-        """Return the value of LIMIT or OFFSET."""
         found = self.evaluate(tree)
         if isinstance(found, Decimal) and found == int(found):
             found = int(found)
@@ -174,7 +165,6 @@ class QueryBinder:
         return found
 
     def relation(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
-        """Return the rows of FROM, and the names that can be used of them."""
         alias = tree.args.get("alias")
         version = tree.args.get("version")
         if version is not None:
@@ -218,7 +208,6 @@ class QueryBinder:
         return self._joined(tree, node, scope, tables)
 
     def aliased(self, scope: Scope, alias: exp.Expr | None) -> Scope:
-        """Return a scope under the names of an alias."""
         if alias is None:
             return scope
         name = name_of(alias.this) if alias.this is not None else ""
@@ -384,7 +373,6 @@ class QueryBinder:
         return plan.project(bound.node, items)
 
     def ordered(self, bound: BoundQuery, tree: exp.Expr) -> BoundQuery:
-        """Return a query with the ORDER BY and LIMIT behind it."""
         order = bound.order
         if tree.args.get("order") is not None:
             scope = Scope(tuple(Visible("", column) for column in bound.outputs))

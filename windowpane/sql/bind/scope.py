@@ -18,12 +18,10 @@ class Column:
     type: SqlType
 
     def renamed(self, name: str) -> Column:
-        """Return it under another name."""
         return replace(self, name=name)
 
     @property
     def expr(self) -> Expr:
-        """The column as an expression."""
         return Expr.of_column(self.id, self.type, self.name)
 
 
@@ -46,7 +44,6 @@ class Scope:
     visible: tuple[Visible, ...] = ()
 
     def find(self, name: str, table: str | None = None) -> list[Column]:
-        """Return the columns that a name can mean: one, none, or several."""
         if table is not None:
             return [each.column for each in self.visible if each.table == table and each.column.name == name]
         return [each.column for each in self.visible if each.column.name == name and not each.merged]
@@ -55,7 +52,6 @@ class Scope:
         return tuple(dict.fromkeys(each.table for each in self.visible))
 
     def of_table(self, table: str | None = None) -> list[Column]:
-        """Return the columns of ``table.*``, or of ``*``."""
         starred = [each for each in self.visible if each.starred]
         return [each.column for each in starred if (not each.merged if table is None else each.table == table)]
 
@@ -64,7 +60,6 @@ class Scope:
         return Scope(tuple(replace(each, column=columns[each.column.id].renamed(each.column.name)) for each in self.visible))
 
     def __add__(self, other: Scope) -> Scope:
-        """Return both scopes, side by side."""
         return Scope(self.visible + other.visible)
 
 
@@ -82,6 +77,5 @@ class Ids:
         return Column(f"{name}@{self._computed}", name, kind)
 
     def columns(self, types: Mapping[str, SqlType]) -> dict[str, Column]:
-        """Return the columns of a relation by name."""
         self._relations += 1
         return {name: Column(f"{name}#{self._relations}", name, kind) for name, kind in types.items()}

@@ -49,7 +49,6 @@ class SelectPlan:
         self._stamp: Column | None = None
 
     def bind(self) -> BoundQuery:
-        """Return the plan of the SELECT."""
         if not self.tree.expressions:
             raise self.text.syntax_error(self.tree.args.get("from_"), "SELECT needs something to select before FROM, such as *.")
         self.windows.declare(self.tree.args.get("windows") or [])
@@ -90,7 +89,6 @@ class SelectPlan:
         return self._project(bound, order, first_of)
 
     def inner(self) -> Inner:
-        """Return the plan of a subquery, and what ties it to the query around it."""
         bound = self.bind()
         determined = {column.id for column in self._tied}
         limited = isinstance(bound.node, TopN) and bound.node.limit == 1 and not bound.node.with_ties
@@ -284,7 +282,6 @@ class SelectPlan:
         return named
 
     def _excepted(self, star: exp.Star) -> set[str]:
-        """Return the ids of the columns that ``* EXCEPT (a, t.b)`` leaves out."""
         binder, found = ScalarBinder(self.text, self.scope, "EXCEPT"), set[str]()
         for tree in star.args.get("except_") or ():
             if not (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)):
@@ -324,7 +321,6 @@ class SelectPlan:
         return self._only(tree, found) if found else binder.bind(tree)
 
     def _only(self, tree: exp.Expr, found: list[Expr]) -> Expr:
-        """Return the one value that a name of the select list means."""
         if len(set(found)) > 1:
             name = name_of(tree.this)
             raise self.text.name_error(tree, f"column {name!r} is ambiguous: the select list has it twice. Rename one with AS.")

@@ -62,7 +62,6 @@ def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def has_aggregates(tree: exp.Expr) -> bool:
-    """Whether an expression calls an aggregate over groups."""
     return any(is_aggregate_call(part) for part in own_nodes(tree))
 
 
@@ -76,13 +75,7 @@ class _Call:
 
 
 class Groups:
-    """GROUP BY: the columns that groups are made by, and the aggregates on them.
-
-    Args:
-        text: the text, for places.
-        ids: gives columns their ids.
-        binder: binds the arguments of aggregates.
-    """
+    """GROUP BY: the columns that groups are made by, and the aggregates on them."""
 
     def __init__(self, text: Text, ids: Ids, binder: ScalarBinder) -> None:
         self.text, self.ids, self.binder = text, ids, binder
@@ -128,13 +121,11 @@ class Groups:
         return build(INTEGER, f"CAST(CASE {{0}} {chosen} END AS INTEGER)", number, name="grouping")
 
     def add_key(self, value: Expr, *, is_tie: bool = False) -> None:
-        """Group by an expression, too."""
         value = by_value(settled(value))
         (self.only_ties.add if is_tie else self.only_ties.discard)(value)
         self.keys.setdefault(value, self.computed.column(value, value.name))
 
     def call(self, tree: exp.Expr) -> Expr:
-        """Return the column of an aggregate."""
         call = _AggregateCall(tree, self.text)
         try:
             parts = call.parts(self.binder)
@@ -149,7 +140,6 @@ class Groups:
     def _primitive(
         self, primitive: Primitive, call: _AggregateCall, order: Sequence[tuple[Column, Order]], condition: Column | None
     ) -> Expr:
-        """Return the column of a call of DuckDB's, of its arguments, what it is sorted by, and its FILTER."""
         arguments = [self.computed.column(value) for value in primitive.arguments]
         operands = [column.expr for column in arguments] + [Expr(constant, UNKNOWN) for constant in primitive.constants]
         inside = ", ".join(f"{{{place}}}" for place in range(len(operands))) or "*"
@@ -202,8 +192,6 @@ def _fold(primitive: Primitive, argument: str | None, only: str | None, *, is_di
 
 
 class _AggregateCall:
-    """The parts of a parsed call of an aggregate."""
-
     def __init__(self, tree: exp.Expr, text: Text) -> None:
         self.text, self.tree, self.condition, self.within = text, tree, None, None
         while isinstance(tree, exp.Filter | exp.WithinGroup):
@@ -228,7 +216,6 @@ class _AggregateCall:
                 self.arguments.append(argument)
 
     def parts(self, binder: ScalarBinder) -> Parts:
-        """Return what the aggregate is made of."""
         if (self.within is not None) != self.aggregate.is_within_group:
             wanted = "needs" if self.within is None else "does not take"
             raise MismatchError(f"it {wanted} WITHIN GROUP (ORDER BY ...).")
@@ -338,7 +325,6 @@ class SelectBinder(ScalarBinder):
         """Binds ``PROCTIME()`` in a view; ``None`` where it is ``now()``."""
 
     def intercept(self, tree: exp.Expr) -> Expr | None:
-        """Bind aggregates, windows, keys of groups and subqueries."""
         if isinstance(tree, exp.Window) and self._windows is not None:
             inner = SelectBinder(self.text, self.scope, "a window", self.now, self._groups, None, self._scalar)
             inner.stamp = self.stamp
@@ -365,7 +351,6 @@ class SelectBinder(ScalarBinder):
         return self._key(tree)
 
     def _key(self, tree: exp.Expr) -> Expr | None:
-        """Return the key of the groups that an expression is."""
         if self._groups is None:
             raise MistakeError("there are groups")
         if isinstance(tree, exp.Literal | exp.Null | exp.Boolean | exp.Interval):

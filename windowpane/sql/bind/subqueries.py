@@ -37,8 +37,6 @@ class _Beside:
 
 @dataclass(frozen=True)
 class _Value:
-    """An expression over what is joined."""
-
     value: Expr
     joined: tuple[_Beside, ...]
 
@@ -53,8 +51,6 @@ def _selecting(tree: exp.Expr) -> exp.Expr:
 
 
 class Subqueries:
-    """The subqueries of one SELECT."""
-
     def __init__(self, select: Selecting) -> None:
         self._select, self._ids, self._text = select, select.query.ids, select.query.text
         self._above: list[_Beside] = []
@@ -170,7 +166,6 @@ class Subqueries:
         return value.value
 
     def apply(self, node: Node) -> Node:
-        """Return groups with the subqueries beside them."""
         for beside in self._above:
             node = self._left(node, beside)
         return node

@@ -64,14 +64,12 @@ class Definitions:
         deliveries: Deliveries,
         parameters: Mapping[str, str],
     ) -> None:
-        """Define in ``catalog``; ``parameters`` are those of ``SET``."""
         self._storage, self._catalog, self._clock, self._runner = storage, catalog, clock, runner
         self._deliveries, self._parameters = deliveries, parameters
         self._made_with = dict[str, str]()
         self._told_of_ties = False
 
     def binder(self, text: Text, *, streaming: bool = False) -> QueryBinder:
-        """Return a binder of queries over the catalog."""
         frame = self._setting(DEFAULT_FRAME)
         return QueryBinder(self._catalog, text, self._storage.constant, streaming=streaming, default_frame=frame)
 
@@ -100,7 +98,6 @@ class Definitions:
         self._runner.flush(lambda table: self.writer(Text(table.text)))
 
     def restore(self) -> None:
-        """Define again what the store holds."""
         for name, text in self._storage.run("SELECT name, text FROM windowpane.catalog ORDER BY position"):
             with self.made_as(name):
                 self._define_again(text)
@@ -138,7 +135,6 @@ class Definitions:
         made_by.check(self._storage, self._catalog.tables(), self._catalog.views())
 
     def remember(self, name: str, text: str) -> None:
-        """Keep a definition, with what it was made with."""
         last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
         self._storage.run("INSERT INTO windowpane.catalog VALUES (?, ?, ?)", [last + 1, name, text])
         if zone.current() != zone.UTC:
@@ -155,7 +151,6 @@ class Definitions:
         return kind is None
 
     def create_table(self, statement: CreateTable, text: Text) -> Result:
-        """Run CREATE TABLE or CREATE SOURCE."""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             self._add_table(statement, text, is_new=True)
             self.remember(statement.name, self._lasting_text(statement))
@@ -187,7 +182,6 @@ class Definitions:
             self.writer(text).insert(Insert(statement.place, statement.text, statement.name, (), statement.query), info)
 
     def create_view(self, statement: CreateView, text: Text) -> Result:
-        """Run CREATE VIEW or CREATE MATERIALIZED VIEW."""
         notice = ""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             if statement.materialized:
@@ -197,7 +191,6 @@ class Definitions:
         return Result("CREATE_MATERIALIZED_VIEW" if statement.materialized else "CREATE_VIEW", notice=notice)
 
     def _add_view(self, statement: CreateView, text: Text, *, is_new: bool) -> str:
-        """Add a view, and return what a user should know of it."""
         if not statement.materialized:
             binder = self.binder(text)
             bound = binder.bind(statement.query)
@@ -302,7 +295,6 @@ class Definitions:
         return Result("CREATE_SINK", notice=notice)
 
     def _add_sink(self, statement: CreateSink, text: Text, *, is_new: bool) -> str:
-        """Add a sink, and return what a user should know of its query."""
         place, source, notice = statement.place, statement.source, ""
         if statement.rows == "MALFORMED":
             source = self._add_malformed(statement, is_new=is_new)
@@ -393,7 +385,6 @@ class Definitions:
         return Result(f"ALTER_{statement.kind.upper().replace(' ', '_')}")
 
     def _edits(self, text: str, name: str, old: str, new: str) -> list[Edit]:
-        """Return what changes in the text of the definition called ``name``."""
         statement, edits = read_script(text)[0], []
         if name == old:
             edits.append(own_name(text, new))
@@ -434,7 +425,6 @@ class Definitions:
         return tag
 
     def _view_behind(self, name: str) -> str | None:
-        """Return the view of a sink with a query of its own."""
         entry = self._catalog.entries.get(name)
         owned = isinstance(entry, SinkInfo) and entry.source == query_of_sink(name)
         return query_of_sink(name) if owned else None
@@ -448,7 +438,6 @@ class Definitions:
         return found
 
     def remove(self, name: str) -> None:
-        """Forget an entry of the catalog, and what is stored of it."""
         behind = self._view_behind(name)
         entry = self._catalog.entries.pop(name)
         for index in self._catalog.indexes(name):

@@ -75,12 +75,8 @@ class TableInfo:
     """A table or source.
 
     Args:
-        relation: how queries see it.
         defaults: values of columns that INSERT leaves out.
         generated: expressions over the other columns, by stored name.
-        watermark: its watermark, ``None`` if it has none.
-        options: of ``WITH``.
-        text: its statement.
         conflict: what happens to a row whose key the table has.
     """
 
@@ -104,12 +100,10 @@ class TableInfo:
 
     @property
     def reads_clock(self) -> bool:
-        """Whether the clock makes one of its columns."""
         return any(value.reads_clock for value in self.generated.values())
 
     @property
     def generated_sql(self) -> str:
-        """The columns that are made of others, as items of a SELECT over these."""
         return ", ".join(f"{value.sql} AS {quoted(name)}" for name, value in self.generated.items())
 
     @property
@@ -124,9 +118,7 @@ class ViewInfo:
 
     Args:
         relation: how queries see it.
-        node: its plan.
         ids: how its stored columns are named in the plan.
-        text: its statement.
         reads: the stored relations whose changes it takes.
         names: the names in its query, plain views among them.
         strict: whether an expression that fails is an error of it; otherwise it is NULL.
@@ -144,14 +136,11 @@ class ViewInfo:
 
     @property
     def operators(self) -> Job:
-        """Its operators, in a session that runs them."""
         return present(self.job, "the session runs its views")
 
 
 @dataclass(frozen=True)
 class SinkInfo:
-    """A sink: the relation it follows, and its options."""
-
     name: str
     source: str
     options: Mapping[str, str]
@@ -201,14 +190,12 @@ class Catalog:
         return entry if isinstance(entry, PlainView) else None
 
     def relation(self, name: str) -> Relation:
-        """Return a table, source or materialized view that exists."""
         entry = self.entries[name]
         if not isinstance(entry, TableInfo | ViewInfo):
             raise MistakeError("the name is that of a table or view")
         return entry.relation
 
     def view(self, name: str) -> ViewInfo:
-        """Return a materialized view that exists."""
         entry = self.entries[name]
         if not isinstance(entry, ViewInfo):
             raise MistakeError("the name is that of a materialized view")
@@ -232,7 +219,6 @@ class Catalog:
         return [entry for entry in self.entries.values() if isinstance(entry, IndexInfo) and entry.relation == relation]
 
     def kind(self, name: str) -> str | None:
-        """Return what an entry is, in the words of DROP."""
         entry = self.entries.get(name)
         if isinstance(entry, TableInfo):
             return entry.relation.kind

@@ -26,7 +26,6 @@ _KINDS = {
 
 
 def tables_in(query: exp.Expr) -> set[str]:
-    """Return the names of relations that a query reads."""
     names = {name_of(table.this) for table in query.find_all(exp.Table) if isinstance(table.this, exp.Identifier)}
     calls = [table.this for table in query.find_all(exp.Table) if isinstance(table.this, exp.Anonymous)]
     read = [_relation_of(call) for call in calls]

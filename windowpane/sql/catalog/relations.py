@@ -28,13 +28,8 @@ class Relation:
     """A table, source or materialized view.
 
     Args:
-        name: its name.
         kind: ``table``, ``source`` or ``materialized view``.
         columns: its columns, hidden ones last.
-        key: the columns that identify a row.
-        append_only: whether its rows stay.
-        storage: where DuckDB keeps it.
-        watermarks: by column.
         small: whether it has few rows, by declaration or by its query.
         arrival: the columns that are declared as ``PROCTIME()``, the time at which a row is written.
     """
@@ -51,12 +46,10 @@ class Relation:
 
     @property
     def visible(self) -> tuple[StoredColumn, ...]:
-        """The columns that users see."""
         return tuple(column for column in self.columns if not column.hidden)
 
     @property
     def types(self) -> dict[str, SqlType]:
-        """The types of its columns by name."""
         return {column.name: column.type for column in self.columns}
 
 
@@ -82,8 +75,6 @@ class PlainView:
 
 
 class Schema(Protocol):
-    """Where names of relations are looked up."""
-
     def find(self, name: str) -> Relation | PlainView | None:
         """Return what a name means."""
 

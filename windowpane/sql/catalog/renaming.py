@@ -31,7 +31,6 @@ class Edit:
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with non-overlapping edits made."""
     for edit in sorted(edits, key=lambda each: each.start, reverse=True):
         text = text[: edit.start] + edit.words + text[edit.end + 1 :]
     return text
@@ -69,7 +68,6 @@ def _address(text: str) -> str:
 
 
 def own_name(text: str, new: str) -> Edit:
-    """Return the edit that renames what a CREATE statement creates."""
     return _next_name(_behind_kind(text), new)
 
 
@@ -164,7 +162,6 @@ def move_stored(storage: Storage, old: str, new: str) -> None:
 
 
 def drop_stored(storage: Storage, view: str) -> None:
-    """Remove all that the store keeps of a view."""
     for table, column in _NAMED_BY:
         storage.run(f"DELETE FROM windowpane.{table} WHERE {column} = ?", [view])
     storage.run(f"DROP TABLE IF EXISTS main.{quoted(view)}")
@@ -172,7 +169,6 @@ def drop_stored(storage: Storage, view: str) -> None:
 
 
 def drop_state(storage: Storage, view: str) -> None:
-    """Remove the state of the operators of a view."""
     storage.run("DELETE FROM windowpane.blobs WHERE starts_with(owner, ?)", [f"{view}/"])
     for name in _tables(storage, "windowpane_state"):
         if name.startswith(f"{view}/"):

@@ -50,9 +50,6 @@ class Replacement:
     """What taking the place of a view means.
 
     Args:
-        statement: of the new view.
-        plan: the new view.
-        report: the parts that differ.
         readers: what reads the view, in the order of the catalog.
         built: the views that are built beside the old ones, in their order; none where state goes on.
         columns: where state goes on, the column of the old rows for each of the new ones.
@@ -67,7 +64,6 @@ class Replacement:
 
     @property
     def lines(self) -> list[str]:
-        """What EXPLAIN says."""
         name, verdict = self.statement.name, self.report.verdict
         lines = [f"changes: {verdict.name.lower()}", *([name] if self.report.parts else []), *self.report.lines()]
         read = ", ".join(sorted(self.plan.reads)) or "nothing"
@@ -81,8 +77,6 @@ class Replacement:
 
 
 class Replacing:
-    """Puts other views in the place of materialized views."""
-
     def __init__(
         self, definitions: Definitions, storage: Storage, catalog: Catalog, runner: ViewRunner, deliveries: Deliveries
     ) -> None:
@@ -181,7 +175,6 @@ class Replacing:
         return None if is_same else f"a sink of rows with {_shown(old)}, which would have {_shown(new)}"
 
     def _planned(self, name: str) -> views.ViewPlan:
-        """Return the plan of a view that is there, as its definition means now."""
         with self._definitions.made_as(_defined_by(name)):
             return self._definitions.plan(*self._definition(name), is_new=False)
 
@@ -195,7 +188,6 @@ class Replacing:
     # --- in transactions -------------------------------------------------------------------------------
 
     def begin(self, statement: CreateView, text: Text) -> Replacement:
-        """Make the views that are built beside the old ones."""
         self._definitions.flush()
         planned = self.plan(statement, text)
         self._runner.check_swap(planned.readers, statement.place)
@@ -246,13 +238,11 @@ class Replacing:
             self._deliveries.add_view(self._catalog.view(each), replaces=True)
 
     def abandon(self, planned: Replacement) -> None:
-        """Remove what was built."""
         for name in reversed(planned.built):
             if beside(name) in self._catalog.entries:
                 self._definitions.remove(beside(name))
 
     def _rewrite(self, planned: Replacement) -> None:
-        """Give the rows of a view whose state goes on the columns of the new one."""
         relation, columns = planned.plan.relation, planned.columns
         items = ", ".join(f"{quoted(columns[each.name])} AS {quoted(each.name)}" for each in relation.columns)
         rows = self._storage.temporary(f"SELECT {items} FROM {relation.storage}")
@@ -277,7 +267,6 @@ class Replacing:
 
 
 def _defined_by(view: str) -> str:
-    """Return the entry whose statement a view is of."""
     return sink_of_query(view) or view
 
 
@@ -335,7 +324,6 @@ def _columns(old: ViewInfo, new: views.ViewPlan) -> dict[str, str] | None:
 
 
 def _changes(old: ViewInfo, new: views.ViewPlan) -> tuple[Change, ...]:
-    """Return the parts of two views that differ."""
     found = changes(_description(old.node, old.relation, old.ids), _description(new.node, new.relation, new.ids))
     if all(each.outcome.verdict <= Verdict.SAFE for each in found) and _columns(old, new) is None:
         return (*found, Change("operators", "as before", "planned in another way", Outcome(Verdict.REFUSED, ANOTHER_STATE)))
@@ -343,7 +331,6 @@ def _changes(old: ViewInfo, new: views.ViewPlan) -> tuple[Change, ...]:
 
 
 def _description(node: Node, relation: Relation, ids: Mapping[str, str]) -> Description:
-    """Return a view as parts, with the words of its query."""
     parts = _Parts.of(node)
     names = {column.id: column.name for each in every_node(node) for column in each.columns}
     columns = [

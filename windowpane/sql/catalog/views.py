@@ -34,8 +34,6 @@ class ViewPlan:
     """A materialized view before it is set up.
 
     Args:
-        relation: how queries will see it.
-        node: its plan.
         ids: the column of the plan for each stored column.
         reads: the names in its query, plain views among them.
         by_default: its columns of windows that have an ORDER BY and name no frame, with ``default_frame``.
@@ -145,12 +143,10 @@ def _is_whole(node: Over) -> bool:
 
 
 def create(storage: Storage, plan: ViewPlan) -> None:
-    """Create the table for the rows of a view."""
     columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in plan.relation.columns)
     storage.run(f"CREATE TABLE {plan.relation.storage} ({columns})")
 
 
 def in_stored_names(plan_ids: Mapping[str, str], delta: str, weight: str) -> str:
-    """Return a batch of the plan as a query with the stored names."""
     items = ", ".join(f"{quoted(identity)} AS {quoted(name)}" for name, identity in plan_ids.items())
     return f"SELECT {items}, {quoted(weight)} FROM {delta}"

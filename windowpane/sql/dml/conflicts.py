@@ -38,7 +38,6 @@ class OnConflict:
     """What a table does with a row whose key it has already.
 
     Args:
-        keep: which row stays.
         versions: columns that decide, one after the other: a row whose versions are lower than those of the stored row is
             ignored. NULL is the lowest (RisingWave's ``WITH VERSION COLUMN``).
     """
@@ -56,7 +55,6 @@ class InsertConflict:
     """``ON CONFLICT (target) DO ...`` of one INSERT; no assignments mean DO NOTHING.
 
     Args:
-        place: where it is written.
         target: the columns in parentheses, which must be the primary key; none means any.
         assignments: columns and their new values, over the old row and ``excluded``.
         where: an old row for which it is not true stays.
@@ -69,13 +67,7 @@ class InsertConflict:
 
 
 def winners(rows: str, relation: Relation, rule: OnConflict) -> str:
-    """Return the query of the rows that an INSERT of ``rows`` leaves at their keys, but for keys whose row stays as it is.
-
-    Args:
-        rows: the name of rows with the columns that users see, and ``PLACE``.
-        relation: the table.
-        rule: what it does with conflicts.
-    """
+    """Return the query of the rows that an INSERT of ``rows`` leaves at their keys, but for keys whose row stays as it is."""
     names = [column.name for column in relation.visible]
     listed, keys = ", ".join(map(quoted, names)), ", ".join(map(quoted, relation.key))
     with_same_key = f"SEMI JOIN {rows} AS n ON {same('s', 'n', relation.key)}"

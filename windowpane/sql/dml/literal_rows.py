@@ -48,14 +48,7 @@ _ESCAPES = re.compile(r"\b[EeUu]&?'")
 
 @dataclass(frozen=True)
 class LiteralRows:
-    """The rows of one VALUES.
-
-    Args:
-        text: the script.
-        start: where its first row begins.
-        end: behind its last row.
-        ends: where each row ends.
-    """
+    """The rows of one VALUES."""
 
     text: str
     start: int
@@ -70,7 +63,6 @@ class LiteralRows:
         return tuple(zip(*rows, strict=True)) if len({len(row) for row in rows}) == 1 else None
 
     def tree(self) -> exp.Values:
-        """Return the rows parsed one by one, with their places in the script."""
         before = re.sub(r"[^\n]", " ", self.text[: self.start])
         head = f"{before[: len(before) - 7]}VALUES "
         tree = parse_tokens(tokenize(head + self.text[self.start : self.end]), self.text)
@@ -110,7 +102,6 @@ def _rows_at(script: str, start: int) -> LiteralRows | None:
 
 
 def as_texts(cells: tuple[str, ...]) -> pa.Array:
-    """Return literals as text: without quotes, NULL as NULL."""
     values = (None if cell.upper() == "NULL" else cell[1:-1].replace("''", "'") if cell[0] == "'" else cell for cell in cells)
     return pa.array(values, pa.string())
 

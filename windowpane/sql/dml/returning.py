@@ -31,7 +31,6 @@ def is_row_by_row(node: Node) -> bool:
 
 
 def over_changed_rows(items: exp.Select, table: str) -> exp.Select:
-    """Return the list of a RETURNING clause as a query over the table."""
     source = exp.Table(this=exp.to_identifier(table, quoted=True))
     query = items.copy()
     query.set("from_", exp.From(this=source))

@@ -22,11 +22,6 @@ VECTOR_ROWS = 2048
 def table_of(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> pa.Table:
     """Return the result of a query as a table.
 
-    Args:
-        connection: where it runs.
-        sql: the query.
-        most: the bytes that it may have, 0 for any number.
-
     Raises:
         ResultSizeError: it has more; the query was stopped.
     """

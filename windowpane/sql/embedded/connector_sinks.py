@@ -37,8 +37,6 @@ _CHANGES = {"plain": "append", "upsert": "upsert", "debezium": "debezium"}
 
 
 class Target(Protocol):
-    """What a sink writes to."""
-
     def taken(self, name: str) -> int:
         """Return the number of the last batch that it has of a sink."""
 
@@ -130,7 +128,6 @@ def _iceberg(options: Mapping[str, str]) -> iceberg.Table:
 
 
 def target(options: Mapping[str, str], key: tuple[str, ...]) -> Target:
-    """Return what a sink of these options writes to."""
     return KafkaTarget(options, key) if options["connector"] == "kafka" else TableTarget(options, key)
 
 

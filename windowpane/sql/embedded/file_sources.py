@@ -89,8 +89,6 @@ def check_is_there(path: str, place: Place) -> None:
 
 
 class TakenFiles:
-    """The files that were taken, by table."""
-
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._held: dict[str, set[str]] | None = None
@@ -104,7 +102,6 @@ class TakenFiles:
         return self._held.setdefault(table, set())
 
     def add(self, table: str, path: str) -> None:
-        """Note that a file was taken."""
         self.of(table).add(path)
         self._new.append((table, path))
 
@@ -123,7 +120,6 @@ class TakenFiles:
         self._storage.run("DELETE FROM windowpane.files WHERE relation = ?", [table])
 
     def forget(self) -> None:
-        """Read again what is stored."""
         self._held = None
         self._new.clear()
 
@@ -137,14 +133,6 @@ def take_new_files(
     by_rows: Container[str] = (),
 ) -> None:
     """Insert the rows of new files, but not of those that are skipped.
-
-    Args:
-        storage: the store.
-        info: the table.
-        writer: brings rows into it.
-        files: those that were taken.
-        passed_over: files that are skipped.
-        by_rows: files that are read row by row.
 
     Raises:
         UnreadableFileError: a file is not of the format, or its values do not fit the columns.
@@ -174,7 +162,6 @@ def take_new_files(
 
 
 def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlType]) -> str:
-    """Return the rows of a file as the columns of the table."""
     numerics = [name for name, kind in types.items() if kind.name == "numeric"]
     as_text = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name in numerics)
     # As doubles, which DuckDB would take for them, long numbers of a CSV file lose digits.
@@ -239,7 +226,6 @@ def nested_columns(types: Mapping[str, SqlType]) -> list[str]:
 
 
 def cast_of_text(column: str, kind: SqlType, is_json: bool) -> str:
-    """Return the SQL that reads the text of a column."""
     if kind.name == "numeric":
         return taken_numeric(quoted(column), "VARCHAR", kind)
     return f"CAST(CAST({quoted(column)} AS JSON) AS {kind.duckdb})" if is_json else f"CAST({quoted(column)} AS {kind.duckdb})"

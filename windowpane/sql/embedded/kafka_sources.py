@@ -45,7 +45,6 @@ class Topic:
         self.reading = MessageReading.of(self.info)
 
     def first(self, consumer: Any) -> Offsets:
-        """Return where a new table begins."""
         options = self.info.options
         mode = options.get(STARTUP, "earliest").lower()
         if mode == "timestamp":
@@ -76,15 +75,12 @@ def _never(span: Span, at: int, to: int) -> None:
 
 
 class TopicSources:
-    """Takes the messages of all tables that are filled by Kafka."""
-
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._opened: dict[str, tuple[Topic, Any]] = {}
         self._clients = ExitStack()
 
     def close(self) -> None:
-        """Close what is connected."""
         self._opened.clear()
         self._clients.close()
 

@@ -123,14 +123,7 @@ def check_topic(info: TableInfo) -> None:
 
 @dataclass(frozen=True)
 class MessageRows:
-    """Brings messages into a table.
-
-    Args:
-        storage: the store.
-        info: the table.
-        writer: writes its rows.
-        reading: how its messages are read.
-    """
+    """Brings messages into a table."""
 
     storage: Storage
     info: TableInfo

@@ -18,27 +18,21 @@ _NUMBER = "windowpane_batch"
 
 
 class Outbox:
-    """The changes of a relation that wait for one store."""
-
     def __init__(self, storage: Storage, name: str, relation: Relation) -> None:
         self._storage, self.relation = storage, relation
         self._table = f"windowpane_state.{quoted('outbox/' + name)}"
 
     def create(self) -> None:
-        """Create the table for changes that wait."""
         columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in self.relation.columns)
         self._storage.run(f"CREATE TABLE {self._table} ({columns}, _change_type VARCHAR, {_NUMBER} BIGINT)")
 
     def drop(self) -> None:
-        """Remove the outbox."""
         self._storage.run(f"DROP TABLE {self._table}")
 
     def clear(self) -> None:
-        """Remove the changes that wait."""
         self._storage.run(f"DELETE FROM {self._table}")
 
     def put(self, changes: pa.Table, number: int) -> None:
-        """Let the changes of a batch wait."""
         names = ", ".join(map(quoted, changes.column_names))
         rows = self._storage.temporary_from(changes)
         self._storage.run(f"INSERT INTO {self._table} ({names}, {_NUMBER}) SELECT {names}, {number} FROM {rows}")
@@ -52,14 +46,12 @@ class Outbox:
         )
 
     def numbers(self) -> list[int]:
-        """Return the numbers of the batches that wait, in order."""
         return [int(row[0]) for row in self._storage.run(f"SELECT DISTINCT {_NUMBER} FROM {self._table} ORDER BY 1")]
 
     def batch(self, number: int) -> pa.Table:
         return self._storage.arrow(f"SELECT * EXCLUDE ({_NUMBER}) FROM {self._table} WHERE {_NUMBER} = {number}")
 
     def delivered(self, number: int) -> None:
-        """Forget a batch that the store has committed."""
         self._storage.run(f"DELETE FROM {self._table} WHERE {_NUMBER} = {number}")
 
 

@@ -81,10 +81,6 @@ class ViewTables:
     def add(self, view: ViewInfo, *, replaces: bool = False) -> None:
         """Make a table for a view, with the rows it has.
 
-        Args:
-            view: the view.
-            replaces: whether it takes the place of one that was dropped.
-
         Raises:
             WindowpaneError: PostgreSQL cannot be reached, or refuses it.
         """

@@ -92,7 +92,6 @@ class Delivery:
         self._storage.run("INSERT INTO windowpane.sinks VALUES (?, ?, ?)", [self._sink.name, own, NONE])
 
     def drop(self) -> None:
-        """Remove the outbox, and the id."""
         self.outbox.drop()
         self._storage.run("DELETE FROM windowpane.sinks WHERE name = ?", [self._sink.name])
 
@@ -114,7 +113,6 @@ class Delivery:
             settled = number
 
     def _place(self) -> tuple[str, int]:
-        """Return the id of the sink, and the number of the last batch that was delivered."""
         ((own, last),) = self._storage.run("SELECT id, last FROM windowpane.sinks WHERE name = ?", [self._sink.name])
         return str(own), int(last)
 
@@ -136,7 +134,6 @@ class Delivery:
         )
 
     def _taken(self, own: str) -> int:
-        """Return the number of the last batch that the store of the sink has."""
         options = self._sink.options
         if options["connector"] == "parquet":
             if is_remote(options["path"]):
@@ -172,7 +169,6 @@ class Delivery:
             store.close()
 
     def _target(self) -> connector_sinks.Target | None:
-        """Return what is written to where a connector of another system does it."""
         options = self._sink.options
         if options["connector"] not in connector_sinks.NEEDED:
             return None

@@ -123,7 +123,6 @@ class Storage:
             raise StoreVersionError(self.path, {"the format": (str(found[0][0]) if found else None, str(_FORMAT))})
 
     def close(self) -> None:
-        """Close the file, and the connections that still read it."""
         self._is_closed = True
         for stream in list(self._streams):
             stream.close()
@@ -141,7 +140,6 @@ class Storage:
             return self._connection.execute(sql, parameters).fetchall()
 
     def arrow(self, sql: str) -> pa.Table:
-        """Return the result of a query as an Arrow table."""
         with self.lock, self._our_words():
             self._macros.define(sql)
             return self._connection.sql(sql).to_arrow_table()
@@ -196,7 +194,6 @@ class Storage:
             raise translated from error
 
     def set_clock(self, now: datetime) -> None:
-        """Let ``now()`` be a time, in place of the machine's."""
         self.run(f"SET VARIABLE {NOW_VARIABLE} = TIMESTAMPTZ '{now.isoformat()}'")
 
     def value(self, sql: str) -> Any:
@@ -229,7 +226,6 @@ class Storage:
         return int(self.value(f"SELECT count(*) FROM {relation}"))
 
     def has_state(self, name: str) -> bool:
-        """Whether operators keep a table of this name."""
         query = "SELECT 1 FROM information_schema.tables WHERE table_schema = 'windowpane_state' AND table_name = ?"
         return bool(self.run(query, [name]))
 
@@ -241,7 +237,6 @@ class Storage:
         return name
 
     def extend(self, name: str, query: str) -> None:
-        """Add the result of a query to a temporary relation."""
         self._temporaries[name] += int(self.run(f"INSERT INTO {name} {query}")[0][0])
 
     def pieces(self, relation: str, rows: int, most: int) -> Iterator[pa.Table]:
@@ -265,7 +260,6 @@ class Storage:
         self._retained.add(name)
 
     def release(self, name: str) -> None:
-        """Remove a relation that was retained."""
         self.run(f"DROP TABLE IF EXISTS {name}")
         self._temporaries.pop(name, None)
         self._retained.discard(name)
@@ -397,14 +391,12 @@ class DuckBlobs:
         return self._blobs
 
     def get(self, key: str) -> bytes | None:
-        """Return the blob under ``key``, or None."""
         return self._loaded().get(key)
 
     def prefetch(self, keys: Sequence[str]) -> None:
         """All blobs are read at once."""
 
     def put(self, key: str, blob: bytes) -> None:
-        """Store ``blob`` under ``key``."""
         self._loaded()[key] = blob
         self._changed.add(key)
 
@@ -426,11 +418,9 @@ class DuckBlobs:
         self._changed.clear()
 
     def drop(self) -> None:
-        """Remove all blobs."""
         self.forget()
         self._storage.run("DELETE FROM windowpane.blobs WHERE owner = ?", [self._owner])
 
     def forget(self) -> None:
-        """Read again what is stored."""
         self._blobs = None
         self._changed.clear()

@@ -38,14 +38,12 @@ from windowpane.sql.values.value_text import cell_text
 
 
 def create(storage: Storage, info: TableInfo) -> None:
-    """Create a table, and one for its changes that wait."""
     columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in info.relation.columns)
     storage.run(f"CREATE TABLE {info.relation.storage} ({columns})")
     storage.run(f"CREATE TABLE {info.pending} ({columns}, {quoted(WEIGHT)} INTEGER)")
 
 
 def drop(storage: Storage, info: TableInfo) -> None:
-    """Remove a table."""
     storage.run(f"DROP TABLE {info.relation.storage}")
     storage.run(f"DROP TABLE {info.pending}")
     storage.waiting.drop(info.relation.name)
@@ -83,7 +81,6 @@ class TableWriter:
         return bound
 
     def insert(self, statement: Insert, info: TableInfo) -> int:
-        """Insert rows, and return how many there are in the statement."""
         writable = [column.name for column in info.relation.visible if column.name not in info.generated]
         targets = statement.columns or tuple(writable)
         twice = next((name for name in targets if targets.count(name) > 1), None)
@@ -260,7 +257,6 @@ class TableWriter:
         return count
 
     def _all_columns(self, names: tuple[str, ...], info: TableInfo) -> str:
-        """Return the columns of a table as SQL over the given ones."""
         return ", ".join(
             quoted(column.name) if column.name in names else f"{_default_sql(info, column.name)} AS {quoted(column.name)}"
             for column in info.relation.visible
@@ -277,7 +273,6 @@ class TableWriter:
         return rows
 
     def _with_generated(self, rows: str, info: TableInfo) -> str:
-        """Return rows with the values of generated columns."""
         if not info.generated:
             return rows
         return self._storage.temporary(f"SELECT * REPLACE ({info.generated_sql}) FROM {rows}")
@@ -340,7 +335,6 @@ class TableWriter:
         self.apply(Delta(self._storage.temporary(changes)), info)
 
     def apply(self, delta: Delta, info: TableInfo) -> None:
-        """Change the rows of a table, and let the changes wait for the next flush."""
         names = [column.name for column in info.relation.columns]
         listed = ", ".join(map(quoted, [*names, WEIGHT]))
         apply_to(self._storage, info.relation.storage, delta, names, info.relation.key)
@@ -351,7 +345,6 @@ class TableWriter:
         waiting.add_changes(name)
 
     def update(self, statement: Update, info: TableInfo) -> int:
-        """Change rows, and return how many."""
         relation = info.relation
         scope = table_scope(relation)
         changed = self._assignments(statement.assignments, info, ScalarBinder(self._text, scope, "SET", NOW))
@@ -368,7 +361,6 @@ class TableWriter:
         return int(self._storage.value(f"SELECT count(*) FROM {old}"))
 
     def _assignments(self, assignments: Sequence[tuple[str, exp.Expr]], info: TableInfo, binder: ScalarBinder) -> dict[str, str]:
-        """Return the new values of columns as SQL."""
         types = {column.name: column.type for column in info.relation.visible}
         changed: dict[str, str] = {}
         for name, tree in assignments:
@@ -392,7 +384,6 @@ class TableWriter:
             raise self._text.unsupported(tree, f"setting {name!r}, a generated column", "Set the columns it is made from.")
 
     def delete(self, statement: Delete, info: TableInfo) -> int:
-        """Delete rows, and return how many."""
         where = self._where(statement.where, info.relation)
         old = self._storage.temporary(f"SELECT *, -1 AS {quoted(WEIGHT)} FROM {info.relation.storage}{where}")
         self.apply(Delta(old), info)
@@ -419,7 +410,6 @@ class TableWriter:
 
 
 def newer_rows(relation: Relation, number: int) -> Delta:
-    """Return the rows of a table behind a number as a batch."""
     return inserted(f"{relation.storage} WHERE {quoted(ROW_ID)} > {number}")
 
 
@@ -448,18 +438,15 @@ def _first_scan(node: Node) -> Node:
 
 
 def table_scope(relation: Relation) -> Scope:
-    """Return the names of a table's columns, for expressions over its stored rows."""
     return Scope(tuple(Visible(relation.name, Column(column.name, column.name, column.type)) for column in relation.visible))
 
 
 def ordered_sql(bound: BoundQuery) -> str:
-    """Return a query with its ORDER BY as SQL; columns have their ids."""
     order = f" ORDER BY {', '.join(item.sql for item in bound.order)}" if bound.order else ""
     return f"SELECT * FROM ({compile_plan(bound.node)}){order}"
 
 
 def refuse_append_only(info: TableInfo, what: str, line: int, column: int) -> None:
-    """Refuse UPDATE and DELETE on a table whose rows stay."""
     if info.relation.append_only:
         message = f"{what} on {info.relation.name!r}, which is APPEND ONLY, is not supported. INSERT is."
         raise UnsupportedSqlError(message, line, column)

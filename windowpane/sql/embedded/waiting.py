@@ -16,8 +16,6 @@ from windowpane.sql.expressions.expr import text_literal
 
 
 class _Statements(Protocol):
-    """What runs statements of DuckDB: the storage."""
-
     def run(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         """Run one and return the rows of its result."""
 
@@ -34,8 +32,6 @@ class _Numbers:
 
 
 class Waiting:
-    """What waits for the next flush, by table."""
-
     def __init__(self, storage: _Statements) -> None:
         self._storage = storage
         self._held: dict[str, _Numbers] | None = None
@@ -52,7 +48,6 @@ class Waiting:
         return self._held
 
     def last_number(self, table: str) -> int:
-        """Return the number of the last row of a table, 0 if it has had none."""
         return self._loaded().get(table, _Numbers()).last
 
     def number(self, table: str, count: int) -> None:
@@ -61,7 +56,6 @@ class Waiting:
         self._loaded()[table] = replace(numbers, last=numbers.last + count)
 
     def flushed(self, table: str) -> int:
-        """Return the number of the last row that a flush has taken."""
         return self._loaded().get(table, _Numbers()).flushed
 
     def has_new_rows(self, table: str, rows: str) -> bool:
@@ -80,7 +74,6 @@ class Waiting:
         return table not in self._without_changes
 
     def end(self, table: str, place: str) -> None:
-        """Remove the changes of a table that waited."""
         if self.has_changes(table, place):
             self._storage.run(f"DELETE FROM {place}")
             self._without_changes.add(table)
@@ -94,7 +87,6 @@ class Waiting:
         self.forget()
 
     def save(self) -> None:
-        """Write what has changed, in the transaction that changed it."""
         changed = {} if self._held is None else {k: v for k, v in self._held.items() if self._stored.get(k) != v}
         known = {text_literal(name): numbers for name, numbers in changed.items() if name in self._stored}
         fresh = {text_literal(name): numbers for name, numbers in changed.items() if name not in self._stored}
@@ -109,7 +101,6 @@ class Waiting:
         self._stored |= changed
 
     def forget(self) -> None:
-        """Read again what is stored, after a transaction that was rolled back."""
         self._held = None
         self._stored = {}
         self._without_changes.clear()

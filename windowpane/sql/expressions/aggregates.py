@@ -55,9 +55,7 @@ class Primitive:
     """One call of a function that DuckDB has.
 
     Args:
-        function: DuckDB's name.
         arguments: bound arguments; none for ``count(*)``.
-        type: type of the result.
         in_engines: whether the OVER engines have the same function.
         constants: further arguments, as SQL.
         parameters: further arguments, as the OVER engines take them.
@@ -74,7 +72,6 @@ class Primitive:
 
     @property
     def definition(self) -> Definition | None:
-        """What the package knows of the aggregate, ``None`` if it has none such."""
         return definition_in_duckdb(self.function)
 
     @property
@@ -95,7 +92,6 @@ class Parts:
     """What an aggregate is made of.
 
     Args:
-        primitives: the calls.
         finish: makes the result of theirs.
         of_distinct: ``None`` if each call can have DISTINCT, else what to write instead.
         only: the condition of the rows that count over a window, where DuckDB's groups skip the others by themselves.
@@ -115,7 +111,6 @@ class SqlAggregate:
     """An aggregate as SQL calls it.
 
     Args:
-        bind: takes a call apart.
         of: the aggregate of the package whose properties it has, ``None`` where the package has none such.
         is_within_group: whether it is written with WITHIN GROUP.
         sorts_by: the place of the argument that it takes its rows in the order of, ``None`` for none.
@@ -138,7 +133,6 @@ class SqlAggregate:
 
     @property
     def is_array(self) -> bool:
-        """Whether its result is the list of the values."""
         return self.of is not None and self.of.returns is Returns.LIST
 
 
@@ -452,7 +446,6 @@ def _fraction(argument: Expr) -> str:
 
 
 def _constant(argument: Expr) -> str | None:
-    """Return a number that is written as a literal, perhaps cast, ``None`` for anything else."""
     value = finite(argument.literal) if argument.literal is not None else argument.value
     return f"{value:f}" if isinstance(value, Decimal) and value >= 0 else None
 
@@ -471,7 +464,6 @@ _ARROW = {
 
 
 def _arrow(kind: SqlType) -> pa.DataType | None:
-    """Return a type as aggregates of the package know it."""
     return pa.decimal128(38, kind.scale) if kind.name == "numeric" else _ARROW.get(kind.name)
 
 

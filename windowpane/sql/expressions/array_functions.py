@@ -92,8 +92,6 @@ def _with_element(template: str, result: SqlType | None = None) -> Builder:
 
 
 def _extended(*, prepends: bool) -> Builder:
-    """Return ``array_append`` or ``array_prepend``."""
-
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, 2, 2)
         element, value = arguments if prepends else reversed(arguments)
@@ -150,7 +148,6 @@ def _split(arguments: Sequence[Expr]) -> Expr:
 
 
 def _flat(value: Expr) -> Expr:
-    """Return the elements of an array of arrays as one array."""
     while value.type.element is not None and value.type.element.element is not None:
         value = build(value.type.element, "flatten({0})", value)
     return value
@@ -205,8 +202,6 @@ def _positions(arguments: Sequence[Expr]) -> Expr:
 
 
 def _contains(*, reversed_sides: bool = False) -> Builder:
-    """Return ``array_contains`` (``@>``) or ``array_contained`` (``<@``)."""
-
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, 2, 2)
         one, other = same_type(*(reversed(arguments) if reversed_sides else arguments))

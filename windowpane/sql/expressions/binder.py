@@ -95,14 +95,7 @@ RESOLVED = "windowpane_column"
 
 
 class ScalarBinder:
-    """Turns a parsed expression into a bound one, over the columns of a scope.
-
-    Args:
-        text: the text that has it, for places.
-        scope: what names mean.
-        clause: the clause that has it, for messages.
-        subquery: binds a subquery where a clause allows one.
-    """
+    """Turns a parsed expression into a bound one, over the columns of a scope."""
 
     def __init__(self, text: Text, scope: Scope, clause: str, now: str = NOW) -> None:
         self.text = text
@@ -130,7 +123,6 @@ class ScalarBinder:
         return None
 
     def boolean(self, tree: exp.Expr) -> Expr:
-        """Return a bound condition."""
         return self.condition(tree, self.clause)
 
     def filtered(self, argument: Expr, condition: exp.Expr | None) -> Expr:
@@ -165,7 +157,6 @@ class ScalarBinder:
         return handler(self, tree)
 
     def _special_comparison(self, tree: exp.Expr) -> Expr | None:
-        """Return a comparison with ANY of an array, or of rows; ``None`` for all others."""
         other = tree.expression
         called = str(other.this).upper() if isinstance(other, exp.Anonymous) else ""
         if called in ("SOME", "ALL") and len(other.expressions) == 1:
@@ -184,7 +175,6 @@ class ScalarBinder:
         return equal if isinstance(tree, exp.EQ | exp.NullSafeEQ) else operators.logical("NOT", equal)
 
     def column(self, tree: exp.Expr) -> Expr:
-        """Return the column that a name means."""
         known = tree.meta.get(RESOLVED)
         if isinstance(known, Expr):
             return known
@@ -371,7 +361,6 @@ def name_of(identifier: Any) -> str:
 
 
 def data_type(tree: exp.Expr) -> SqlType | None:
-    """Return the type that a parsed type names."""
     text = tree.sql(dialect="risingwave").lower()
     name, _, rest = text.partition("(")
     arguments, _, tail = rest.partition(")")

@@ -61,7 +61,6 @@ class Expr:
     Args:
         template: DuckDB SQL in which ``{0}``, ``{1}``, ... are the operands; without operands it is SQL as it is.
         type: its type; ``UNKNOWN`` for NULL and for text literals, whose type is what they are compared with.
-        parts: the operands.
         operator: what rules on trees look for, empty for everything else: ``AND``, ``OR``, ``NOT``, a comparison, ``IS NULL``,
             ``IN``, ``+`` and ``-`` of a time and an interval, ``CAST``, ``CASE`` (conditions, then results, then perhaps the one
             of ELSE), ``COALESCE``, ``LAMBDA``.
@@ -94,7 +93,6 @@ class Expr:
 
     @classmethod
     def parameter(cls, name: str, kind: SqlType) -> Expr:
-        """Return a parameter of a ``LAMBDA`` around it."""
         return cls(name, kind, binds=(name,))
 
     @classmethod
@@ -103,12 +101,10 @@ class Expr:
 
     @classmethod
     def null(cls, kind: SqlType = UNKNOWN) -> Expr:
-        """Return NULL, of an open type or a definite one."""
         return cls("NULL" if kind == UNKNOWN else f"CAST(NULL AS {kind.duckdb})", kind)
 
     @classmethod
     def of_interval(cls, interval: Interval) -> Expr:
-        """Return an interval that is written out."""
         return cls(interval_sql(interval), INTERVAL, value=interval)
 
     @cached_property
@@ -130,7 +126,6 @@ class Expr:
 
     @property
     def is_column(self) -> bool:
-        """Whether it is a column and nothing else."""
         return bool(self.column)
 
     @property
@@ -176,7 +171,6 @@ class Expr:
 
 
 def quoted(name: str) -> str:
-    """Return a name as DuckDB reads it back."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -327,7 +321,6 @@ def _instant_literal(text: str, kind: SqlType) -> str:
 
 
 def _listed(items: array_text.Items, kind: SqlType) -> Expr:
-    """Return the elements of an array literal as the array they are."""
     element, listed = present(kind.element, "the type is that of an array"), list[str]()
     for item in items:
         if isinstance(item, str):

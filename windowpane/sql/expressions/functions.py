@@ -98,7 +98,6 @@ def _extreme(name: str) -> Builder:
 
 
 def _if_null(arguments: Sequence[Expr]) -> Expr:
-    """Return Flink's ``IFNULL(value, other)``."""
     counted(arguments, 2, 2)
     return _extreme("coalesce")(arguments)
 

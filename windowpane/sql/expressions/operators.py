@@ -73,7 +73,6 @@ def _common(operands: Sequence[Expr], shared_type: Callable[[SqlType, SqlType], 
 
 
 def compare(operator: str, left: Expr, right: Expr) -> Expr:
-    """Return a comparison, ``IS [NOT] DISTINCT FROM`` included."""
     try:
         _common((left, right), comparison_type)
     except MismatchError:
@@ -85,12 +84,10 @@ def compare(operator: str, left: Expr, right: Expr) -> Expr:
 
 
 def combined(operator: str, *parts: Expr) -> Expr:
-    """Return a condition of two parts."""
     return build(BOOLEAN, f"({{0}} {operator} {{1}})", *parts, operator=operator)
 
 
 def is_of_jsonb(kind: SqlType) -> bool:
-    """Return whether a type is jsonb, or arrays of it."""
     return kind == JSONB or (kind.element is not None and is_of_jsonb(kind.element))
 
 
@@ -101,7 +98,6 @@ def comparable_jsonb(operator: str, value: Expr) -> Expr:
 
 
 def _each_jsonb(value: Expr, kind: SqlType, template: str) -> Expr:
-    """Return a value of jsonb, or an array with each of its elements, put into ``template``, of a type."""
     if value.type.element is None:
         return build(kind, template, value, name=value.name)
     name = f"jsonb_{str(value.type).count('[')}"
@@ -129,7 +125,6 @@ def interval_length(value: Expr) -> Expr:
 
 
 def sortable(value: Expr) -> Expr:
-    """Return what rows are ordered by."""
     return comparable_jsonb("<", value) if is_of_jsonb(value.type) else value
 
 
@@ -286,7 +281,6 @@ def bitwise(operator: str, left: Expr, right: Expr) -> Expr:
 
 
 def concatenate(left: Expr, right: Expr) -> Expr:
-    """Return ``left || right``: of texts, of arrays, or of a text and anything."""
     if left.type.element is not None or right.type.element is not None:
         return _joined_arrays(left, right)
     if not (is_text(left.type) or is_text(right.type)):
@@ -334,7 +328,6 @@ def with_element(value: Expr, element: Expr, *, prepends: bool) -> Expr:
 
 
 def logical(operator: str, *operands: Expr) -> Expr:
-    """Return operands joined by AND or OR, or one of them negated."""
     for operand in operands:
         if operand.type not in (BOOLEAN, UNKNOWN):
             raise MismatchError(f"{operator} takes boolean, not {operand.type}. Compare it with something.")

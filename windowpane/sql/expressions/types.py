@@ -35,7 +35,6 @@ class SqlType:
         name: ``integer``, ``timestamp``, ...; arrays are named ``array``.
         scale: decimal places of a ``numeric``.
         whole: digits before the point that a ``numeric`` is known to need at most.
-        element: type of the elements of an array.
         open: a ``numeric`` declared without precision and scale.
     """
 
@@ -54,7 +53,6 @@ class SqlType:
         return _DUCKDB[self.name]
 
     def __str__(self) -> str:
-        """Return the name as PostgreSQL writes it."""
         return f"{self.element}[]" if self.element is not None else _SHOWN.get(self.name, self.name)
 
 
@@ -149,7 +147,6 @@ _NAMES: dict[str, SqlType] = {
 
 
 def numeric(scale: int, whole: int = DIGITS) -> SqlType:
-    """Return the ``numeric`` with ``scale`` decimal places and at most ``whole`` digits before the point."""
     return SqlType("numeric", scale=scale, whole=min(whole, DIGITS - scale))
 
 
@@ -189,7 +186,6 @@ def as_declared(kind: SqlType) -> SqlType:
 
 
 def declaration(kind: SqlType) -> str:
-    """Return a type as a column definition has it."""
     if kind.element is not None:
         return f"{declaration(kind.element)}[]"
     return f"numeric({kind.whole + kind.scale}, {kind.scale})" if kind.name == "numeric" and not kind.open else str(kind)
@@ -200,12 +196,10 @@ def is_integer(kind: SqlType) -> bool:
 
 
 def is_exact(kind: SqlType) -> bool:
-    """Whether it is an integer type or ``numeric``."""
     return is_integer(kind) or kind.name == "numeric"
 
 
 def is_float(kind: SqlType) -> bool:
-    """Whether it is ``real`` or ``double precision``."""
     return kind in (REAL, DOUBLE)
 
 
@@ -214,7 +208,6 @@ def is_number(kind: SqlType) -> bool:
 
 
 def is_instant(kind: SqlType) -> bool:
-    """Whether it is a date or a timestamp."""
     return kind.name in _TIME_RANK
 
 

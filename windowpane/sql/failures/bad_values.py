@@ -29,8 +29,6 @@ WHOLE = "(the whole view)"
 
 @dataclass(frozen=True)
 class _Found:
-    """A value that an expression failed on."""
-
     expression: str
     value: str | None
     error: str
@@ -106,7 +104,6 @@ class BadValues:
         self._storage.run("DELETE FROM windowpane.errors WHERE view = ?", [view])
 
     def listed(self) -> pa.Table:
-        """Return what ``SHOW ERRORS`` shows."""
         return self._storage.arrow(
             "SELECT view AS c0, expression AS c1, value AS c2, error AS c3, count AS c4, first_seen AS c5 FROM windowpane.errors "
             "ORDER BY first_seen, view, expression, value"

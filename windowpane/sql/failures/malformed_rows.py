@@ -33,12 +33,7 @@ _REQUIRED = "the column is NOT NULL"
 
 @dataclass(frozen=True)
 class Found:
-    """The malformed rows of a batch.
-
-    Attributes:
-        shown: some of them.
-        count: how many there are.
-    """
+    """The malformed rows of a batch."""
 
     shown: tuple[MalformedRow, ...] = ()
     count: int = 0
@@ -55,15 +50,7 @@ def text_rows(
     others: tuple[str, ...] = (),
     most: int = MOST_SHOWN,
 ) -> TextRows:
-    """Return how the texts of a source become values of a table.
-
-    Args:
-        info: the table.
-        casts: by column, the SQL that reads its text.
-        beside: those of the columns ``ORIGIN``, ``MISREAD`` and ``WHY_MISREAD`` that rows have.
-        others: further columns, which are passed on.
-        most: how many malformed rows are returned one by one, of each kind and column.
-    """
+    """Return how the texts of a source become values of a table."""
     required = {column.name for column in info.relation.visible if column.not_null}
     policy = info.options.get(MALFORMED, "null")
     return TextRows(info.relation.name, casts, required, info.relation.key, policy, beside, others, most)
@@ -74,11 +61,8 @@ class TextRows:
     """How the texts of a source become values of a table.
 
     Args:
-        source: the name of the source.
         casts: by column, the SQL that reads its text.
-        required: columns that need a value.
         keys: columns whose text must fit.
-        policy: what becomes of a row that cannot be read.
         beside: those of the columns ``ORIGIN``, ``MISREAD`` and ``WHY_MISREAD`` that rows have.
         others: further columns, which are passed on.
         most: how many malformed rows are returned one by one, of each kind and column.
@@ -167,8 +151,6 @@ def _said(column: str, cast: str, value: str) -> str:
 
 
 class MalformedRows:
-    """Counts and lists the malformed rows of sources."""
-
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
@@ -203,7 +185,6 @@ class MalformedRows:
             self._storage.run(insert, [*whose, None, None, None, "further malformed rows", further])
 
     def send(self, source: str, relation: str) -> None:
-        """Bring the malformed rows of a source to a table from now on."""
         self._storage.run("INSERT INTO windowpane.malformed_to VALUES (?, ?)", [source, relation])
 
     def most(self, source: str) -> int:
@@ -226,7 +207,6 @@ class MalformedRows:
         self._storage.run("DELETE FROM windowpane.malformed WHERE source = ? OR reader = ?", [name, name])
 
     def listed(self) -> pa.Table:
-        """Return what ``SHOW ERRORS`` shows of them."""
         return self._storage.arrow(
             "SELECT reader, source, position, field, value, reason, count, first_seen FROM windowpane.malformed "
             "ORDER BY first_seen, source, reader, position IS NULL, rowid"

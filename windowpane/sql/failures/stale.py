@@ -23,8 +23,6 @@ def in_one_line(failure: Exception) -> str:
 
 
 class StaleViews:
-    """The views that are behind, and the changes that wait for them."""
-
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._held: dict[str, str] | None = None
@@ -36,11 +34,9 @@ class StaleViews:
         return dict(self._held)
 
     def forget(self) -> None:
-        """Read again what is stored, after it changed or a transaction was rolled back."""
         self._held = None
 
     def add(self, view: str, reason: str) -> None:
-        """Note that a view is behind."""
         self._storage.run("DELETE FROM windowpane.stale WHERE view = ?", [view])
         self._storage.run("INSERT INTO windowpane.stale VALUES (?, ?)", [view, reason])
         self.forget()

@@ -48,7 +48,6 @@ class Attempt:
     """A node of an expression that may fail.
 
     Args:
-        expr: the node.
         fails: whether it is computed, and fails by itself, though its operands did not.
     """
 
@@ -70,28 +69,22 @@ def _columns(expr: Expr) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Tried:
-    """An expression that gives NULL where it fails, and its nodes that may fail."""
-
     expr: Expr
     attempts: tuple[Attempt, ...]
 
 
 @lru_cache(4096)
 def tried_expr(expr: Expr) -> Tried:
-    """Return an expression with every node in TRY that may fail."""
     walk = _Walk()
     return Tried(walk.tried(expr), tuple(walk.attempts))
 
 
 class _Walk:
-    """One expression, from its leaves to its root."""
-
     def __init__(self) -> None:
         self._guards: list[Expr] = []
         self.attempts: list[Attempt] = []
 
     def tried(self, expr: Expr) -> Expr:
-        """Return a node with all in it in TRY that may fail."""
         if not expr.columns:
             return expr if expr.free or not _fails(expr) else self._attempted(expr, expr)
         if not expr.parts:
@@ -197,5 +190,4 @@ def tried(node: Node) -> Node:
 
 
 def tried_plan(node: Node) -> Node:
-    """Return a plan all of whose expressions give NULL where they fail."""
     return changed_plan(node, tried)

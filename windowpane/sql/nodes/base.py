@@ -46,8 +46,6 @@ Watermarks = Mapping[str, Watermark]
 
 @dataclass(frozen=True)
 class Order:
-    """One column of an ORDER BY inside a plan."""
-
     column: str
     descending: bool
     nulls_first: bool
@@ -101,8 +99,6 @@ class Node(ABC):
 
 @dataclass(frozen=True)
 class Unary(Node):
-    """A node with one input."""
-
     input: Node = field(kw_only=True)
 
     @property
@@ -130,7 +126,6 @@ def changed_plan(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def listed(ids: tuple[str, ...]) -> str:
-    """Return ids as a list of SQL columns."""
     return ", ".join(quoted(column_id) for column_id in ids)
 
 
@@ -151,7 +146,6 @@ def structure(node: Node) -> dict[str, Any]:
 
 
 def explain_plan(node: Node, depth: int = 0) -> list[str]:
-    """Return a plan as lines, inputs indented."""
     detail = f": {node.detail}" if node.detail else ""
     lines = [f"{'  ' * depth}{node.label}{detail}"]
     for source in node.inputs:

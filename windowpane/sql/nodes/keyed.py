@@ -21,7 +21,6 @@ class Fold:
         kept: the DuckDB type of the partial result.
         takes_back: whether rows can be retracted.
         combined: what combines two partial results, ``None`` where they are added.
-        distinct: whether it is a call with DISTINCT.
     """
 
     function: str
@@ -38,12 +37,10 @@ class Fold:
 
     @property
     def of(self) -> str:
-        """Its argument as SQL."""
         return "*" if self.argument is None else quoted(self.argument)
 
     @property
     def only(self) -> str | None:
-        """Its FILTER as SQL, ``None`` without."""
         return None if self.condition is None else quoted(self.condition)
 
     @property
@@ -88,7 +85,6 @@ class Aggregate(Unary):
 
     @property
     def shown_groups(self) -> list[str]:
-        """The columns of the groups as SQL, named."""
         pairs = zip(self.group_values, map(quoted, self.groups), strict=True)
         return [value if value == name else f"{value} AS {name}" for value, name in pairs]
 
@@ -124,7 +120,6 @@ class TopN(Unary):
         return f"SELECT *{number} FROM {relations[0]} QUALIFY {place} > {self.offset}{upto}"
 
     def place_sql(self) -> str:
-        """Return the place of a row in its partition as SQL."""
         by = f"PARTITION BY {listed(self.partition)} " if self.partition else ""
         order = [item.sql for item in self.order]
         if not self.with_ties:

@@ -41,7 +41,6 @@ class Scan(Node):
 
 
 def scanned(node: Node) -> frozenset[str]:
-    """Return the relations that a plan reads."""
     return frozenset(each.relation for each in every_node(node) if isinstance(each, Scan))
 
 
@@ -65,8 +64,6 @@ class Values(Node):
 
 @dataclass(frozen=True)
 class Filter(Unary):
-    """The rows that a condition holds for."""
-
     condition: Expr = field(kw_only=True)
     label: ClassVar[str] = "Filter"
 
@@ -88,8 +85,6 @@ class OnTime(Filter):
 
 @dataclass(frozen=True)
 class Project(Unary):
-    """Expressions, one for each column."""
-
     items: tuple[Expr, ...] = field(kw_only=True)
     label: ClassVar[str] = "Project"
 

@@ -123,7 +123,6 @@ class Match(Unary):
 
     @property
     def reads(self) -> set[str]:
-        """The columns of the input that it needs."""
         time = [self.time] if self.time else []
         return {*self.partition, *(item.column for item in self.order), *self.shown, *self.spec.asks, *time}
 

@@ -30,7 +30,6 @@ REFUSED_BY_ZERO = "current_setting('error_on_division_by_zero')"
 
 
 def computed(operator: str, left: Expr, right: Expr) -> Expr:
-    """Return ``left operator right`` of exact numbers, at least one of them a numeric."""
     if operator == "/":
         return divide(left, right)
     left, right = convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type))
@@ -42,7 +41,6 @@ def computed(operator: str, left: Expr, right: Expr) -> Expr:
 
 
 def multiply(left: Expr, right: Expr) -> Expr:
-    """Return a product of numerics."""
     one, other = left.type, right.type
     scale, whole = one.scale + other.scale, one.whole + other.whole
     is_native = scale <= EXACT_PLACES or scale + whole <= DIGITS
@@ -57,7 +55,6 @@ def multiply(left: Expr, right: Expr) -> Expr:
 
 
 def divide(left: Expr, right: Expr) -> Expr:
-    """Return a quotient of exact numbers."""
     one, other = convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type))
     inverse = None if right.number is None or right.number < 0 else _inverse(right.number)
     if inverse is not None and one.type.scale + inverse.type.scale <= EXACT_PLACES:

@@ -87,5 +87,4 @@ def literal_sql(text: str, kind: SqlType) -> str:
 
 
 def described(kind: SqlType) -> str:
-    """Return a numeric as users write it."""
     return "numeric" if kind.open else f"numeric({kind.whole + kind.scale}, {kind.scale})"

@@ -89,7 +89,6 @@ def _texts(values: Iterable[int | None], places: int) -> pa.Array:
 
 
 def _constant(column: pa.ChunkedArray) -> int:
-    """Return the value of an argument that is a constant."""
     return int(column[0].as_py()) if len(column) else 0
 
 
@@ -239,7 +238,6 @@ def parse(text: str, place: Placed) -> int:
 
 
 def _fraction(value: Decimal) -> tuple[int, int]:
-    """Return a decimal as a numerator and a power of ten."""
     sign, digits, exponent = value.as_tuple()
     unscaled = int("".join(map(str, digits)))
     signed = -unscaled if sign else unscaled
@@ -247,7 +245,6 @@ def _fraction(value: Decimal) -> tuple[int, int]:
 
 
 def text(values: pa.ChunkedArray) -> pa.Array:
-    """Return numerics as PostgreSQL prints them."""
     return pa.array([numeric_text(value) for value in values.to_pylist()], pa.string())
 
 
@@ -307,7 +304,6 @@ def _placed(value: Decimal) -> int:
 
 
 def exponential(value: Decimal) -> Decimal:
-    """Return e to a power."""
     if value > 2 * DIGITS * 3:
         raise NumericValueError(out_of_range(f"exp({value:.6f})", QUOTIENT_PLACES))
     return Decimal(0) if value < -2 * DIGITS * 3 else value.exp(_WORKING)
@@ -318,7 +314,6 @@ def logarithm(value: Decimal) -> Decimal:
 
 
 def logarithm_of_ten(value: Decimal) -> Decimal:
-    """Return the logarithm to base 10."""
     return _positive(value).log10(_WORKING)
 
 

@@ -107,7 +107,6 @@ def out_of_range(value: str, places: int) -> str:
 
 
 def shown(numerator: int, denominator: int) -> str:
-    """Return a fraction as a message shows it."""
     return f"{_SHOWING.divide(Decimal(numerator), Decimal(denominator)):f}"
 
 

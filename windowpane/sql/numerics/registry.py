@@ -41,7 +41,6 @@ FUNCTIONS: Final[dict[str, tuple[kernels.Kernel, str]]] = {
 
 
 def called(name: str, *arguments: str) -> str:
-    """Return the call of a function as SQL."""
     if name not in FUNCTIONS:
         raise MistakeError("the function is registered")
     return f"windowpane_numeric_{name}({', '.join(arguments)})"

@@ -25,14 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The progress of a view before and behind a batch.
-
-    Args:
-        before: before the batch.
-        after: behind it.
-        late: how many rows of each source were late.
-        malformed: the rows of each source that could not be read.
-    """
+    """The progress of a view before and behind a batch."""
 
     before: Progress
     after: Progress
@@ -55,12 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class LogWriter:
-    """Writes the batches of a view to its change log; one that the log has is run again only for the sake of its state.
-
-    Args:
-        log: the change log.
-        exchange: the ``BatchExchange`` between a batch and its tasks.
-    """
+    """Writes the batches of a view to its change log; one that the log has is run again only for the sake of its state."""
 
     log: ChangeLog
     exchange: Any
@@ -79,7 +67,6 @@ class LogWriter:
         self.exchange.publish(self._before(number).text(), spark)
 
     def run(self, rows: object, number: int) -> None:
-        """Run a batch, after ``begin``."""
         from windowpane.spark.queries.batch_query import written_files
 
         files = written_files(rows)
@@ -87,7 +74,6 @@ class LogWriter:
             self.log.keep(number, self.outcome(number).text(), files)
 
     def outcome(self, number: int) -> Outcome:
-        """Return the outcome of a batch, once its tasks have run."""
         before, reports = self._before(number), self.exchange.reports
         late: dict[str, int] = {}
         malformed: dict[str, Found] = {}

@@ -50,22 +50,12 @@ _OUTCOME, _TAKEN = "_outcome.json", "_taken"
 
 @dataclass(frozen=True)
 class ChangeLog:
-    """The change log in a folder.
-
-    Args:
-        folder: where it is; it may not exist yet.
-    """
+    """The change log in a folder."""
 
     folder: Path
 
     def keep(self, number: int, outcome: str, files: Iterable[Path] = ()) -> None:
-        """Keep a batch.
-
-        Args:
-            number: of the batch.
-            outcome: of the batch, as text.
-            files: its changes, which are moved here; none where they are elsewhere.
-        """
+        """Keep a batch."""
         draft = self._draft(number)
         draft.mkdir(parents=True)
         for place, file in enumerate(files):
@@ -79,7 +69,6 @@ class ChangeLog:
             shutil.rmtree(draft)
 
     def numbers(self) -> list[int]:
-        """Return the numbers of the batches in the log, ascending."""
         return sorted(int(path.parent.name) for path in self.folder.glob(f"[0-9]*/{_OUTCOME}"))
 
     def last(self) -> int:
@@ -159,11 +148,7 @@ def _is_enough(tables: Sequence[pa.Table]) -> bool:
 
 @dataclass(frozen=True)
 class ToFiles:
-    """Writes changes on the tasks of a batch.
-
-    Args:
-        exchange: the ``BatchExchange`` of the view, which has the folder of the run.
-    """
+    """Writes changes on the tasks of a batch."""
 
     exchange: Any
 

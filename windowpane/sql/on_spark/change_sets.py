@@ -41,7 +41,6 @@ class ChangeFile:
     """Changes of a relation that are stored in a file.
 
     Args:
-        relation: its name.
         file: its name in the folder of the reader, which removes it some change sets after the one that names it.
         ids: the name in the file of each stored column.
     """
@@ -63,8 +62,6 @@ class ChangeSet:
 
     Args:
         number: of the flush; it rises, and is a time in milliseconds.
-        initial: whether it is the first change set of the view.
-        changes: the files that it names.
         clock: watermarks as SQL, by base relation.
     """
 
@@ -74,7 +71,6 @@ class ChangeSet:
     clock: Mapping[str, str]
 
     def size(self, inbox: Path) -> int:
-        """Return how many bytes the files have that it names."""
         return sum((received(inbox) / each.file).stat().st_size for each in self.changes)
 
     def write(self, inbox: Path) -> None:
@@ -118,7 +114,6 @@ def clock_table(clock: Mapping[str, str], *, initial: bool, ages: Mapping[str, i
 
 
 def clock_of(table: pa.Table) -> dict[str, str]:
-    """Return the watermarks that a table holds."""
     return dict(zip(table["relation"].to_pylist(), table["value"].to_pylist(), strict=True))
 
 
@@ -135,7 +130,6 @@ def newest(clocks: Sequence[pa.Table]) -> pa.Table:
 
 
 def is_initial(table: pa.Table) -> bool:
-    """Whether a table of watermarks is that of the first change set of a view."""
     return tag(table, "clock") == "initial"
 
 
@@ -154,7 +148,6 @@ def sweep(inbox: Path, kept: int = 3) -> None:
 
 
 def named_in(inbox: Path) -> set[str]:
-    """Return the files that the change sets of an inbox name."""
     return {file for change_set in inbox.glob("*.parquet") for file in _named_by(change_set)}
 
 

@@ -26,11 +26,7 @@ _WAY_OUT = "Open a classic one, or make views of a source, whose rows are not st
 
 @dataclass(frozen=True)
 class ConnectLimits:
-    """Refuses what a session cannot do on Spark Connect.
-
-    Args:
-        is_remote: whether the session is one of Spark Connect; a classic one is refused nothing.
-    """
+    """Refuses what a session cannot do on Spark Connect."""
 
     is_remote: bool
 
@@ -47,10 +43,6 @@ class ConnectLimits:
 
     def check_store(self, storage: Storage, stored: Iterable[TableInfo]) -> None:
         """Refuse a store with tables that only a classic session fills.
-
-        Args:
-            storage: the store.
-            stored: tables with a connector whose rows are stored.
 
         Raises:
             UnsupportedStoreError: naming them.

@@ -88,13 +88,10 @@ def begins_anew(table: TableInfo) -> bool:
 
 
 def given_columns(info: TableInfo) -> tuple[str, ...]:
-    """Return the columns that the connector fills."""
     return tuple(column.name for column in info.relation.visible if column.name not in info.generated)
 
 
 class Ingest:
-    """Fills tables from Spark's sources."""
-
     def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, pending: PendingChanges) -> None:
         self._storage, self._catalog, self._clock, self._pending = storage, catalog, clock, pending
         self._readings: dict[str, MessageReading] = {}
@@ -196,13 +193,7 @@ def _about(messages: pa.Table, what: str) -> pa.Array:
 
 
 def arriving(info: TableInfo, arrived: pa.Schema, others: tuple[str, ...] = ()) -> TextRows:
-    """Return how columns of a connector become values of a table.
-
-    Args:
-        info: the table.
-        arrived: the columns that have arrived.
-        others: further columns, which are passed on.
-    """
+    """Return how columns of a connector become values of a table."""
     types = {column.name: column.type.duckdb for column in info.relation.columns}
     given = [name for name in given_columns(info) if name in arrived.names]
     casts = {name: read_sql(name, arrived.field(name).type, types[name]) for name in given}
@@ -210,7 +201,6 @@ def arriving(info: TableInfo, arrived: pa.Schema, others: tuple[str, ...] = ()) 
 
 
 def has_misread(batch: pa.Table) -> bool:
-    """Whether a batch has documents that are no rows."""
     return MISREAD in batch.column_names and batch[MISREAD].null_count < batch.num_rows
 
 

@@ -73,13 +73,7 @@ class _Batch:
 
 @dataclass(frozen=True)
 class _Arrived:
-    """What a node gets.
-
-    Args:
-        deltas: the changes of each input, as relations; ``None`` for none.
-        places: where their rows lie.
-        clock: the watermarks.
-    """
+    """What a node gets."""
 
     deltas: Deltas
     places: Unsigned
@@ -87,8 +81,6 @@ class _Arrived:
 
 
 class NodeEngine:
-    """Runs the nodes of stages."""
-
     name = "sql nodes"
 
     def __init__(self, stages: Sequence[tuple[int, Stage]]) -> None:
@@ -166,7 +158,6 @@ class PagedNode:
         return closing_columns(self._node)[:1] if isinstance(self._node, Aggregate) else ()
 
     def run(self, arrived: _Arrived) -> Delta | None:
-        """Return the changes of the result."""
         clock = FixedClock(clock_of(arrived.clock))
         operator = self._operator(clock)
         touched = [arrived.places] * len(self._node.inputs)
@@ -267,15 +258,12 @@ class _BucketBlobs:
         self._store, self._prefix = store, prefix
 
     def get(self, key: str) -> bytes | None:
-        """Return the blob under ``key``, or None."""
         return self._store.get(self._prefix + key)
 
     def prefetch(self, keys: Sequence[str]) -> None:
-        """Read blobs together."""
         self._store.prefetch([self._prefix + key for key in keys])
 
     def put(self, key: str, blob: bytes) -> None:
-        """Store ``blob`` under ``key``."""
         self._store.put(self._prefix + key, blob)
 
     def remove(self, key: str) -> None:

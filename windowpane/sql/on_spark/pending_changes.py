@@ -96,7 +96,6 @@ class PendingChanges:
         return str(self.identity)
 
     def names(self) -> list[str]:
-        """Return the views and tables that have a stream."""
         return [str(row[0]) for row in self._storage.run("SELECT name FROM windowpane.streams ORDER BY name")]
 
     # --- flushes ---------------------------------------------------------------------------------------
@@ -110,19 +109,16 @@ class PendingChanges:
 
     @property
     def number(self) -> int:
-        """The number of the last flush."""
         return int(self._storage.value("SELECT max(number) FROM windowpane.flushes") or 1)
 
     @property
     def clock(self) -> dict[str, str]:
-        """The watermarks of the last flush."""
         found = self._storage.value("SELECT clock FROM windowpane.flushes")
         return dict(json.loads(found)) if found is not None else {}
 
     # --- streams ---------------------------------------------------------------------------------------
 
     def open(self, name: str, plan: ViewPlan = ViewPlan()) -> None:
-        """Begin the stream of a new view, or table."""
         values = [name, _new_folder(name), NONE, 0 if plan.takes_change_sets else TAKES_NONE, plan.text()]
         self._write("INSERT INTO windowpane.streams VALUES (?, ?, ?, ?, 0, '{}', ?, NULL, NULL)", values)
 
@@ -132,12 +128,10 @@ class PendingChanges:
         self._write(f"UPDATE windowpane.streams SET {reset} WHERE name = ?", [_new_folder(name), name])
 
     def close(self, name: str) -> None:
-        """Forget the stream of a view."""
         self._write("DELETE FROM windowpane.streams WHERE name = ?", [name])
         self._storage.run("DELETE FROM windowpane.mail WHERE name = ?", [name])
 
     def stream(self, name: str) -> Stream:
-        """Return how far a view is."""
         with self._storage.lock:
             if self._rollbacks != self._storage.rollbacks:
                 self.forget()
@@ -146,7 +140,6 @@ class PendingChanges:
             return self._known[name]
 
     def forget(self) -> None:
-        """Read again what is stored."""
         self._known.clear()
         self._rollbacks = self._storage.rollbacks
 
@@ -203,7 +196,6 @@ class PendingChanges:
         self._write("UPDATE windowpane.streams SET sent = ?, clock = ?, due = NULL WHERE name = ?", values)
 
     def took(self, name: str, batch: int) -> None:
-        """Note that a batch of a view is written."""
         self._write("UPDATE windowpane.streams SET batch = ? WHERE name = ?", [batch, name])
 
     def took_directly(self, name: str, batch: int, before: str, after: str) -> None:

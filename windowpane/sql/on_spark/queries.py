@@ -41,16 +41,8 @@ Ingested = Callable[[str, pa.Table, int], None]
 
 
 class ViewQueries:
-    """The queries of a session, by view or table."""
-
     def __init__(self, spark: SparkSession, store: str, pending: PendingChanges, ingest: Ingested) -> None:
         """Run queries in a folder beside the store, or a temporary one.
-
-        Args:
-            spark: the session they run in.
-            store: the store's path.
-            pending: knows their folders.
-            ingest: takes the batches of tables.
 
         Raises:
             MisplacedStateError: the folder and the store do not belong together.
@@ -103,7 +95,6 @@ class ViewQueries:
             Pair(pair.taker, f"the inbox of {name!r} in {str(folder)!r}", pair.way_out).has_begun(last, stream.sent, due)
 
     def pair(self, name: str) -> Pair:
-        """Return the checkpoint of a view or table, and the store that takes its batches."""
         return Pair(
             f"the checkpoint of {name!r} in {str(self._folder)!r}",
             f"store {str(self._folder).removesuffix(_FOLDER)!r}",
@@ -125,21 +116,17 @@ class ViewQueries:
                     file.unlink()
 
     def inbox(self, name: str) -> Path:
-        """Return the folder of a view's change sets."""
         inbox = self._folder / self._pending.stream(name).folder / "inbox"
         inbox.mkdir(parents=True, exist_ok=True)
         return inbox
 
     def received(self, name: str) -> Path:
-        """Return the folder of the files that change sets of a view name."""
         return received(self._folder / self._pending.stream(name).folder / "inbox")
 
     def change_log(self, name: str) -> ChangeLog:
-        """Return the change log of a view."""
         return ChangeLog(self._folder / self._pending.stream(name).folder / "changes")
 
     def exchange_folder(self, name: str) -> Path:
-        """Return the folder of the ``BatchExchange`` of a view."""
         return self._folder / self._pending.stream(name).folder / "exchange"
 
     def start_view(self, name: str, changes: Callable[[Any], Any], writer: LogWriter, take: Callable[[], None]) -> None:
@@ -166,13 +153,11 @@ class ViewQueries:
             self._sharing ^= {name}
 
     def change_sets(self, name: str, spark: SparkSession) -> Any:
-        """Return the change sets of a view as a streaming DataFrame."""
         from windowpane.spark.queries.batch_query import inbox
 
         return inbox(spark, self.inbox(name), SCHEMA, is_shared=name in self._sharing)
 
     def is_running(self, name: str) -> bool:
-        """Whether the query of a view has been started."""
         return name in self._running
 
     def last_batch(self, name: str) -> Any:
@@ -212,13 +197,11 @@ class ViewQueries:
         self._running[name].finish(is_endless=is_endless)
 
     def drop(self, name: str) -> None:
-        """Stop a query."""
         query = self._running.pop(name, None)
         if query is not None:
             query.stop()
 
     def close(self) -> None:
-        """Stop all queries."""
         running = list(self._running.values())
         for name in list(self._running):
             self.drop(name)

@@ -40,7 +40,6 @@ class Rowwise:
     """Turns parts of a change set, or changes from a stage, into the changes that arrive elsewhere.
 
     Args:
-        flows: the queries, each on one source.
         hash: SQL of the hash that says where a row belongs, ``None`` where no hash is needed.
         done: the sources whose parts are what their query makes of them already.
     """

@@ -55,12 +55,8 @@ class Report:
     """What a task has read of a source.
 
     Args:
-        source: its name.
         reached: the watermark that its rows alone would make, in microseconds, by partition of Kafka; ``None`` is the partition
             of other rows.
-        late: how many rows were behind the watermark.
-        rows: how many rows there were.
-        malformed: those that could not be read.
         idle: how long the watermark waits for a partition that is silent, in microseconds; ``None`` is for ever.
     """
 
@@ -141,10 +137,6 @@ class Taken:
         rows: the result of the query on those that are not late.
         split: the partition of Kafka that they are of, ``None`` where that does not matter.
         reached: the watermark that all of them would make, in microseconds; ``None`` where none has a time.
-        latest: the latest time among them.
-        late: how many were late.
-        count: how many there were.
-        malformed: those that could not be read.
     """
 
     rows: pa.Table
@@ -171,7 +163,6 @@ class Made:
     unchanged: Mapping[str, str] = field(default_factory=dict)
 
     def sql(self, without: Container[str]) -> str:
-        """Return the query, without some of the columns."""
         if not self.items:
             return self.rows
         items = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in self.items.items() if name not in without)
@@ -180,12 +171,7 @@ class Made:
 
 @dataclass(frozen=True)
 class SourceRows:
-    """Takes the rows of a source on a task.
-
-    Args:
-        table: the source.
-        exchange: has the progress before the batch, and takes the task's report.
-    """
+    """Takes the rows of a source on a task."""
 
     table: TableInfo
     exchange: Any
@@ -212,7 +198,6 @@ class SourceRows:
 
     @property
     def has_splits(self) -> bool:
-        """Whether each partition of the source has a watermark of its own."""
         return self.table.watermark is not None and is_topic(self.table)
 
     @property
@@ -221,13 +206,7 @@ class SourceRows:
         return idleness(self.table.options)
 
     def taken(self, batches: Iterable[Any], made: Made, begin: Progress) -> Iterator[Taken]:
-        """Yield the rows of one partition in pieces, and report on them at the end.
-
-        Args:
-            batches: the rows, as record batches or tables.
-            made: the query on them.
-            begin: the progress before the batch.
-        """
+        """Yield the rows of one partition in pieces, and report on them at the end."""
         late = count = 0
         reached: dict[str | None, int] = {}
         malformed = NOTHING
@@ -248,7 +227,6 @@ class SourceRows:
             self.exchange.report(Report(self.name, reached, late, count, malformed, self.idle), (self.name, task))
 
     def watermark(self, micros: int) -> str:
-        """Return a watermark in microseconds as SQL."""
         if self.table.watermark is None:
             raise MistakeError("the source has a watermark")
         return instant_sql(str(micros), self.table.watermark.type)
@@ -268,14 +246,7 @@ class SourceRows:
             return replace(self._on_time(arrived, made, rows.lenient(name), limit), malformed=malformed)
 
     def _on_time(self, arrived: pa.Table, made: Made, values: str, limit: str | None) -> Taken:
-        """Return the result of the query on the rows that are not late.
-
-        Args:
-            arrived: the rows, of texts.
-            made: the query.
-            values: the rows with the types of the source, as SQL.
-            limit: the watermark before them, as SQL.
-        """
+        """Return the result of the query on the rows that are not late."""
         storage, held, source = task_storage(), self.table.watermark, self._completed(values, limit)
         self._check(storage, source)
         if held is None:
@@ -333,7 +304,6 @@ def _by_split(rows: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
 
 
 def later(one: int | None, other: int | None) -> int | None:
-    """Return the later of two instants, either of which may be missing."""
     return other if one is None else one if other is None else max(one, other)
 
 

@@ -58,8 +58,6 @@ LARGE_CHANGE_SET = Size("bytes of the files of a change set that all tasks share
 
 
 class SparkRunner(ViewRunner):
-    """Runs the views of a session on Spark."""
-
     def __init__(
         self,
         spark: SparkSession,
@@ -176,7 +174,6 @@ class SparkRunner(ViewRunner):
             raise
 
     def _forget(self) -> None:
-        """Drop what memory holds of a transaction that was rolled back."""
         self._clock.reload()
         self._pending.forget()
         self._deliveries.forget()
@@ -185,11 +182,7 @@ class SparkRunner(ViewRunner):
                 self._queries.tidy()
 
     def _gather(self, new: Node | None) -> None:
-        """Wait until tables with a connector hold all rows that exist now; not sources whose rows are not stored.
-
-        Args:
-            new: the plan of a view that is about to be made.
-        """
+        """Wait until tables with a connector hold all rows that exist now; not sources whose rows are not stored."""
         tables = [table for table in with_connector(self._catalog.tables()) if self._is_stored(table, new)]
         self._connect.check_storing(tables)
         for table in tables:
@@ -264,11 +257,7 @@ class SparkRunner(ViewRunner):
             self._pending.close(table.relation.name)
 
     def flush(self, writer: Callable[[TableInfo], TableWriter] | None) -> None:
-        """Take the changes of tables, and post them to the views that read them.
-
-        Args:
-            writer: not used: Spark reads files, before the transaction.
-        """
+        """Take the changes of tables, and post them to the views that read them."""
         changes = self._changes.of_tables(self._deliveries.followed())
         number = self._pending.begin(self._clock.values)
         self._changes.forget()

@@ -66,14 +66,7 @@ def _is_readable(table: TableInfo) -> bool:
 
 @dataclass(frozen=True)
 class Direct:
-    """The sources that a view reads itself: perhaps none.
-
-    Args:
-        tables: the sources, by name.
-        rows: makes the streaming DataFrame of one in a session.
-        exchange: the ``BatchExchange`` between driver and tasks.
-        groups: a program whose results enter the plan in place of the rows of its source, or ``None``.
-    """
+    """The sources that a view reads itself: perhaps none."""
 
     tables: Mapping[str, TableInfo]
     rows: Callable[[TableInfo, Any], Any]
@@ -82,15 +75,7 @@ class Direct:
 
 
 def spread(node: Node, direct: Direct, spark: SparkSession, change_sets: object | None, received: Path) -> Any:
-    """Return the changes that the plan emits, as a DataFrame of ``FILES``.
-
-    Args:
-        node: the plan.
-        direct: the sources whose rows enter it where they are read.
-        spark: the session.
-        change_sets: the streaming DataFrame of change sets, ``None`` where the view takes none.
-        received: the folder of the files that they name.
-    """
+    """Return the changes that the plan emits, as a DataFrame of ``FILES``."""
     from windowpane.spark.queries import staged
 
     plan = cut(node)
@@ -183,7 +168,6 @@ def _relations(flows: Sequence[Flow]) -> frozenset[str]:
 
 
 def by_stage(flows: Sequence[Flow]) -> Iterator[tuple[int | None, tuple[Flow, ...]]]:
-    """Yield the flows of each stage together, and those that no stage emits."""
     for number in dict.fromkeys(flow.stage for flow in flows):
         yield number, tuple(flow for flow in flows if flow.stage == number)
 
@@ -193,9 +177,6 @@ class SourceParts:
     """Makes parts of the rows of a source, on a task.
 
     Args:
-        sources: all that the view reads itself.
-        name: this one.
-        exchange: has the progress before the batch, and takes the task's report.
         query: what its rows become, over changes ``INPUT``, where they enter the plan in one place; ``None`` where they stay.
     """
 
@@ -219,13 +200,7 @@ class SourceParts:
 
 @dataclass(frozen=True)
 class GroupParts:
-    """Takes the results of a window program, on a task: changes of groups, and the watermark under which they were emitted.
-
-    Args:
-        sources: all that the view reads itself.
-        groups: the program.
-        exchange: has the progress before the batch.
-    """
+    """Takes the results of a window program, on a task: changes of groups, and the watermark under which they were emitted."""
 
     sources: Mapping[str, SourceRows]
     groups: StreamedGroups
@@ -254,8 +229,6 @@ class ChangeSetParts:
 
     Args:
         sources: those that the view reads itself; their watermarks in the change set are not the view's.
-        exchange: has the progress before the batch, and takes the watermarks of the change set.
-        received: the folder of the files that it names.
     """
 
     sources: Mapping[str, SourceRows]

@@ -48,15 +48,7 @@ PART_ROWS, PART_BYTES = 100_000, 16 * 2**20
 
 @dataclass(frozen=True)
 class HeldViews:
-    """What holds the rows of views, and delivers them.
-
-    Args:
-        storage: the store.
-        catalog: the views in it.
-        clock: the watermarks.
-        deliveries: the sinks, and the server with tables of views.
-        changes: writes what changes.
-    """
+    """What holds the rows of views, and delivers them."""
 
     storage: Storage
     catalog: Catalog
@@ -66,8 +58,6 @@ class HeldViews:
 
 
 class ViewBatches:
-    """Starts the queries of views, and takes their batches."""
-
     def __init__(
         self, spark: SparkSession, held: HeldViews, pending: PendingChanges, streams: ViewStreams, ingest: Ingest
     ) -> None:
@@ -90,20 +80,17 @@ class ViewBatches:
                 self._pending.post(reader, ChangeFile(source, path.name, ids))
 
     def start(self, view: ViewInfo) -> None:
-        """Start the query of a view that is spread over Spark, if it does not run, from its last batch in the store."""
         if self._streams.is_program(view.relation.name):
             self._start_program(view)
         else:
             self._start_nodes(view)
 
     def _start_program(self, view: ViewInfo) -> None:
-        """Start the query of a view that is a window or OVER program."""
         exchange, plan = self._exchange(view), self._streams.program_of(view)
         source = self._streams.tables[plan.scan.relation]
         self._start(view, exchange, lambda spark: streamed_changes(plan, source, self._ingest.rows(source, spark), exchange))
 
     def _start_nodes(self, view: ViewInfo) -> None:
-        """Start the query of a view that runs on the nodes of SQL."""
         name, exchange, plan = view.relation.name, self._exchange(view), self._streams.spread_of(view)
         tables = {source: self._streams.tables[source] for source in sorted(self._streams.own_sources(view))}
         direct, files = Direct(tables, self._ingest.rows, exchange, plan.groups), self.queries.received(name)

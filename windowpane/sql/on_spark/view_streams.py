@@ -21,15 +21,11 @@ from windowpane.sql.windows.time_functions import instant_sql
 
 
 class ViewStreams:
-    """The views of a catalog as streaming queries."""
-
     def __init__(self, catalog: Catalog, pending: PendingChanges) -> None:
-        """Read the views of ``catalog``, and their progress from ``pending``."""
         self._catalog, self._pending = catalog, pending
 
     @property
     def tables(self) -> dict[str, TableInfo]:
-        """All tables and sources, by name."""
         return {table.relation.name: table for table in self._catalog.tables()}
 
     # --- a new view ------------------------------------------------------------------------------------
@@ -43,12 +39,10 @@ class ViewStreams:
         return groups_below(node, read_directly(node, self.tables), self.tables, runs)
 
     def read_by(self, node: Node) -> frozenset[str]:
-        """Return the sources that a plan would read itself."""
         plan = self.program(node)
         return frozenset([plan.scan.relation]) if isinstance(plan, StreamedPlan) else read_directly(node, self.tables)
 
     def plan(self, node: Node) -> ViewPlan:
-        """Return how the state of a new view is spread over Spark."""
         program = self.program(node)
         if isinstance(program, StreamedPlan):
             return ViewPlan(is_program=True, sources=(program.scan.relation,), takes_change_sets=False)
@@ -62,11 +56,9 @@ class ViewStreams:
     # --- a view that exists ----------------------------------------------------------------------------
 
     def is_program(self, name: str) -> bool:
-        """Whether a view is a window or OVER program."""
         return self._pending.stream(name).plan.is_program
 
     def takes_change_sets(self, name: str) -> bool:
-        """Whether a view has an inbox."""
         return self._pending.stream(name).plan.takes_change_sets
 
     def program_of(self, view: ViewInfo) -> StreamedPlan:
@@ -81,11 +73,9 @@ class ViewStreams:
         return self.spread(view.node, _running(view))
 
     def own_sources(self, view: ViewInfo) -> frozenset[str]:
-        """Return the sources that a view reads itself."""
         return frozenset(self._pending.stream(view.relation.name).plan.sources)
 
     def readers(self, source: str) -> list[str]:
-        """Return the views that get the changes of a relation."""
         known = set(self._pending.names())
         reading = [view for view in self._catalog.views() if source in view.reads and view.relation.name in known]
         return [view.relation.name for view in reading if source not in self.own_sources(view)]

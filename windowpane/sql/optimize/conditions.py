@@ -10,7 +10,6 @@ from windowpane.sql.expressions.operators import combined
 
 
 def conjuncts(condition: Expr | None) -> list[Expr]:
-    """Return the parts that AND joins."""
     if condition is None:
         return []
     if condition.operator != "AND":
@@ -25,12 +24,10 @@ def _disjuncts(condition: Expr) -> list[Expr]:
 
 
 def joined(operator: str, conditions: Sequence[Expr]) -> Expr:
-    """Return conditions joined by AND or OR; there is at least one."""
     return reduce(lambda one, other: combined(operator, one, other), conditions)
 
 
 def all_of(conditions: Sequence[Expr]) -> Expr | None:
-    """Return conditions joined by AND, ``None`` for none."""
     return joined("AND", conditions) if conditions else None
 
 

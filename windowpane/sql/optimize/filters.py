@@ -52,14 +52,10 @@ def planned(node: Node, ids: Ids) -> Node:
 
 
 class _Filters:
-    """Takes conditions down one plan."""
-
     def __init__(self, ids: Ids) -> None:
-        """``ids`` names the columns that keys of joins are computed into."""
         self._ids = ids
 
     def push(self, node: Node, conditions: Sequence[Expr]) -> Node:
-        """Return a node with the rows for which all conditions hold."""
         if isinstance(node, Filter):
             return self.push(node.input, [*conditions, *(part for each in conjuncts(node.condition) for part in factored(each))])
         if isinstance(node, Join):

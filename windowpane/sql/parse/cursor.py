@@ -23,8 +23,6 @@ _EMIT_OF_KSQL = {
 
 
 class Cursor:
-    """Reads the tokens of one statement from left to right."""
-
     def __init__(self, tokens: list[Token], text: str, rows: Mapping[int, LiteralRows] | None = None) -> None:
         """Stand before the first token; ``text`` is the whole script, ``rows`` what was cut out of it (``cut_rows``)."""
         self._tokens, self._rows = tokens, rows or {}
@@ -44,21 +42,17 @@ class Cursor:
         return next((rows for start, rows in self._rows.items() if first <= start <= last), None)
 
     def text_of_all(self) -> str:
-        """Return the text of the whole statement."""
         return self._text[self._tokens[0].start : self._tokens[-1].end + 1]
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where the whole statement begins and ends in the script."""
         return self._tokens[0].start, self._tokens[-1].end + 1
 
     def text_before(self) -> str:
-        """Return the text of the statement up to the next token."""
         last = self._tokens[self._at - 1] if self._at else None
         return self._text[self._tokens[0].start : last.end + 1] if last else ""
 
     def text_after(self) -> str:
-        """Return the text of the statement from the next token on."""
         left = self._tokens[self._at :]
         return self._text[left[0].start : left[-1].end + 1] if left else ""
 
@@ -72,7 +66,6 @@ class Cursor:
         return str(self._tokens[self._at].text) if self._at < len(self._tokens) else ""
 
     def skip(self) -> Token:
-        """Return the next token and go past it."""
         if self._at >= len(self._tokens):
             raise self.syntax_error("something is missing at the end of the statement.")
         token = self._tokens[self._at]
@@ -80,19 +73,16 @@ class Cursor:
         return token
 
     def take(self, *words: str) -> bool:
-        """Go past ``words`` if they are next."""
         if all(self.peek(ahead) == word for ahead, word in enumerate(words)):
             self._at += len(words)
             return True
         return False
 
     def expect(self, word: str) -> None:
-        """Go past ``word``; anything else is refused."""
         if not self.take(word):
             raise self.syntax_error(f"expected {word}, found {self._found()}.")
 
     def expect_end(self) -> None:
-        """Refuse tokens behind the statement."""
         if self._at < len(self._tokens):
             raise self.syntax_error(f"expected the end of the statement, found {self._found()}.")
 
@@ -115,7 +105,6 @@ class Cursor:
         return token.text if token.token_type in _NAMED else token.text.lower()
 
     def names(self) -> tuple[str, ...]:
-        """Return the names in parentheses that are next."""
         self.expect("(")
         names = [self.name()]
         while self.take(","):
@@ -271,11 +260,9 @@ class Cursor:
         return repr(self._tokens[self._at].text) if self._at < len(self._tokens) else "the end of the statement"
 
     def syntax_error(self, message: str) -> SqlError:
-        """Return a refusal at the next token."""
         return SqlSyntaxError(message, self.place.line, self.place.column)
 
     def unsupported(self, construct: str, instead: str) -> SqlError:
-        """Return a refusal of a construct at the next token."""
         return UnsupportedSqlError(f"{construct} is not supported. {instead}", self.place.line, self.place.column)
 
 

@@ -182,7 +182,6 @@ def tokenize(text: str) -> list[Token]:
 
 
 def parse_tokens(tokens: list[Token], text: str) -> exp.Expr:
-    """Return the query or expression that the tokens are."""
     trees = WindowpaneDialect().parser().parse(tokens, text)
     if len(trees) != 1 or trees[0] is None:
         raise ValueError("nothing to parse")

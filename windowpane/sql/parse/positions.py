@@ -29,8 +29,6 @@ def shown(tree: exp.Expr) -> str:
 
 
 class Text:
-    """A text, to find the places of parsed expressions in."""
-
     def __init__(self, text: str) -> None:
         self.text = text
 
@@ -40,7 +38,6 @@ class Text:
         return place_at(self.text, min(starts, default=0))
 
     def unsupported(self, tree: exp.Expr | None, construct: str, instead: str) -> SqlError:
-        """Return the refusal of a construct, with the nearest supported form."""
         place = self.place(tree)
         return UnsupportedSqlError(f"{construct} is not supported. {instead}", place.line, place.column)
 
@@ -53,6 +50,5 @@ class Text:
         return SqlTypeError(message, place.line, place.column)
 
     def syntax_error(self, tree: exp.Expr | None, message: str) -> SqlError:
-        """Return the refusal of something that is no SQL."""
         place = self.place(tree)
         return SqlSyntaxError(message, place.line, place.column)

@@ -67,7 +67,6 @@ def read_script(text: str) -> list[Statement]:
 
 
 def split(text: str) -> Iterator[Cursor]:
-    """Yield a cursor for each statement of a script."""
     statement: list[Token] = []
     without_rows, rows = cut_rows(text)
     for token in [*_tokens(without_rows), None]:

@@ -100,8 +100,6 @@ class CreateSink(Statement):
 
 @dataclass(frozen=True)
 class Drop(Statement):
-    """``DROP kind name``."""
-
     kind: str
     name: str
     if_exists: bool = False
@@ -119,8 +117,6 @@ class Rename(Statement):
 
 @dataclass(frozen=True)
 class Insert(Statement):
-    """``INSERT INTO``."""
-
     table: str
     columns: tuple[str, ...]
     query: exp.Expr
@@ -131,8 +127,6 @@ class Insert(Statement):
 
 @dataclass(frozen=True)
 class Update(Statement):
-    """``UPDATE ... SET ... WHERE``."""
-
     table: str
     assignments: tuple[tuple[str, exp.Expr], ...]
     where: exp.Expr | None
@@ -141,8 +135,6 @@ class Update(Statement):
 
 @dataclass(frozen=True)
 class Delete(Statement):
-    """``DELETE FROM ... WHERE``."""
-
     table: str
     where: exp.Expr | None
     returning: exp.Select | None = None
@@ -158,8 +150,6 @@ class Query(Statement):
 
 @dataclass(frozen=True)
 class Explain(Statement):
-    """``EXPLAIN`` of a statement."""
-
     statement: Statement
 
 
@@ -172,15 +162,11 @@ class ExplainAnalyze(Statement):
 
 @dataclass(frozen=True)
 class Show(Statement):
-    """``SHOW what``."""
-
     what: str
 
 
 @dataclass(frozen=True)
 class Describe(Statement):
-    """``DESCRIBE name``."""
-
     name: str
 
 
@@ -191,7 +177,5 @@ class Flush(Statement):
 
 @dataclass(frozen=True)
 class SetParameter(Statement):
-    """``SET name = value``."""
-
     name: str
     value: str

@@ -28,7 +28,6 @@ class _Items:
 
 
 def read_table(cursor: Cursor, text: str) -> CreateTable:
-    """Return the statement of a cursor behind CREATE."""
     is_source = cursor.take("SOURCE")
     if not is_source:
         cursor.expect("TABLE")
@@ -197,7 +196,6 @@ def _collated(cursor: Cursor, tokens: list[Token], names: list[str]) -> SqlType:
 
 
 def read_type(cursor: Cursor, tokens: list[Token]) -> SqlType:
-    """Return the type that the tokens before ``cursor`` name."""
     words = [token.text.lower() for token in tokens]
     if "collate" in words:
         return _collated(cursor, tokens[: words.index("collate")], [token.text for token in tokens[words.index("collate") + 1 :]])

@@ -50,12 +50,6 @@ class Query(Constants, Protocol):
 def match_recognize(query: Query, tree: exp.MatchRecognize, node: Node, scope: Scope) -> tuple[Node, Scope]:
     """Return the matches in a relation, and what can be named of them.
 
-    Args:
-        query: the query around it.
-        tree: the clause as parsed.
-        node: the rows that the pattern is over.
-        scope: what names mean in them.
-
     Raises:
         SqlError: something in it does not exist, does not fit, or is not supported, with its place.
         NeverClosesError: in a view: an absence or ``$`` without WITHIN.
@@ -83,7 +77,6 @@ class _Clause:
         self.values.time = self.time
 
     def bound(self, node: Node) -> tuple[Node, Scope]:
-        """Return the node of the clause over its rows."""
         spec = self._spec()
         measures = [(each.alias_or_name, self.values.measure(each.this)) for each in self.tree.args.get("measures") or []]
         node = self._closed(node) if self.query.streaming else node

@@ -89,12 +89,6 @@ class MatchValues:
     """The values that one MATCH_RECOGNIZE asks of its matches.
 
     Args:
-        text: the text, for places.
-        scope: the columns of its input.
-        ids: gives columns their ids.
-        constants: evaluates constants.
-        now: what ``now()`` is.
-        variables: the variables of the pattern.
         subsets: names that stand for several of them.
         time: the event time, ``None`` where the rows have none.
     """
@@ -164,7 +158,6 @@ class MatchValues:
         return Place("first" if name == "first" else "last", self._variable(inner), offset)
 
     def _variable(self, *trees: exp.Expr) -> str | None:
-        """Return the variable whose rows expressions are about."""
         found = set()
         for tree in trees:
             for part in tree.walk():
@@ -298,7 +291,6 @@ class _Condition:
     """The tree of a condition.
 
     Args:
-        values: the values of the match.
         of_row: names whose last row is the current one.
     """
 

@@ -50,7 +50,6 @@ class Printer:
 
 
 def print_result(result: Result, console: Console) -> None:
-    """Print the rows of one result as a table."""
     Printer(console).print(result)
 
 

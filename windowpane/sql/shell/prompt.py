@@ -107,13 +107,10 @@ _QUIT = ("quit", "exit", "\\q")
 
 
 class SqlCompleter(Completer):
-    """Completes keywords, functions, relations and their columns."""
-
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield what the word before the cursor can become."""
         word = document.get_word_before_cursor(WORD=False)
         if not word or not word[-1].isalnum():
             return

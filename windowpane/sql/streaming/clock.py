@@ -21,8 +21,6 @@ from windowpane.windowing.watermarks.watermark_state import SourceMark, SourceNa
 
 
 class Clock(Protocol):
-    """What operators read watermarks from."""
-
     def of(self, watermark: Watermark) -> str | None:
         """Return the watermark of a column as SQL, ``None`` while one of those it follows from is missing."""
 
@@ -34,7 +32,6 @@ class FixedClock:
     values: Mapping[str, str]
 
     def of(self, watermark: Watermark) -> str | None:
-        """Return the watermark of a column as SQL, ``None`` while one of those it follows from is missing."""
         found = [(self.values.get(relation), sql) for relation, sql in watermark.parts]
         parts = [sql.replace("{w}", value) for value, sql in found if value is not None]
         if len(parts) < len(found):
@@ -86,7 +83,6 @@ class Watermarks:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """All watermarks, by base relation."""
         return dict(self._values)
 
     def get(self, relation: str) -> str | None:
@@ -137,7 +133,6 @@ class Watermarks:
             self._storage.run("UPDATE windowpane.watermarks SET late = late + ? WHERE relation = ?", [rows, relation])
 
     def listed(self) -> pa.Table:
-        """Return what ``SHOW WATERMARKS`` shows."""
         late = dict(self._storage.run("SELECT relation, late FROM windowpane.watermarks"))
         shown = [
             (name, self._storage.value(f"SELECT CAST({self._values[name]} AS VARCHAR)"), late[name]) for name in sorted(late)
@@ -152,11 +147,9 @@ class Watermarks:
         self.reload()
 
     def drop(self, relation: str) -> None:
-        """Forget a base relation."""
         for table in ("watermarks", "splits"):
             self._storage.run(f"DELETE FROM windowpane.{table} WHERE relation = ?", [relation])
         self._values.pop(relation, None)
 
     def of(self, watermark: Watermark) -> str | None:
-        """Return the watermark of a column as SQL, ``None`` while one of those it follows from is missing."""
         return FixedClock(self._values).of(watermark)

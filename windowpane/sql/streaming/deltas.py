@@ -28,7 +28,6 @@ Types = Mapping[str, SqlType]
 
 
 def types_of(columns: Iterable[Column]) -> Types:
-    """Return columns of a plan as those of a batch."""
     return {column.id: column.type for column in columns}
 
 
@@ -67,7 +66,6 @@ class Delta:
 
     Args:
         relation: its name, or a query in parentheses, as FROM has it.
-        rows: what is known of its rows.
         is_query: whether it is a query, which runs wherever it is read.
     """
 
@@ -108,7 +106,6 @@ def settled(storage: Storage, delta: Delta, columns: Types) -> Delta | None:
 
 
 def inserted(relation: str) -> Delta:
-    """Return the rows of a relation as a batch that inserts them."""
     return Delta.of(f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation}", Rows.INSERTED)
 
 

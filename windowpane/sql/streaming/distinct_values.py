@@ -41,9 +41,7 @@ class DistinctValues:
     """The distinct values of one argument.
 
     Args:
-        node: the groups.
         folds: the calls with DISTINCT of the argument.
-        storage: where the state is.
         table: its name; the table is created if it does not exist.
         placing: where its rows lie in pages; ``None`` where they are in none.
     """
@@ -110,7 +108,6 @@ class DistinctValues:
         return f"SELECT * FROM (SELECT {', '.join(items)} FROM {joined}) WHERE {changed}"
 
     def drop(self) -> None:
-        """Remove the values."""
         self._storage.run(f"DROP TABLE IF EXISTS {self.table}")
 
 

@@ -28,20 +28,16 @@ _OLD = "windowpane_old_"
 
 
 def folds(node: Node) -> bool:
-    """Whether every call of a node can be folded."""
     if not isinstance(node, Aggregate) or len(node.folds) != len(node.calls):
         return False
     return all(fold is not None and (fold.takes_back or node.input.append_only) for fold in node.folds)
 
 
 def state_table(owner: str) -> str:
-    """Return the name of the state of a folded node."""
     return f"windowpane_state.{quoted(f'{owner}/folded')}"
 
 
 class Folded(Stateful):
-    """A GROUP BY whose calls are folded."""
-
     def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock, placing: Placing | None = None) -> None:
         """Run ``node`` with state under ``owner``; ``placing`` is that of distinct values."""
         self._node, self._storage, self._clock = node, storage, clock
@@ -79,7 +75,6 @@ class Folded(Stateful):
         return self._counted
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Return the changes of the groups that a batch touches."""
         changes = None
         if deltas[0] is not None or (initial and not self._node.groups):
             batch = deltas[0] or self._nothing()

@@ -36,7 +36,6 @@ class FoldedWithRows(Folded):
         return f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._rows})"
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Return the changes of the groups that a batch touches."""
         changes = super().run(deltas, initial=initial)
         free(self._node, self._storage, self._clock, [self._rows])
         return changes

@@ -22,10 +22,6 @@ class Job:
     numbers, so a session that opens a file again finds the state of its views.
 
     Args:
-        name: of the view.
-        node: its plan.
-        storage: where it and its state are.
-        clock: the watermarks.
         bad_values: counts the values that an expression fails on, which then is NULL; ``None`` to fail with it.
     """
 
@@ -88,11 +84,9 @@ class Job:
         return f"rows now: {rows:,}" if tables else f"bytes now: {found[0][0] or 0:,}"
 
     def forget(self) -> None:
-        """Drop what is only cached."""
         for operator in self._operators.values():
             operator.forget()
 
     def drop(self) -> None:
-        """Remove all state."""
         for operator in self._operators.values():
             operator.drop()

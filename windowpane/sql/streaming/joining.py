@@ -33,8 +33,6 @@ Batches = Sequence[Delta | None]
 
 
 class Joined(Stateful):
-    """A join at work."""
-
     def __init__(self, node: Join, storage: Storage, owner: str, clock: Clock, *, whole: bool = True) -> None:
         """Run ``node`` with state under ``owner``; ``whole`` if its tables hold all of it, not only that of some keys."""
         self._node, self._storage, self._clock, self._whole = node, storage, clock, whole
@@ -65,7 +63,6 @@ class Joined(Stateful):
         return self._changed(batches)
 
     def _filled(self, batches: Batches) -> Delta | None:
-        """Return the result of the first batch, which is all of the state."""
         for index in range(2):
             self._take(batches, index)
         joined = inserted(f"({self._node.sql(*self.tables)})")

@@ -39,8 +39,6 @@ Deltas = Sequence[Delta | None]
 
 
 class Operator(Protocol):
-    """One node of a plan at work."""
-
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the result, given those of the inputs; ``initial`` for the first batch of all."""
 
@@ -49,7 +47,6 @@ class Operator(Protocol):
         return
 
     def drop(self) -> None:
-        """Remove all state."""
         return
 
 
@@ -65,7 +62,6 @@ class Linear(Operator):
         self._keeps_rows_apart = _keeps_rows_apart(node)
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Return the result of the node on the batch."""
         if self._is_second_filter:
             deltas = [None if delta is None else kept(self._storage, delta) for delta in deltas]
         weight = f", {quoted(WEIGHT)}"
@@ -88,17 +84,14 @@ class Constant(Operator):
         self._node, self._storage = node, storage
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Return the rows, the first time."""
         return inserted(f"({self._node.sql()})") if initial else None
 
 
 def state_table(owner: str, index: int) -> str:
-    """Return the name of the table in which an operator keeps an input."""
     return f"windowpane_state.{quoted(f'{owner}/{index}')}"
 
 
 def create_state(storage: Storage, table: str, node: Node) -> None:
-    """Create the table for the rows of a node, if it does not exist."""
     columns = ", ".join(f"{quoted(column.id)} {column.type.duckdb}" for column in node.columns)
     storage.run(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
 
@@ -135,7 +128,6 @@ class Keyed(Stateful):
             create_state(storage, table, source)
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Return the changes of the touched keys."""
         batches = [
             None if delta is None else settled(self._storage, delta, types_of(source.columns))
             for delta, source in zip(deltas, self._node.inputs, strict=True)
@@ -243,7 +235,6 @@ class CloseSorter(Operator):
             storage.run(f"CREATE TABLE IF NOT EXISTS {self._limits} (name VARCHAR, value VARCHAR)")
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Take a batch in, and emit the rows that the watermark has passed."""
         if deltas[0] is not None:
             batch = settled(self._storage, self._open(deltas[0]), types_of(self._node.columns))
             if batch is not None:

@@ -131,7 +131,6 @@ class EngineOver:
         self._engine: Engine = make_engine(program)
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Take a batch of changes, and return those of the result."""
         batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
         if batch is None:
             return None
@@ -192,7 +191,6 @@ class ClosingOver:
         self._closer: OverCloser | None = None
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Take released rows in, and return those that are complete."""
         if deltas[0] is None:
             return None
         order = ", ".join(quoted(name) for name in (self._node.order[0].column, *self._node.input.key))

@@ -41,7 +41,6 @@ class Physical:
 
     Args:
         make: makes its operator of the node, the store, the name of its state, and the watermarks.
-        engine: what it does with a batch.
         state: what it keeps, empty for nothing.
         until: when a part of it goes, where that is not with its rows, or by a watermark of ``freeing``.
     """

@@ -44,7 +44,6 @@ class TemporalFilterer(Operator):
         storage.run(f"CREATE TABLE IF NOT EXISTS {self._clock} (micros BIGINT)")
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Take a batch in, and return the rows of the result that the batch or the clock inserts and deletes."""
         before, now = self._moments()
         batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.columns))
         parts = []
@@ -111,7 +110,6 @@ class ClockStamper(Operator):
             storage.run(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join([*keys, f'{self._stamp} TIMESTAMPTZ'])})")
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Return the batch with the times of its rows."""
         batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
         if batch is None:
             return None

@@ -50,7 +50,6 @@ class TopRows(Stateful):
         create_state(storage, self._top, node.input)
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        """Return the changes of the result."""
         batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
         self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
         changes = None
@@ -64,7 +63,6 @@ class TopRows(Stateful):
         return changes
 
     def _filled(self, batch: Delta) -> Delta | None:
-        """Return the result of the first batch, which is all of the state."""
         apply_to(self._storage, self._rows, batch, self._columns, self._node.input.key)
         self._storage.run(f"INSERT INTO {self._top} SELECT * FROM {self._rows} {self._first}")
         return difference(self._storage, None, f"({self._node.sql(self._top)})", {})

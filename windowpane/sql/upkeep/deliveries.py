@@ -20,8 +20,6 @@ from windowpane.sql.streaming.deltas import Delta, with_words
 
 
 class Deliveries:
-    """The outboxes of a session."""
-
     def __init__(self, storage: Storage, catalog: Catalog, view_tables: ViewTables | None) -> None:
         """Deliver changes of what ``catalog`` holds; to ``view_tables``, too, if its views have tables on a server."""
         self._storage, self._catalog, self.view_tables = storage, catalog, view_tables
@@ -58,7 +56,6 @@ class Deliveries:
         self._sinks[sink.name] = delivery
 
     def drop(self, sink: str) -> None:
-        """Forget a sink, and what waits for it."""
         self._sinks.pop(sink).drop()
 
     def add_view(self, view: ViewInfo, *, replaces: bool = False) -> None:
@@ -71,7 +68,6 @@ class Deliveries:
         return self.view_tables is not None and shape(old.relation) != shape(new)
 
     def drop_view(self, view: ViewInfo) -> None:
-        """Drop the table of a view that is dropped."""
         if self.view_tables is not None:
             self.view_tables.drop(view)
 

@@ -48,21 +48,16 @@ T = TypeVar("T")
 
 
 class ViewFailure(Exception):  # noqa: N818 - never leaves this room: ``EmbeddedRunner.attempt`` catches it
-    """A view could not take its changes."""
-
     def __init__(self, view: ViewInfo, cause: Exception) -> None:
         super().__init__(view.relation.name)
         self.view, self.cause = view, cause
 
     @property
     def reason(self) -> str:
-        """What failed, for users."""
         return in_one_line(self.cause)
 
 
 class EmbeddedRunner(ViewRunner):
-    """Runs the views of a session in its process."""
-
     def __init__(
         self, storage: Storage, catalog: Catalog, clock: Watermarks, deliveries: Deliveries, bad_values: BadValues
     ) -> None:
@@ -159,7 +154,6 @@ class EmbeddedRunner(ViewRunner):
         return True
 
     def _forget(self) -> None:
-        """Drop what memory holds of a transaction that was rolled back."""
         self._clock.reload()
         self._stale.forget()
         self._files.forget()

@@ -21,8 +21,6 @@ from windowpane.sql.upkeep.view_runner import Swap
 
 
 class StoredChanges:
-    """What changes in a store."""
-
     def __init__(self, storage: Storage, catalog: Catalog) -> None:
         self._storage, self._catalog = storage, catalog
         self._last: dict[str, Delta | None] = {}
@@ -57,7 +55,6 @@ class StoredChanges:
         return changes
 
     def end_of_tables(self) -> None:
-        """Remove the changes that waited."""
         for table in self._catalog.tables():
             self._storage.waiting.end(table.relation.name, table.pending)
 
@@ -106,12 +103,10 @@ class StoredChanges:
                 self._storage.release(changes.relation)
 
     def drop(self, name: str) -> None:
-        """Forget a view."""
         self.forget(name)
         self._had_rows.discard(name)
 
     def renamed(self, old: str, new: str) -> None:
-        """Continue with a view under its new name."""
         self._had_rows.clear()
         if old in self._last:
             self._last[new] = self._last.pop(old)

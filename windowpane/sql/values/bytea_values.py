@@ -126,24 +126,20 @@ def bytes_of(text: str, encoding: str) -> bytes:
 
 
 def get_byte(value: bytes, place: int) -> int:
-    """Return the byte at a place counted from 0."""
     if not 0 <= place < len(value):
         raise ByteaError(f"index {place} out of valid range, 0..{len(value) - 1}")
     return value[place]
 
 
 def bit_count(value: bytes) -> int:
-    """Return how many bits are one."""
     return int.from_bytes(value).bit_count()
 
 
 def crc32(value: bytes) -> int:
-    """Return the CRC-32 of bytes."""
     return zlib.crc32(value)
 
 
 def reverse(value: bytes) -> bytes:
-    """Return bytes from the last to the first."""
     return value[::-1]
 
 

@@ -41,7 +41,6 @@ _DAYS_A_MONTH = 30
 
 
 def interval_sql(interval: Interval) -> str:
-    """Return a DuckDB expression for an interval."""
     return f"(to_months({interval.months}) + to_days({interval.days}) + to_microseconds({interval.micros}))"
 
 

@@ -17,7 +17,6 @@ _ZONE: ContextVar[str] = ContextVar("windowpane_time_zone", default=UTC)
 
 
 def current() -> str:
-    """Return the name of the time zone."""
     return _ZONE.get()
 
 

@@ -41,11 +41,6 @@ class WindowCalls:
     """The calls over windows of one SELECT: collected while expressions are bound, then put below its projection.
 
     Args:
-        text: the text, for places.
-        ids: gives columns their ids.
-        evaluate: evaluates constants.
-        default_frame: the parameter.
-        named: the WINDOW clause.
         by_default: the columns of calls in an order whose window names no frame, with the parameter.
         apart: what every window is partitioned by, too: the ties of a subquery to the query around it.
     """
@@ -65,7 +60,6 @@ class WindowCalls:
         self.computed = Computed(self.ids)
 
     def declare(self, windows: Sequence[exp.Window]) -> None:
-        """Take the WINDOW clause."""
         for window in windows:
             name = name_of(window.this)
             if name in self.named:
@@ -162,7 +156,6 @@ class WindowCalls:
         return call.bind(self, binder, settled_frame, register)
 
     def argument(self, value: Expr) -> str:
-        """Return the id of the column that holds an argument."""
         return self.computed.column(settled(value)).id
 
     def apply(self, node: Node) -> Node:
@@ -232,7 +225,6 @@ class _Call:
         return arguments, distinct
 
     def check(self) -> None:
-        """Refuse what the function does not take."""
         if self.name not in NUMBERING and self.name not in _PLACED and self.name not in AGGREGATES:
             raise self.text.name_error(
                 self.tree, f"there is no window function {self.name!r}. See docs/sql.md for those there are."

@@ -33,13 +33,6 @@ _NEEDED = "Declare WATERMARK FOR on the time column of the table, and keep or gr
 def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, exp.Expr], ids: Ids) -> Node:
     """Return a plan that emits on window close.
 
-    Args:
-        node: the plan.
-        text: the text it was written in.
-        query: the whole query, for places.
-        places: where calls over windows are written, by id of their column.
-        ids: gives columns their ids.
-
     Raises:
         SqlError: the plan cannot emit on window close, with the place of what prevents it.
     """

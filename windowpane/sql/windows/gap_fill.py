@@ -60,14 +60,6 @@ class GapFill:
 def gap_fill(tree: exp.Expr, node: Node, scope: Scope, evaluate: Evaluate, text: Text, ids: Ids) -> tuple[Node, Scope]:
     """Return a relation with the rows that are filled in, and what names mean in it.
 
-    Args:
-        tree: the call as it was parsed.
-        node: the relation.
-        scope: what names mean in it.
-        evaluate: evaluates constants.
-        text: the text, for places.
-        ids: gives columns their ids.
-
     Raises:
         SqlError: arguments that are missing or of no use here, with the place.
     """
@@ -76,8 +68,6 @@ def gap_fill(tree: exp.Expr, node: Node, scope: Scope, evaluate: Evaluate, text:
 
 
 class _Reader:
-    """Reads the arguments of a call."""
-
     def __init__(self, tree: exp.Expr, scope: Scope, evaluate: Evaluate, text: Text) -> None:
         self._tree, self._evaluate, self._text = tree, evaluate, text
         self._binder = ScalarBinder(text, scope, "GAP_FILL", "")
@@ -125,13 +115,10 @@ class _Reader:
 
 
 class _Filling:
-    """Builds the plan of a call."""
-
     def __init__(self, call: GapFill, node: Node, ids: Ids) -> None:
         self._call, self._node, self._ids = call, node, ids
 
     def filled(self, scope: Scope) -> tuple[Node, Scope]:
-        """Return the rows with those filled in, and what names mean in them."""
         seen, before = self._beside_the_last()
         listed = plan.Computed(self._ids)
         moments = listed.column(self._moments(before[self._time].expr), "moments")

@@ -24,8 +24,6 @@ _PARTS = ("start", "end", "rowtime", "proctime")
 
 @dataclass(frozen=True)
 class GroupWindow:
-    """A window function among the keys of GROUP BY, and the other keys."""
-
     tree: exp.Expr
     others: tuple[exp.Expr, ...]
 

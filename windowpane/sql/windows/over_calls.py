@@ -33,10 +33,6 @@ class OverNodeCall:
     """One call over a window.
 
     Args:
-        function: DuckDB's name.
-        arguments: ids of columns.
-        type: type of the result.
-        frame: the frame; ``None`` for functions without.
         over: the function's name in the OVER engines, ``None`` if they have none.
         constants: further arguments as SQL (the offset of ``lag``, the separator of ``string_agg``).
         offset: of ``lag``, ``lead``, ``nth_value``, ``ntile``.
@@ -70,7 +66,6 @@ class OverNodeCall:
 
     @property
     def state_parts(self) -> list[Any]:
-        """What state behind it depends on, as JSON has it."""
         frame = None if self.frame is None else str(self.frame)
         return [self.function, list(self.arguments), frame, self.offset, self.ignore_nulls, self.distinct, self.filter]
 

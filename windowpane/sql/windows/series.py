@@ -106,7 +106,6 @@ class SetCalls:
         return column.renamed(name).expr
 
     def apply(self, node: Node) -> Node:
-        """Return a node with its rows repeated, and the columns of the calls."""
         for level in sorted(set(self._levels.values())):
             node = self._repeated(node, [call for call in self._calls.values() if self._levels[call[1].id] == level])
         return node

@@ -119,8 +119,6 @@ def _descriptor(tree: exp.Expr) -> exp.Expr:
 
 
 class TableFunctions:
-    """Binds calls of window table functions over a relation that is already bound."""
-
     def __init__(self, text: Text, ids: Ids, evaluate: Evaluate, now: str) -> None:
         """Remember where constants are evaluated, and what ``now()`` is, empty where it is not allowed."""
         self._text, self._ids, self._evaluate, self._now = text, ids, evaluate, now

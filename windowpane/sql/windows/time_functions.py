@@ -29,12 +29,10 @@ def floor_sql(time: str, size: str, offset: str = "0") -> str:
 
 
 def micros_sql(time: str) -> str:
-    """Return a timestamp as SQL of microseconds."""
     return f"epoch_us({time})"
 
 
 def instant_sql(micros: str, kind: SqlType) -> str:
-    """Return microseconds as a timestamp of a type."""
     stamp = f"make_timestamp(CAST({micros} AS BIGINT))"
     return stamp if kind == TIMESTAMP else f"timezone('UTC', {stamp})"
 

@@ -19,8 +19,6 @@ class WindowBounds:
     """The windows of a time ``{t}``, numbered by ``windowpane_n``; all is SQL of microseconds.
 
     Args:
-        start: of a window.
-        end: of a window.
         condition: which of the numbers are windows of the time.
         count: how many numbers there are.
         first_start: the least start of all windows that hold ``{t}`` or a later time.

@@ -20,11 +20,8 @@ class Call:
     """A built-in aggregate of the window engines.
 
     Args:
-        function: its name.
         argument: its argument over the rows, ``None`` for ``count(*)``.
         kind: the DuckDB type of the argument.
-        spark: the same of Spark.
-        result: the column of the plan.
     """
 
     function: str

@@ -36,8 +36,6 @@ class StreamedGroups(StreamedPlan):
     Args:
         keys: the columns of GROUP BY beside the bounds of windows, with their types of Spark.
         bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that is not in GROUP BY.
-        assigner: the windows.
-        calls: the aggregates.
     """
 
     keys: tuple[tuple[Column, str], ...]
@@ -51,7 +49,6 @@ class StreamedGroups(StreamedPlan):
 
     @property
     def carried(self) -> tuple[Carried, ...]:
-        """The columns that travel to the operator, beside the time."""
         keys = [Carried(f"k{number}", key.expr, kind) for number, (key, kind) in enumerate(self.keys)]
         arguments = [
             Carried(f"a{number}", build(call.result.type, f"CAST({{0}} AS {call.kind})", call.argument), call.spark)
@@ -62,7 +59,6 @@ class StreamedGroups(StreamedPlan):
 
     @property
     def results(self) -> tuple[tuple[str, Column], ...]:
-        """The columns of the operator's result, by name, and those of the plan that they are."""
         bounds = zip(("window_start", "window_end"), self.bounds, strict=True)
         found = [(name, column) for name, column in bounds if column is not None]
         found += [(f"k{number}", column) for number, (column, _) in enumerate(self.keys)]
@@ -70,7 +66,6 @@ class StreamedGroups(StreamedPlan):
 
     @property
     def operator_line(self) -> str:
-        """What EXPLAIN says of the operator."""
         keys = ", ".join(column.name for column, _ in self.keys)
         engine = "engine sessions" if self.has_sessions else "engine slices" if self.closes else "engine panes"
         ways = "folded before the shuffle" if self.closes else "each batch takes back what it changes"
@@ -105,7 +100,6 @@ class GroupParts(Parts):
         return cls(above, groups, below, windows, first, scan)
 
     def rows_sql(self) -> str:
-        """Return the rows that are grouped as SQL; bounds of windows are the time of the row."""
         time = quoted(str(self.windows.time))
         items = [quoted(column.id) for column in self.windows.columns[:-2]]
         items += [f"{time} AS {quoted(column.id)}" for column in self.windows.columns[-2:]]

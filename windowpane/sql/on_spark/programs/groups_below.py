@@ -44,19 +44,13 @@ GROUPS = "windowpane groups"
 
 @dataclass(frozen=True)
 class SpreadPlan:
-    """A plan as it is spread over Spark.
-
-    Args:
-        node: what runs on the nodes of SQL.
-        groups: the program whose results it reads as ``GROUPS``, or ``None``.
-    """
+    """A plan as it is spread over Spark."""
 
     node: Node
     groups: StreamedGroups | None = None
 
     @property
     def lines(self) -> list[str]:
-        """What EXPLAIN says of the program."""
         return [] if self.groups is None else [f"  {self.groups.operator_line}", f"    [keeps {self.groups.keeps}]"]
 
 

@@ -31,36 +31,27 @@ _KEPT_TYPES = {"double": "double", "real": "float"}
 
 @dataclass(frozen=True)
 class StreamedOver(StreamedPlan):
-    """Calls OVER the rows of a source, once a row is final.
-
-    Args:
-        over: the node of the calls.
-        kinds: the types of Spark of its input's columns.
-    """
+    """Calls OVER the rows of a source, once a row is final."""
 
     over: Over
     kinds: tuple[str, ...]
 
     @property
     def carried(self) -> tuple[Carried, ...]:
-        """The columns that travel to the operator, beside the time."""
         columns = zip(self.over.input.columns, self.kinds, strict=True)
         return tuple(Carried(f"c{number}", column.expr, kind) for number, (column, kind) in enumerate(columns))
 
     @property
     def results(self) -> tuple[tuple[str, Column], ...]:
-        """The columns of the operator's result, by name, and those of the plan that they are."""
         width = len(self.over.input.columns)
         names = [f"c{number}" for number in range(width)] + [f"r{number}" for number in range(len(self.over.calls))]
         return tuple(zip(names, self.over.columns, strict=True))
 
     def name_of(self, column_id: str) -> str:
-        """Return the name that a column of the input travels by."""
         return next(f"c{number}" for number, column in enumerate(self.over.input.columns) if column.id == column_id)
 
     @property
     def operator_line(self) -> str:
-        """What EXPLAIN says of the operator."""
         calls = ", ".join(call.text for call in self.over.calls)
         keys = ", ".join(self.over.input.column(name).name for name in self.over.partition)
         by = f" by {keys}" if keys else ""

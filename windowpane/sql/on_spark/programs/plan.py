@@ -36,13 +36,7 @@ class NotStreamed(Exception):  # noqa: N818 - never leaves this room: ``streamed
 
 
 class Carried(NamedTuple):
-    """A column of the rows that travel to the operator.
-
-    Args:
-        name: its name there.
-        value: what it is of the rows.
-        spark: its type of Spark.
-    """
+    """A column of the rows that travel to the operator."""
 
     name: str
     value: Expr
@@ -54,7 +48,6 @@ class StreamedPlan(ABC):
     """A plan that is one streaming query.
 
     Args:
-        scan: the columns that are read of the source.
         rows: the rows for the operator, as SQL over ``INPUT``; the bounds of windows in it are the time of the row.
         time: the column in ``rows`` with the time of the row.
         delay: microseconds that the watermark stays behind it.
@@ -93,7 +86,6 @@ class StreamedPlan(ABC):
 
     @property
     def lines(self) -> list[str]:
-        """What EXPLAIN says."""
         return [
             f"One streaming query on Spark from source {self.scan.relation!r}; its rows are not stored",
             "  rows: DuckDB on the tasks",
@@ -105,8 +97,6 @@ class StreamedPlan(ABC):
 
 @dataclass(frozen=True)
 class Parts:
-    """The nodes above the operator of a plan, outermost first."""
-
     above: Sequence[Node]
 
     def result_sql(self) -> str:

@@ -46,14 +46,7 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 
 def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: DataFrame, exchange: object) -> Any:
-    """Return the changes of the view as a DataFrame of ``FILES``.
-
-    Args:
-        plan: the plan of the view.
-        table: its source.
-        rows: the streaming DataFrame of the source.
-        exchange: the ``BatchExchange`` between driver and tasks.
-    """
+    """Return the changes of the view as a DataFrame of ``FILES``."""
     made = _program_result(plan, table, rows, exchange)._built.mapped(ToViewChanges(plan, ToFiles(exchange)))
     return made.withColumnRenamed("blob", "file")
 
@@ -80,7 +73,6 @@ def _program_result(plan: StreamedPlan, table: TableInfo, rows: DataFrame, excha
 
 
 def _groups(plan: StreamedGroups, made: ArrowRows, watermark: Watermarks) -> Any:
-    """Return the groups of windows: by a window program."""
     from windowpane.stream import stream
 
     keyed: Any = stream(made, _TIME, watermark, _HEARTBEAT, name=_COUNTERS)
@@ -107,7 +99,6 @@ def watermark_of(plan: StreamedGroups, reached: int) -> int:
 
 
 def _over(plan: StreamedOver, made: ArrowRows, watermark: Watermarks) -> Any:
-    """Return rows with the results of their calls: by an OVER program."""
     from windowpane.over import over
 
     spec, name = over_spec(plan.over), plan.name_of
@@ -137,18 +128,12 @@ def _aggregate(call: Call, number: int) -> Any:
 
 @dataclass(frozen=True)
 class ToOperatorRows:
-    """Makes the rows for the operator from those of the source, without late ones.
-
-    Args:
-        plan: the plan of the view.
-        source: takes the rows.
-    """
+    """Makes the rows for the operator from those of the source, without late ones."""
 
     plan: StreamedPlan
     source: SourceRows
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Take the rows of one partition."""
         latest: dict[str | None, int | None] = {}
         for taken in self.source.taken(batches, self._made(), Progress.of(self.source.exchange.published())):
             latest[taken.split] = later(latest.get(taken.split), taken.latest)
@@ -177,7 +162,6 @@ class ToViewChanges:
     """Makes changes of the view from the results of the operator: rows that are final, or what a batch changes of all rows.
 
     Args:
-        plan: the plan of the view.
         leave: makes blobs of the changes, or files, and returns their paths.
     """
 

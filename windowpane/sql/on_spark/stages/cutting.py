@@ -80,7 +80,6 @@ def _counted_sql(node: Aggregate, read: Sequence[str], rows: str) -> str:
 
 
 def spread_lines(plan: Stages) -> list[str]:
-    """Return how a plan is spread over Spark, as lines."""
     if not plan.stages:
         return ["Spread over Spark: every row alone, where it is"]
     number = len(plan.together)

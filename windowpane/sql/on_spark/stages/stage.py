@@ -55,8 +55,6 @@ class Stage:
     """A node with state, and the changes that flow into each of its inputs.
 
     Args:
-        node: the node.
-        inputs: for each of its inputs what flows into it.
         spread: which of the keys rows are spread by, by their numbers, where the stage runs with others; ``None`` for all.
         orders: by what type each of these is ordered in all stages that run together, see ``orders_of``.
     """
@@ -116,8 +114,6 @@ class Stages:
     """A plan in stages, each behind those it reads, and what flows from them into the result.
 
     Args:
-        stages: the stages.
-        result: what flows from them into the result.
         together: the numbers of those that run together; what flows from such a set is what its last one emits.
     """
 
@@ -126,7 +122,6 @@ class Stages:
     together: tuple[tuple[int, ...], ...]
 
     def set_of(self, stage: int) -> int:
-        """Return the number of the set in which a stage runs."""
         return next(number for number, stages in enumerate(self.together) if stage in stages)
 
     def readers(self, stage: int) -> set[int | None]:
@@ -135,7 +130,6 @@ class Stages:
         return {place for place, flows in [*inputs, (None, self.result)] if any(flow.stage == stage for flow in flows)}
 
     def others(self, stages: Collection[int]) -> list[int]:
-        """Return the numbers of the stages that are not among some."""
         return [number for number in range(len(self.stages)) if number not in stages]
 
     def with_one_for(self, same: Mapping[int, int]) -> Stages:
@@ -168,10 +162,8 @@ class Stages:
 
 
 def alone(stages: int) -> tuple[tuple[int, ...], ...]:
-    """Return each of so many stages as a set of its own."""
     return tuple((number,) for number in range(stages))
 
 
 def column_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
-    """Return columns as (id, DuckDB type)."""
     return tuple((column.id, column.type.duckdb) for column in columns)
