@@ -68,11 +68,7 @@ class _Part:
 def as_of_join(
     left: Node, right: Node, scope: Scope, other: Scope, join: exp.Expr, binder: ScalarBinder, ids: Ids
 ) -> tuple[Node, Scope]:
-    """Return rows of the left side with the nearest of the right one, and what names mean in them.
-
-    Raises:
-        UnsupportedSqlError: a condition of another form.
-    """
+    """Return rows of the left side with the nearest of the right one, and what names mean in them."""
     nearness = _nearness(join, binder, {column.id for column in left.columns}, {column.id for column in right.columns})
     return _Joining(nearness, left, right, ids).joined(scope, other, keeps_all=bool(join.args.get("side")))
 
@@ -87,11 +83,7 @@ def version_join(
     binder: ScalarBinder,
     ids: Ids,
 ) -> tuple[Node, Scope]:
-    """Return rows of the left side with the version that was valid at a time of theirs: ``FOR SYSTEM_TIME AS OF l.at``.
-
-    Raises:
-        UnsupportedSqlError: a condition that is no equality of both sides.
-    """
+    """Return rows of the left side with the version that was valid at a time of theirs: ``FOR SYSTEM_TIME AS OF l.at``."""
     ours, theirs = ({column.id for column in side.columns} for side in (left, right))
     keys = []
     for part in conjuncts(join.args["on"]):

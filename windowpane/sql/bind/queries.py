@@ -102,11 +102,7 @@ class QueryBinder:
         return bound
 
     def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope) -> Inner:
-        """Return a subquery as a plan, and what ties it to the query around it.
-
-        Raises:
-            SqlError: as ``bind``; a column of the query around it outside the WHERE of the subquery.
-        """
+        """Return a subquery as a plan, and what ties it to the query around it."""
         while isinstance(tree, exp.Subquery) and {part for part, value in tree.args.items() if value} <= {"this", "alias"}:
             tree = tree.this
         if not isinstance(tree, exp.Select):

@@ -126,11 +126,7 @@ class Definitions:
             self._add_index(statement, Text(text))
 
     def open(self) -> None:
-        """Define again what the store holds, if this version made it.
-
-        Raises:
-            StoreVersionError: another version made it.
-        """
+        """Define again what the store holds, if this version made it."""
         self.restore()
         made_by.check(self._storage, self._catalog.tables(), self._catalog.views())
 
@@ -338,11 +334,7 @@ class Definitions:
         return name
 
     def check_kind(self, kind: str, name: str, place: Place) -> None:
-        """Refuse a name that is of no such entry.
-
-        Raises:
-            SqlNameError: saying what it is.
-        """
+        """Refuse a name that is of no such entry."""
         known = self._catalog.kind(name)
         if known != kind:
             found = "nothing of that name" if known is None else f"it is a {known}"

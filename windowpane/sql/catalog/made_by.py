@@ -34,11 +34,7 @@ def forget(storage: Storage, view: str) -> None:
 
 
 def check(storage: Storage, tables: Sequence[TableInfo], views: Sequence[ViewInfo]) -> None:
-    """Refuse a store that another version made.
-
-    Raises:
-        StoreVersionError: naming the views that would be planned in another way, and columns of another type.
-    """
+    """Refuse a store that another version made."""
     plans = dict(storage.run("SELECT view, plan FROM windowpane.plans"))
     differences: dict[str, tuple[str | None, str | None]] = {}
     for view in views:

@@ -55,11 +55,7 @@ def _relation_of(call: exp.Expr) -> exp.Expr | None:
 
 
 def show(catalog: Catalog, parameters: Mapping[str, str], statement: Show) -> dict[str, list[str]]:
-    """Return what SHOW asks for, as columns by name.
-
-    Raises:
-        SqlError: it asks for something that does not exist.
-    """
+    """Return what SHOW asks for, as columns by name."""
     what = statement.what.upper()
     if what in _KINDS:
         found = [name for name in catalog.entries if catalog.kind(name) == _KINDS[what]]
@@ -86,11 +82,7 @@ def _definition(catalog: Catalog, statement: Show) -> dict[str, list[str]]:
 
 
 def describe(catalog: Catalog, name: str, place: Place, binder: QueryBinder) -> dict[str, list[str]]:
-    """Return the columns of a relation: name, type, and what is special about them.
-
-    Raises:
-        SqlNameError: there is no such relation.
-    """
+    """Return the columns of a relation: name, type, and what is special about them."""
     entry = catalog.entries.get(name)
     if isinstance(entry, PlainView):
         outputs = binder.bind(entry.query).outputs

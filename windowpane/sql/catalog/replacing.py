@@ -126,11 +126,7 @@ class Replacing:
         return tuple(other for other in self._catalog.entries if other in found and other != name)
 
     def _built(self, statement: CreateView, plan: views.ViewPlan, readers: tuple[str, ...], *, is_built: bool) -> tuple[str, ...]:
-        """Return the views that must be built, of one and those that read it.
-
-        Raises:
-            UnsupportedSqlError: something that reads it could not read the new one.
-        """
+        """Return the views that must be built, of one and those that read it."""
         name, place = statement.name, statement.place
         built, unfit = [name] if is_built else [], dict[str, str]()
         before = {name: self._catalog.view(name).relation}

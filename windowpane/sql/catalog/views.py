@@ -79,11 +79,7 @@ def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) 
 
 
 def check_count(statement: CreateView, bound: BoundQuery, text: Text) -> None:
-    """Refuse more or fewer names of columns than there are columns.
-
-    Raises:
-        SqlNameError: there are more, or fewer.
-    """
+    """Refuse more or fewer names of columns than there are columns."""
     given, found = len(statement.column_names), len(bound.outputs)
     if statement.column_names and given != found:
         raise text.name_error(None, f"{statement.name!r} names {given} columns, but its query has {found}. Name each of them.")

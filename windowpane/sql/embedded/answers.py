@@ -20,11 +20,7 @@ VECTOR_ROWS = 2048
 
 
 def table_of(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> pa.Table:
-    """Return the result of a query as a table.
-
-    Raises:
-        ResultSizeError: it has more; the query was stopped.
-    """
+    """Return the result of a query as a table."""
     with closing(_reader(connection, sql)) as reader:
         schema, read, size, rows = reader.schema, list[pa.RecordBatch](), 0, 0
         for batch in _batches(reader):

@@ -132,11 +132,7 @@ def target(options: Mapping[str, str], key: tuple[str, ...]) -> Target:
 
 
 def check(name: str, options: Mapping[str, str], key: tuple[str, ...], place: Place) -> None:
-    """Refuse options that a sink of these connectors cannot be made from.
-
-    Raises:
-        SqlError: a value that there is not, or a key that is needed.
-    """
+    """Refuse options that a sink of these connectors cannot be made from."""
     if options["connector"] == "kafka":
         values = {FORMAT: tuple(_CHANGES), ENCODE: ("json",), KEY_ENCODE: ("json", "text")}
         needs_key = options.get(FORMAT, "plain").lower() != "plain"

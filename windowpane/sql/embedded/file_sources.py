@@ -46,11 +46,7 @@ _SPARK_ONLY = ("delta", "rate", "socket")
 
 
 def check_options(options: Mapping[str, str], place: Place) -> None:
-    """Refuse options that a source cannot be made from.
-
-    Raises:
-        SqlError: an unknown connector, or no path.
-    """
+    """Refuse options that a source cannot be made from."""
     if not options:
         return
     connector = options.get("connector", "")
@@ -71,12 +67,7 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
 
 
 def check_is_there(path: str, place: Place) -> None:
-    """Refuse a path that names nothing; of a pattern, the folder in which it begins.
-
-    Raises:
-        SqlNameError: saying what is not there.
-        UnreachablePathError: the same, of an object store.
-    """
+    """Refuse a path that names nothing; of a pattern, the folder in which it begins."""
     if is_remote(path):
         Location(path).paths()
         return

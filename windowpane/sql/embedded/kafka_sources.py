@@ -60,11 +60,7 @@ class Topic:
         return first, last
 
     def messages(self, start: Offsets, end: Offsets) -> Iterator[Messages]:
-        """Yield the messages between two offsets.
-
-        Raises:
-            MissingOffsetsError: Kafka has deleted some of them.
-        """
+        """Yield the messages between two offsets."""
         reader = SpanReader(self.connection, False, _never)
         for span in spans(start, end):
             yield from reader(span)
@@ -85,12 +81,7 @@ class TopicSources:
         self._clients.close()
 
     def begin(self, info: TableInfo) -> None:
-        """Note where a new table begins, as far as its topic has come by now.
-
-        Raises:
-            UnknownTopicError: there is no such topic.
-            ConnectorError: Kafka does not answer.
-        """
+        """Note where a new table begins, as far as its topic has come by now."""
         topic, consumer = self._topic(info)
         with topic.connection.named():
             self._keep(info.relation.name, topic.first(consumer))

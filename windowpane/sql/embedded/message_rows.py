@@ -65,11 +65,7 @@ class MessageReading:
         return cls(json_reader(value), None if key is None else json_reader(key))
 
     def as_json(self, document: Document) -> Document:
-        """Return a record as a document of JSON.
-
-        Raises:
-            ValueError: it is no record.
-        """
+        """Return a record as a document of JSON."""
         value, key = document.value, document.key
         if value is not None and self.value is not None:
             value = self.value(value)
@@ -105,11 +101,7 @@ def has_changes(info: TableInfo) -> bool:
 
 
 def check_topic(info: TableInfo) -> None:
-    """Refuse a table whose columns or key its messages cannot fill.
-
-    Raises:
-        SqlRunError: which.
-    """
+    """Refuse a table whose columns or key its messages cannot fill."""
     name, form = info.relation.name, info.options.get(FORMAT, "plain").lower()
     if form != "plain" and (info.relation.append_only or info.has_row_id):
         raise SqlRunError(f"FORMAT {form.upper()} of {name!r} changes rows: CREATE TABLE it with a PRIMARY KEY.")

@@ -79,11 +79,7 @@ class ViewTables:
                 self._fill(table.relation, table.source, above=number)
 
     def add(self, view: ViewInfo, *, replaces: bool = False) -> None:
-        """Make a table for a view, with the rows it has.
-
-        Raises:
-            WindowpaneError: PostgreSQL cannot be reached, or refuses it.
-        """
+        """Make a table for a view, with the rows it has."""
         relation = view.relation
         if sink_of_query(relation.name) is not None or replaced_by(relation.name) is not None:
             return
@@ -120,11 +116,7 @@ class ViewTables:
         return [_Table(*entry, self._outbox(entry[0], entry[1])) for entry in found]
 
     def try_to_drop(self, view: str) -> None:
-        """Check that a view can be dropped.
-
-        Raises:
-            StoreError: PostgreSQL cannot be reached, or something there depends on the table.
-        """
+        """Check that a view can be dropped."""
         if sink_of_query(view) is None:
             with self._server.at_work() as server:
                 server.try_to_drop(view)

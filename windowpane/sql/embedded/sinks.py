@@ -39,12 +39,7 @@ CONNECTORS: Mapping[str, tuple[str, ...]] = {
 
 
 def check_options(name: str, options: Mapping[str, str], relation: Relation, place: Place) -> None:
-    """Refuse options that a sink cannot be made from.
-
-    Raises:
-        SqlError: an unknown connector, an option that is missing or unknown, or a type that the connector lacks.
-        UnreachablePathError: a bucket that is not there.
-    """
+    """Refuse options that a sink cannot be made from."""
     connector = known_connector(options, CONNECTORS, place, sink=name)
     refuse_other_options(options, ("primary_key", *CONNECTORS[connector], *connector_sinks.KNOWN.get(connector, ())), place)
     if connector in connector_sinks.NEEDED:
@@ -80,11 +75,7 @@ class Delivery:
         self.outbox = Outbox(storage, sink.name, relation)
 
     def create(self) -> None:
-        """Begin with an empty outbox, and an id of its own.
-
-        Raises:
-            WindowpaneError: the store of the sink does not answer, or is not there.
-        """
+        """Begin with an empty outbox, and an id of its own."""
         own = uuid4().hex
         if self._is_kept:
             self._taken(own)

@@ -145,11 +145,7 @@ class Storage:
             return self._connection.sql(sql).to_arrow_table()
 
     def answer(self, sql: str, most: int) -> pa.Table:
-        """Return the result of a user's query as an Arrow table of so many bytes at most, any number for 0.
-
-        Raises:
-            ResultSizeError: it has more.
-        """
+        """Return the result of a user's query as an Arrow table of so many bytes at most, any number for 0."""
         with self.lock, self._our_words():
             self._macros.define(sql)
             return table_of(self._connection, sql, most)

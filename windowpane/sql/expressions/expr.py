@@ -276,11 +276,7 @@ def _literal_as(expr: Expr, kind: SqlType) -> Expr:
 
 
 def _of_literal(text: str, kind: SqlType) -> Expr:
-    """Return a text literal as a value of a type.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return a text literal as a value of a type."""
     if kind == INTERVAL:
         return Expr.of_interval(read_span(text))
     if kind in (VARCHAR, UNKNOWN):
@@ -398,11 +394,7 @@ _INSTANT_TEXT = {
 
 
 def cast(expr: Expr, kind: SqlType) -> Expr:
-    """Return ``CAST(expr AS kind)``.
-
-    Raises:
-        MismatchError: there is no such cast.
-    """
+    """Return ``CAST(expr AS kind)``."""
     if expr.type == UNKNOWN and expr.literal is not None:
         return _literal_as(expr, literal_type(expr.literal) or kind if kind.open else kind)
     if kind == VARCHAR:
@@ -518,11 +510,7 @@ def _castable(one: SqlType, other: SqlType) -> bool:
 
 
 def counted(arguments: Sequence[Expr], least: int, most: int) -> None:
-    """Check the number of arguments.
-
-    Raises:
-        MismatchError: there are more or fewer.
-    """
+    """Check the number of arguments."""
     if not least <= len(arguments) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
         raise MismatchError(f"it takes {wanted} arguments, not {len(arguments)}.")

@@ -92,11 +92,7 @@ def _row_of(length: int, tree: exp.Expr) -> list[exp.Expr]:
 
 
 def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr, operator: str = "=") -> Expr:
-    """Return whether two rows are equal, part by part, or by ``IS NOT DISTINCT FROM``.
-
-    Raises:
-        MismatchError: the other is no row of that many parts.
-    """
+    """Return whether two rows are equal, part by part, or by ``IS NOT DISTINCT FROM``."""
     parts = _row_of(len(one), other)
     equal = [operators.compare(operator, bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
     result = equal[0]
@@ -106,11 +102,7 @@ def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr, operator: s
 
 
 def compares_any(operator: str, value: Expr, elements: Expr, *, every: bool = False) -> Expr:
-    """Return ``value operator ANY (array)``, or ALL: NULL where comparisons with NULL could decide.
-
-    Raises:
-        MismatchError: it is no array, or one of another type.
-    """
+    """Return ``value operator ANY (array)``, or ALL: NULL where comparisons with NULL could decide."""
     if elements.type.element is None:
         raise MismatchError(f"{'ALL' if every else 'ANY'} takes an array or a subquery, not {elements.type}.")
     kind = comparison_type(value.type, elements.type.element)
@@ -127,11 +119,7 @@ def compares_any(operator: str, value: Expr, elements: Expr, *, every: bool = Fa
 
 
 def rows_ordered(bind: Bind, operator: str, one: Sequence[exp.Expr], other: exp.Expr) -> Expr:
-    """Return ``(a, b) < (c, d)`` and the like: the first parts that differ decide.
-
-    Raises:
-        MismatchError: the other is no row of that many parts.
-    """
+    """Return ``(a, b) < (c, d)`` and the like: the first parts that differ decide."""
     parts = _row_of(len(one), other)
     pairs = [(bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
     result = operators.compare(operator, *pairs[-1])
@@ -201,11 +189,7 @@ def _bracket(bind: Bind, tree: exp.Expr) -> Expr:
 
 
 def _subscript(index: Expr) -> Expr:
-    """Return the number of an element.
-
-    Raises:
-        MismatchError: it is no integer.
-    """
+    """Return the number of an element."""
     if index.type == UNKNOWN:
         return convert(index, INTEGER)
     if not is_integer(index.type):

@@ -43,21 +43,13 @@ _NAMED = {"+": "add", "-": "subtract", "*": "multiply"}
 
 
 def same_type(*operands: Expr) -> tuple[Expr, ...]:
-    """Return operands converted to their common type.
-
-    Raises:
-        MismatchError: they have none.
-    """
+    """Return operands converted to their common type."""
     kind = _common(operands)
     return tuple(convert(operand, kind) for operand in operands)
 
 
 def comparables(*operands: Expr) -> tuple[Expr, ...]:
-    """Return operands converted to their common type for a comparison, where none of them is too large.
-
-    Raises:
-        MismatchError: they have none.
-    """
+    """Return operands converted to their common type for a comparison, where none of them is too large."""
     kind = _common(operands, comparison_type)
     return tuple(comparable(operand, kind) if kind.name == "numeric" else convert(operand, kind) for operand in operands)
 
@@ -312,11 +304,7 @@ def _dimensions(kind: SqlType) -> int:
 
 
 def with_element(value: Expr, element: Expr, *, prepends: bool) -> Expr:
-    """Return an array with an element behind it, or before it; the element type is what both convert to.
-
-    Raises:
-        MismatchError: there is none.
-    """
+    """Return an array with an element behind it, or before it; the element type is what both convert to."""
     if value.type.element is None:
         raise MistakeError("it is an array")
     kind = common(value.type.element, element.type)

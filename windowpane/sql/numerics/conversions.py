@@ -72,11 +72,7 @@ def type_of(value: Decimal) -> SqlType | None:
 
 
 def literal_sql(text: str, kind: SqlType) -> str:
-    """Return a text literal as a numeric: rounded to a declared scale, else exact.
-
-    Raises:
-        ValueError: it is no number, or does not fit.
-    """
+    """Return a text literal as a numeric: rounded to a declared scale, else exact."""
     place = exact(kind.scale) if kind.open else rounded(kind.scale)
     unscaled = parse(text, place)
     if abs(unscaled) >= 10 ** (kind.whole + kind.scale):

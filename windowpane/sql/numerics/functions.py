@@ -104,11 +104,7 @@ def whole_quotient(arguments: Sequence[Expr]) -> Expr:
 
 
 def checked(value: Expr) -> Expr:
-    """Return an argument that is a number.
-
-    Raises:
-        MismatchError: it is not.
-    """
+    """Return an argument that is a number."""
     if not is_number(value.type):
         raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
     return value

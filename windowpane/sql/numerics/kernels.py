@@ -219,11 +219,7 @@ def _as_texts(values: pa.ChunkedArray) -> pa.Array:
 
 
 def parse(text: str, place: Placed) -> int:
-    """Return a text as the integer of its last place.
-
-    Raises:
-        NumericValueError: it is no number, or does not fit.
-    """
+    """Return a text as the integer of its last place."""
     stripped = text.strip()
     if _SPECIAL.fullmatch(stripped):
         raise NumericValueError(f"numeric out of range: {stripped!r}. NaN and infinity are values of double precision only.")

@@ -88,11 +88,7 @@ def fewer_digits(whole: int, places: int) -> int:
 
 
 def fitting(unscaled: int, places: int) -> int:
-    """Return the integer of a last place, if 38 digits hold it.
-
-    Raises:
-        NumericValueError: they do not.
-    """
+    """Return the integer of a last place, if 38 digits hold it."""
     if abs(unscaled) >= _LIMIT:
         raise NumericValueError(out_of_range(f"{Decimal(unscaled).scaleb(-places, _SHOWING):f}", places))
     return unscaled

@@ -54,11 +54,7 @@ class LogWriter:
     exchange: Any
 
     def __call__(self, rows: Any, number: int) -> None:
-        """Run a batch, a DataFrame.
-
-        Raises:
-            SqlRunError: a task failed.
-        """
+        """Run a batch, a DataFrame."""
         self.begin(number, rows.sparkSession)
         self.run(rows, number)
 

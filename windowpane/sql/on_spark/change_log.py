@@ -80,11 +80,7 @@ class ChangeLog:
         return max((int(path.parent.name) for path in self.folder.glob(f"[0-9]*/{_TAKEN}")), default=-1)
 
     def outcome(self, number: int) -> str:
-        """Return the outcome of a batch, as text.
-
-        Raises:
-            UnreadableStateError: its file is damaged.
-        """
+        """Return the outcome of a batch, as text."""
         path = self._batch(number) / _OUTCOME
         with readable(path):
             text = path.read_text(encoding="utf-8")
@@ -191,11 +187,7 @@ def _write(changes: Iterable[pa.Table], path: Path) -> bool:
 
 
 def held_in(path: Path, group: int | None = None) -> Iterator[pa.Table]:
-    """Yield the changes in a file, or in one of its row groups, part by part: one is in memory at a time.
-
-    Raises:
-        UnreadableStateError: the file is damaged.
-    """
+    """Yield the changes in a file, or in one of its row groups, part by part: one is in memory at a time."""
     with readable(path), pq.ParquetFile(path) as file:
         groups = None if group is None else [group]
         for part in file.iter_batches(batch_size=_BLOBS, row_groups=groups, columns=["blob"]):
@@ -203,22 +195,14 @@ def held_in(path: Path, group: int | None = None) -> Iterator[pa.Table]:
 
 
 def parquet_metadata(path: Path) -> Any:
-    """Return the metadata of a Parquet file.
-
-    Raises:
-        UnreadableStateError: the file is damaged.
-    """
+    """Return the metadata of a Parquet file."""
     with readable(path):
         return pq.read_metadata(path)
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise an error with the way out where a file of change logs and inboxes cannot be read.
-
-    Raises:
-        UnreadableStateError: the file is damaged.
-    """
+    """Raise an error with the way out where a file of change logs and inboxes cannot be read."""
     try:
         yield
     except (OSError, ValueError) as error:

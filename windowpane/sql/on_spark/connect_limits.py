@@ -31,22 +31,14 @@ class ConnectLimits:
     is_remote: bool
 
     def check_storing(self, tables: Iterable[TableInfo]) -> None:
-        """Refuse to store the rows of tables with a connector.
-
-        Raises:
-            UnsupportedSqlError: there are some; it names the first.
-        """
+        """Refuse to store the rows of tables with a connector."""
         names = [table.relation.name for table in tables]
         if names and self.is_remote:
             message = f"storing the rows of {names[0]!r} on Spark Connect is not supported: they pass the process "
             raise UnsupportedSqlError(f"{message}of the session, and its batches run on the server. {_WAY_OUT}", 1, 1)
 
     def check_store(self, storage: Storage, stored: Iterable[TableInfo]) -> None:
-        """Refuse a store with tables that only a classic session fills.
-
-        Raises:
-            UnsupportedStoreError: naming them.
-        """
+        """Refuse a store with tables that only a classic session fills."""
         names = [table.relation.name for table in stored] if self.is_remote else []
         if names:
             raise UnsupportedStoreError(
@@ -57,11 +49,7 @@ class ConnectLimits:
 
 
 def check_folder(spark: SparkSession, folder: Path) -> None:
-    """Refuse a folder that the server of Spark Connect does not see.
-
-    Raises:
-        UnsupportedStoreError: saying which.
-    """
+    """Refuse a folder that the server of Spark Connect does not see."""
     from windowpane.spark.queries.batch_query import sees
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -53,11 +53,7 @@ _NOT_REPLAYABLE = ("socket",)
 
 
 def check_options(options: Mapping[str, str], place: Place) -> None:
-    """Refuse a connector that Spark does not have, or one without an option that it needs.
-
-    Raises:
-        SqlError: naming it.
-    """
+    """Refuse a connector that Spark does not have, or one without an option that it needs."""
     if not options:
         return
     if options.get("connector") == "kafka" and not any(name.startswith("kafka.") for name in options):
@@ -97,11 +93,7 @@ class Ingest:
         self._readings: dict[str, MessageReading] = {}
 
     def begin(self, info: TableInfo, spark: SparkSession) -> None:
-        """Refuse a new table that its source cannot fill.
-
-        Raises:
-            WindowpaneError: saying why.
-        """
+        """Refuse a new table that its source cannot fill."""
         self._readings.pop(info.relation.name, None)
         if is_topic(info):
             check_topic(info)
@@ -109,11 +101,7 @@ class Ingest:
         self.rows(info, spark)
 
     def rows(self, info: TableInfo, spark: SparkSession) -> Any:
-        """Return the streaming DataFrame that fills a table; of messages that change rows, the messages.
-
-        Raises:
-            SqlRunError: Spark refuses it.
-        """
+        """Return the streaming DataFrame that fills a table; of messages that change rows, the messages."""
         from windowpane.spark.sources.connectors import connector_rows, messages
 
         if has_changes(info):

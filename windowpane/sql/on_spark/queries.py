@@ -42,11 +42,7 @@ Ingested = Callable[[str, pa.Table, int], None]
 
 class ViewQueries:
     def __init__(self, spark: SparkSession, store: str, pending: PendingChanges, ingest: Ingested) -> None:
-        """Run queries in a folder beside the store, or a temporary one.
-
-        Raises:
-            MisplacedStateError: the folder and the store do not belong together.
-        """
+        """Run queries in a folder beside the store, or a temporary one."""
         from windowpane.spark.internals.session import is_classic
 
         self.is_remote = not is_classic(spark)

@@ -283,11 +283,7 @@ class SourceRows:
         return f"(SELECT *, {self.table.generated_sql} FROM ({values}))"
 
     def _check(self, storage: Storage, rows: str) -> None:
-        """Refuse NULL in a column that is NOT NULL.
-
-        Raises:
-            SqlRunError: saying which.
-        """
+        """Refuse NULL in a column that is NOT NULL."""
         for column in self.table.relation.visible:
             if column.not_null and storage.run(f"SELECT 1 FROM {rows} WHERE {quoted(column.name)} IS NULL LIMIT 1"):
                 raise SqlRunError(f"column {column.name!r} of {self.name!r} is NOT NULL, and a row has NULL there.")

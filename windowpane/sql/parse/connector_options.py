@@ -35,11 +35,7 @@ _KNOWN_OF_KAFKA = ("topic", PROPERTIES, STARTUP, MILLIS, IDLE, MALFORMED, FORMAT
 
 
 def check_kafka(options: Mapping[str, str], place: Place) -> None:
-    """Refuse what a source of Kafka in RisingWave's words cannot be.
-
-    Raises:
-        SqlError: an option or a value that there is not, or one that is missing.
-    """
+    """Refuse what a source of Kafka in RisingWave's words cannot be."""
     known_connector(options, _OF_KAFKA, place)
     refuse_other_options(options, _KNOWN_OF_KAFKA, place)
     check_policy(options, place)
@@ -106,11 +102,7 @@ def _check_schema(options: Mapping[str, str], place: Place) -> None:
 
 
 def check_policy(options: Mapping[str, str], place: Place) -> None:
-    """Refuse a way to treat malformed rows that is none.
-
-    Raises:
-        UnsupportedSqlError: it is none.
-    """
+    """Refuse a way to treat malformed rows that is none."""
     if options.get(MALFORMED, "null") not in POLICIES:
         known = ", ".join(map(repr, POLICIES))
         message = f"{MALFORMED} = {options[MALFORMED]!r} is not supported. It is one of {known}."
@@ -118,11 +110,7 @@ def check_policy(options: Mapping[str, str], place: Place) -> None:
 
 
 def check_local(path: str, place: Place) -> None:
-    """Refuse an address where a path of this machine is needed: it would be taken for a folder of that name.
-
-    Raises:
-        UnsupportedSqlError: it has a scheme.
-    """
+    """Refuse an address where a path of this machine is needed: it would be taken for a folder of that name."""
     if "://" in path:
         message = (
             f"path = {shown(path)!r} is not supported: files are on this machine, and those of connectors parquet, csv and json "
@@ -139,10 +127,6 @@ def known_connector(options: Mapping[str, str], needed: Mapping[str, tuple[str, 
         needed: the options that each connector needs.
         place: where they are written.
         sink: the name of the sink, empty for a source.
-
-    Raises:
-        UnsupportedSqlError: there is no such connector.
-        SqlNameError: an option is missing.
     """
     connector = options.get("connector", "")
     if connector not in needed:
@@ -159,11 +143,7 @@ def known_connector(options: Mapping[str, str], needed: Mapping[str, tuple[str, 
 
 
 def refuse_other_options(options: Mapping[str, str], known: Iterable[str], place: Place) -> None:
-    """Refuse options beside the connector and those it knows.
-
-    Raises:
-        SqlNameError: naming one.
-    """
+    """Refuse options beside the connector and those it knows."""
     known = ("connector", *known)
     for name in options:
         if name in known or any(each.endswith(".") and name.startswith(each) for each in known):

@@ -113,11 +113,7 @@ def _at_scale(distance: Decimal, scale: int, is_least: bool) -> Decimal:
 
 
 def constant_as(bound: Expr, kind: SqlType | None) -> Expr:
-    """Return a constant as a type that it converts to without a cast.
-
-    Raises:
-        MismatchError: it does not.
-    """
+    """Return a constant as a type that it converts to without a cast."""
     if kind is None or bound.type == kind:
         return bound
     numbers = is_exact(bound.type) and (is_exact(kind) or is_float(kind))

@@ -125,11 +125,7 @@ _INSTEAD = "Nothing here does the same; the SQL reference has what there is."
 
 
 def refuse_unread(tree: exp.Expr, text: Text) -> None:
-    """Refuse a query or expression with a node or a part of one that the binder does not read.
-
-    Raises:
-        UnsupportedSqlError: with the place of the part.
-    """
+    """Refuse a query or expression with a node or a part of one that the binder does not read."""
     for node in _nodes(tree):
         known = READ.get(type(node))
         if known is None:

@@ -58,11 +58,7 @@ _INSTEAD_OF = {
 
 
 def read_script(text: str) -> list[Statement]:
-    """Return the statements of a script.
-
-    Raises:
-        SqlError: something is no SQL, or is not supported; with its place.
-    """
+    """Return the statements of a script."""
     return [read_statement(cursor) for cursor in split(text)]
 
 

@@ -50,11 +50,7 @@ _FRACTIONS = {"second": 6, "millisecond": 3}
 
 
 def extract(field: str, value: Expr) -> Expr:
-    """Return ``EXTRACT(field FROM value)``, a numeric.
-
-    Raises:
-        MismatchError: it is no time, or its type has no such field.
-    """
+    """Return ``EXTRACT(field FROM value)``, a numeric."""
     value = convert(value, TIMESTAMP) if value.type == UNKNOWN else value
     known = _OF_TYPE.get(value.type)
     if known is None:

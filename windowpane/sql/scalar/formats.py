@@ -108,11 +108,7 @@ class TimeFormat:
         return build(VARCHAR, f"({joined})", local, value)
 
     def parsed(self) -> str:
-        """Return the format that ``strptime`` reads, as SQL.
-
-        Raises:
-            MismatchError: it reads no such format.
-        """
+        """Return the format that ``strptime`` reads, as SQL."""
         if any(kind == "offset" for kind, _ in self.parts):
             raise MismatchError("offsets are printed, not read.")
         return text_literal("".join(text for _, text in self.parts))
@@ -145,11 +141,7 @@ _TOKEN = re.compile(r'"([^"]*)"|(' + "|".join(map(re.escape, _WORDS)) + r")|(.)"
 
 
 def postgres_format(pattern: Expr) -> TimeFormat:
-    """Return the format of ``to_char``, ``to_timestamp`` and ``to_date``.
-
-    Raises:
-        MismatchError: it is no literal, or has a part that is not supported.
-    """
+    """Return the format of ``to_char``, ``to_timestamp`` and ``to_date``."""
     parts = []
     for quoted, word, sign in _TOKEN.findall(_literal(pattern)):
         parts.append(_postgres_part(word) if word else ("code", (quoted or sign).replace("%", "%%")))
@@ -171,11 +163,7 @@ _JAVA_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|(.)", re.DOTALL)
 
 
 def java_format(pattern: Expr) -> TimeFormat:
-    """Return the format of ``DATE_FORMAT``.
-
-    Raises:
-        MismatchError: it is no literal, or has a part that is not supported.
-    """
+    """Return the format of ``DATE_FORMAT``."""
     parts = []
     for found in _JAVA_TOKEN.finditer(_literal(pattern)):
         if found.group(2) is None:

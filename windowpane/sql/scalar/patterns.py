@@ -29,11 +29,7 @@ def like(value: Expr, pattern: Expr, operator: str, escape: Expr | None = None) 
 
 
 def texts(operator: str, value: Expr, pattern: Expr) -> tuple[Expr, Expr]:
-    """Return two operands as text.
-
-    Raises:
-        MismatchError: one is none.
-    """
+    """Return two operands as text."""
     if not (is_text(value.type) and is_text(pattern.type)):
         raise MismatchError(f"operator does not exist: {value.type} {operator} {pattern.type}. It takes text.")
     return convert(value, VARCHAR), convert(pattern, VARCHAR)

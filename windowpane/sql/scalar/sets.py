@@ -19,11 +19,7 @@ _MOST = 2**50
 
 
 def flattened(value: Expr) -> Expr:
-    """Return the elements of an array, those of the arrays in it too, as one array.
-
-    Raises:
-        MismatchError: it is no array.
-    """
+    """Return the elements of an array, those of the arrays in it too, as one array."""
     if value.type.element is None:
         raise MismatchError(f"it takes an array, not {value.type}.")
     while value.type.element is not None and value.type.element.element is not None:

@@ -42,11 +42,7 @@ def by_count(*builders: Builder) -> Builder:
 
 
 def accepted(argument: Expr, kind: SqlType) -> Expr:
-    """Return an argument as the type that a function takes.
-
-    Raises:
-        MismatchError: it does not convert to it without a cast.
-    """
+    """Return an argument as the type that a function takes."""
     if argument.type == kind or argument.type == UNKNOWN:
         return convert(argument, kind)
     widens = is_number(argument.type) and kind == DOUBLE

@@ -224,11 +224,7 @@ _UNITS = {
 
 
 def unit_named(name: str) -> str:
-    """Return a unit of Flink's by its name.
-
-    Raises:
-        MismatchError: there is none.
-    """
+    """Return a unit of Flink's by its name."""
     unit = name.lower()
     if unit == "week":
         raise MismatchError("Flink's weeks begin on Sunday. Write date_trunc('week', ...) for weeks that begin on Monday.")

@@ -28,11 +28,7 @@ from windowpane.sql.session import Session
 
 
 def explain_script(session: Session, text: str) -> Iterator[str]:
-    """Yield how the views and queries of a script would run; relations are made in ``session``, rows are not.
-
-    Raises:
-        SqlError: a statement is refused.
-    """
+    """Yield how the views and queries of a script would run; relations are made in ``session``, rows are not."""
     for cursor in split(text):
         statement = read_statement(cursor)
         if isinstance(statement, CreateView | Query):

@@ -32,11 +32,7 @@ from windowpane.windowing.times import MIN
 
 
 def over_spec(node: Over) -> OverSpec:
-    """Return an OVER node as the window that the OVER engines run.
-
-    Raises:
-        InvalidSpecError: they have no such window.
-    """
+    """Return an OVER node as the window that the OVER engines run."""
     order = tuple(OrderColumn(item.column, item.descending, nulls_first=item.nulls_first) for item in node.order)
     calls = []
     for call in node.calls:
@@ -174,11 +170,7 @@ class ClosingOver:
     """
 
     def __init__(self, node: Over, storage: Storage, blobs: Blobs) -> None:
-        """Run ``node`` with state in ``blobs``.
-
-        Raises:
-            InvalidSpecError: the engine cannot run it.
-        """
+        """Run ``node`` with state in ``blobs``."""
         self._node, self._storage = node, storage
         self._blobs = blobs
         spec, (columns, _) = over_spec(node), arrow_schema(storage, node)

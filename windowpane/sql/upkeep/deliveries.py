@@ -26,11 +26,7 @@ class Deliveries:
         self._sinks: dict[str, Delivery] = {}
 
     def take_up(self) -> None:
-        """Continue with the tables of views on the server, if there is one.
-
-        Raises:
-            StoreError: the server cannot be reached.
-        """
+        """Continue with the tables of views on the server, if there is one."""
         if self.view_tables is not None:
             with self._storage.transaction():
                 self.view_tables.take_up(self._catalog.views())
@@ -72,11 +68,7 @@ class Deliveries:
             self.view_tables.drop(view)
 
     def check_drop(self, view: str) -> None:
-        """Refuse to drop a view whose table on the server cannot be dropped.
-
-        Raises:
-            StoreError: saying why.
-        """
+        """Refuse to drop a view whose table on the server cannot be dropped."""
         if self.view_tables is not None:
             self.view_tables.try_to_drop(view)
 

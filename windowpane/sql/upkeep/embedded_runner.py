@@ -246,11 +246,7 @@ class EmbeddedRunner(ViewRunner):
         return Job(name, node, self._storage, self._clock, self._bad_values if name in self._tried else None)
 
     def create(self, view: ViewInfo) -> None:
-        """Run a new view on the rows of its relations, and make its table on the server, if there is one.
-
-        Raises:
-            ViewFailure: it cannot take that; see ``attempt``.
-        """
+        """Run a new view on the rows of its relations, and make its table on the server, if there is one."""
         changes = {name: inserted(self._catalog.relation(name).storage) for name in view.reads}
         self._advance(view, changes, initial=True)
         self._deliveries.add_view(view)
@@ -295,11 +291,7 @@ class EmbeddedRunner(ViewRunner):
             changes[view.relation.name] = delta
 
     def _advance(self, view: ViewInfo, changes: Mapping[str, Delta], *, initial: bool = False) -> Delta | None:
-        """Run the job of a view on changes, store its result, and return that in stored names.
-
-        Raises:
-            ViewFailure: it cannot take them.
-        """
+        """Run the job of a view on changes, store its result, and return that in stored names."""
         began = time.perf_counter()
         try:
             with self._storage.trying() if view.operators.tries else nullcontext():

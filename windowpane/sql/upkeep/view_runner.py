@@ -92,9 +92,6 @@ class ViewRunner(Protocol):
             options: the options.
             place: where they are written.
             is_new: whether the source is made now; where one was made before may be empty by now.
-
-        Raises:
-            SqlError: naming them.
         """
 
     def create_table(self, table: TableInfo) -> None:
@@ -125,11 +122,7 @@ class ViewRunner(Protocol):
         """
 
     def check_rename(self, name: str, place: Place) -> None:
-        """Refuse to rename an entry that is known by its name outside of the store.
-
-        Raises:
-            SqlError: saying where.
-        """
+        """Refuse to rename an entry that is known by its name outside of the store."""
 
     def renamed(self, old: str, new: str) -> None:
         """Continue with an entry of the catalog under its new name."""
@@ -138,11 +131,7 @@ class ViewRunner(Protocol):
         """Whether a view can go on under another plan, whose operators are the same and whose rows have other columns."""
 
     def check_swap(self, readers: Collection[str], place: Place) -> None:
-        """Refuse to let a view take the place of one that others read, where they cannot take what changes.
-
-        Raises:
-            SqlError: saying why.
-        """
+        """Refuse to let a view take the place of one that others read, where they cannot take what changes."""
         return
 
     def settle(self, name: str) -> None:

@@ -19,9 +19,6 @@ class ByteaError(ValueError):
 def read(text: str) -> bytes:
     r"""Return what a text means: pairs of hexadecimal digits behind ``\x``, else text, with escapes such as ``\001``.
 
-    Raises:
-        ByteaError: it means nothing.
-
     Example:
         >>> read(r"\x6162"), read(r"a\001\\")
         (b'ab', b'a\x01\\')
@@ -66,11 +63,7 @@ def _unknown(form: str) -> ByteaError:
 
 
 def encode(value: bytes, form: str) -> str:
-    """Return bytes as text: ``hex``, ``base64`` in lines of 76 characters, or ``escape``.
-
-    Raises:
-        ByteaError: there is no such form.
-    """
+    """Return bytes as text: ``hex``, ``base64`` in lines of 76 characters, or ``escape``."""
     match form.lower():
         case "hex":
             return value.hex()
@@ -82,11 +75,7 @@ def encode(value: bytes, form: str) -> str:
 
 
 def decode(text: str, form: str) -> bytes:
-    """Return the bytes that a text of such a form stands for.
-
-    Raises:
-        ByteaError: there is no such form, or the text has not.
-    """
+    """Return the bytes that a text of such a form stands for."""
     match form.lower():
         case "hex":
             return _of_hex(text)
@@ -103,11 +92,7 @@ def _check_utf8(encoding: str) -> None:
 
 
 def text_of(value: bytes, encoding: str) -> str:
-    """Return bytes as the text they are.
-
-    Raises:
-        ByteaError: they are none, or the encoding is not UTF8.
-    """
+    """Return bytes as the text they are."""
     _check_utf8(encoding)
     try:
         return value.decode()
@@ -116,11 +101,7 @@ def text_of(value: bytes, encoding: str) -> str:
 
 
 def bytes_of(text: str, encoding: str) -> bytes:
-    """Return the bytes of a text.
-
-    Raises:
-        ByteaError: the encoding is not UTF8.
-    """
+    """Return the bytes of a text."""
     _check_utf8(encoding)
     return text.encode()
 

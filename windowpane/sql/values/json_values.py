@@ -19,11 +19,7 @@ class JsonTextError(ValueError):
 
 
 def read(text: str) -> Any:
-    """Return a JSON text as Python values.
-
-    Raises:
-        JsonTextError: it is none.
-    """
+    """Return a JSON text as Python values."""
     try:
         return json.loads(text, parse_constant=_no_constant, parse_float=_double, parse_int=_integer_in_range)
     except OverflowError as error:

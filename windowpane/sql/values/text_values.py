@@ -20,9 +20,6 @@ _ZONED = r":\d\d(\.\d+)?\s*([+-]\d|[A-Za-z])"
 def literal_sql(text: str, kind: SqlType) -> str:
     """Return a text literal as a value of a type.
 
-    Raises:
-        ValueError: it is none, in PostgreSQL's words.
-
     Example:
         >>> from windowpane.sql.expressions.types import INTEGER
         >>> literal_sql(" 12 ", INTEGER)

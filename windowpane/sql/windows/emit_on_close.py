@@ -31,11 +31,7 @@ _NEEDED = "Declare WATERMARK FOR on the time column of the table, and keep or gr
 
 
 def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, exp.Expr], ids: Ids) -> Node:
-    """Return a plan that emits on window close.
-
-    Raises:
-        SqlError: the plan cannot emit on window close, with the place of what prevents it.
-    """
+    """Return a plan that emits on window close."""
     if _has_over(node):
         return _with_closing_windows(node, text, query, places, ids)
     if node.append_only and any(isinstance(each, Match) for each in every_node(node)):

@@ -58,11 +58,7 @@ class GapFill:
 
 
 def gap_fill(tree: exp.Expr, node: Node, scope: Scope, evaluate: Evaluate, text: Text, ids: Ids) -> tuple[Node, Scope]:
-    """Return a relation with the rows that are filled in, and what names mean in it.
-
-    Raises:
-        SqlError: arguments that are missing or of no use here, with the place.
-    """
+    """Return a relation with the rows that are filled in, and what names mean in it."""
     call = _Reader(tree, scope, evaluate, text).read()
     return _Filling(call, node, ids).filled(scope)
 

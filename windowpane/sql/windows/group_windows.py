@@ -33,11 +33,7 @@ class GroupWindow:
         return str(self.tree.this).lower()
 
     def call(self, text: Text) -> TableCall:
-        """Return the window table function that makes its windows.
-
-        Raises:
-            SqlError: arguments are missing, or too many.
-        """
+        """Return the window table function that makes its windows."""
         names = _LENGTHS[self.name]
         time, *lengths = self.tree.expressions
         if len(lengths) != len(names):
@@ -85,11 +81,7 @@ def bound(column: Column, name: str) -> exp.Column:
 
 
 def group_window(keys: list[exp.Expr], text: Text) -> GroupWindow | None:
-    """Return the window function among the keys of GROUP BY, ``None`` if there is none.
-
-    Raises:
-        SqlError: there are several.
-    """
+    """Return the window function among the keys of GROUP BY, ``None`` if there is none."""
     found = [key for key in keys if isinstance(key, exp.Anonymous) and str(key.this).lower() in _LENGTHS and key.expressions]
     if not found:
         return None

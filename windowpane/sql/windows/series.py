@@ -23,11 +23,7 @@ def one_row(ids: Ids) -> Node:
 
 
 def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
-    """Return each row of a relation with the elements of an array, and the names of what is added.
-
-    Raises:
-        SqlError: it is no array, or there are several, with the place.
-    """
+    """Return each row of a relation with the elements of an array, and the names of what is added."""
     if len(tree.expressions) != 1:
         raise text.unsupported(tree, "UNNEST of several arrays", "UNNEST of one array is.")
     try:
@@ -44,11 +40,7 @@ def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Tex
 
 
 def set_in_from(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
-    """Return a function that returns rows, such as ``generate_series(first, last[, step])``, as a relation.
-
-    Raises:
-        SqlError: arguments of other types, or too few, with the place.
-    """
+    """Return a function that returns rows, such as ``generate_series(first, last[, step])``, as a relation."""
     listed, series = _listed(tree, binder, text)
     if listed.type.element is None:
         raise MistakeError("it is an array")
@@ -82,11 +74,7 @@ class SetCalls:
         return bool(self._calls)
 
     def bind(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
-        """Return the column of what a call returns.
-
-        Raises:
-            SqlError: it is written where rows cannot be returned.
-        """
+        """Return the column of what a call returns."""
         name = str(tree.this).lower()
         above = tree.parent
         while above is not None and not isinstance(above, exp.Select):

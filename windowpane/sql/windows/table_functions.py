@@ -70,11 +70,7 @@ class TableCall:
 
 
 def read_call(tree: exp.Expr, text: Text) -> TableCall:
-    """Return a parsed call with its arguments by name.
-
-    Raises:
-        SqlError: arguments that are missing or too many, with the place.
-    """
+    """Return a parsed call with its arguments by name."""
     name = str(tree.this).lower()
     order = ["relation", "time", *_LEADING[name], "offset"]
     options = () if name == "session" else _CALENDAR

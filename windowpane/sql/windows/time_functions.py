@@ -11,11 +11,7 @@ from windowpane.windowing.intervals import Interval
 
 
 def bound_type(time: SqlType) -> SqlType:
-    """Return the type of the bounds of windows over a time column.
-
-    Raises:
-        MismatchError: windows cannot be made by that type.
-    """
+    """Return the type of the bounds of windows over a time column."""
     if time in (DATE, UNKNOWN):
         return TIMESTAMP
     if time in (TIMESTAMP, TIMESTAMPTZ):

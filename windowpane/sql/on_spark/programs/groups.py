@@ -88,11 +88,7 @@ class GroupParts(Parts):
 
     @classmethod
     def of(cls, node: Node) -> GroupParts:
-        """Take a plan apart.
-
-        Raises:
-            NotStreamed: it is of another form.
-        """
+        """Take a plan apart."""
         above, groups = chain(node, (Project, Filter, CloseSort), Aggregate)
         kinds: tuple[type[TimeWindows | SessionWindows], ...] = (TimeWindows, SessionWindows)
         below, windows = chain(groups.input, (Project, Filter), kinds)
@@ -108,11 +104,7 @@ class GroupParts(Parts):
 
 
 def group_program(parts: GroupParts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
-    """Return a plan of groups as a program over the rows of one of ``tables``.
-
-    Raises:
-        NotStreamed: it is none.
-    """
+    """Return a plan of groups as a program over the rows of one of ``tables``."""
     groups, windows = parts.groups, parts.windows
     if windows.assigner is None:
         raise NotStreamed(f"windows of {windows.detail} stay with SQL")
@@ -142,11 +134,7 @@ def group_program(parts: GroupParts, tables: Mapping[str, TableInfo]) -> Streame
 
 
 def distinguishing_bounds(groups: Aggregate) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the bounds of windows among the columns of groups, and those of all bounds that tell windows apart.
-
-    Raises:
-        NotStreamed: they are no groups of windows.
-    """
+    """Return the bounds of windows among the columns of groups, and those of all bounds that tell windows apart."""
     parts = GroupParts.of(groups)
     bounds = _bounds_through(parts.below, parts.windows)
     return tuple(name for name in bounds if name in groups.groups), frozenset(_distinguishing(parts.windows, bounds))

@@ -73,11 +73,7 @@ class OverParts(Parts):
 
     @classmethod
     def of(cls, node: Node) -> OverParts:
-        """Take a plan apart.
-
-        Raises:
-            NotStreamed: it is of another form.
-        """
+        """Take a plan apart."""
         above, over = chain(node, (Project, Filter), Over)
         if not over.closes:
             raise NotStreamed("OVER without EMIT ON WINDOW CLOSE stays with SQL")
@@ -94,11 +90,7 @@ class OverParts(Parts):
 
 
 def over_program(parts: OverParts, tables: Mapping[str, TableInfo]) -> StreamedOver:
-    """Return a plan of OVER as a program over the rows of one of ``tables``.
-
-    Raises:
-        NotStreamed: it is none.
-    """
+    """Return a plan of OVER as a program over the rows of one of ``tables``."""
     over, (time,) = parts.over, parts.sort.by
     delay = watermark_delay(parts.scan, parts.sort.input.watermarks.get(time), tables)
     for call, asked in zip(over_spec(over).calls, over.calls, strict=True):

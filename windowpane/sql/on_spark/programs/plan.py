@@ -157,11 +157,7 @@ def watermark_delay(scan: Scan, held: Watermark | None, tables: Mapping[str, Tab
 
 
 def spark_type(kind: SqlType, what: str) -> str:
-    """Return the type of Spark in which the window engines compare values of a type as SQL does.
-
-    Raises:
-        NotStreamed: there is none; ``what`` is of that type.
-    """
+    """Return the type of Spark in which the window engines compare values of a type as SQL does."""
     if kind.name == "numeric":
         return f"decimal(38, {kind.scale})"
     found = SPARK_TYPES.get(kind.name)
