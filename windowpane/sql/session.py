@@ -338,12 +338,12 @@ class Session(Guided):
             with zone.within(self._parameters["timezone"]):
                 return self._runner.attempt(action)
         except MismatchError as error:
-            raise SqlTypeError(str(error), statement.place.line, statement.place.column) from None
+            raise statement.place.error(SqlTypeError, str(error)) from None
         except duckdb.BinderException as error:
             message = types_without_meaning(error)
             if message is None:
                 raise
-            raise SqlTypeError(message, statement.place.line, statement.place.column) from error
+            raise statement.place.error(SqlTypeError, message) from error
 
     def _upcoming(self, statement: Statement, text: Text) -> Node | None:
         """Return the plan of the view that a statement makes, ``None`` if it makes none, or if running it will fail."""
@@ -390,7 +390,7 @@ class Session(Guided):
             return entry
         kind = self._catalog.kind(name)
         found = "there is nothing of that name" if kind is None else f"it is a {kind}, and only tables are changed"
-        raise SqlNameError(f"there is no table {name!r}: {found}.", place.line, place.column)
+        raise place.error(SqlNameError, f"there is no table {name!r}: {found}.")
 
     def _insert(self, statement: Insert, text: Text) -> Result:
         refuse_pipeline(statement, self._catalog)
@@ -400,13 +400,13 @@ class Session(Guided):
 
     def _update(self, statement: Update, text: Text) -> Result:
         info = self._table(statement.table, statement.place)
-        tables.refuse_append_only(info, "UPDATE", statement.place.line, statement.place.column)
+        tables.refuse_append_only(info, "UPDATE", statement.place)
         writer = self._definitions.writer(text)
         return self._changed(f"UPDATE {writer.update(statement, info)}", self._returned(statement, writer, info))
 
     def _delete(self, statement: Delete, text: Text) -> Result:
         info = self._table(statement.table, statement.place)
-        tables.refuse_append_only(info, "DELETE", statement.place.line, statement.place.column)
+        tables.refuse_append_only(info, "DELETE", statement.place)
         writer = self._definitions.writer(text)
         return self._changed(f"DELETE {writer.delete(statement, info)}", self._returned(statement, writer, info))
 
@@ -435,7 +435,7 @@ class Session(Guided):
         if statement.on_window_close:
             place = statement.place
             message = "EMIT ON WINDOW CLOSE in a SELECT is not supported. CREATE MATERIALIZED VIEW ... EMIT ON WINDOW CLOSE is."
-            raise UnsupportedSqlError(message, place.line, place.column)
+            raise place.error(UnsupportedSqlError, message)
         binder = self._definitions.binder(text)
         bound = binder.bind(statement.query)
         bound = replace(bound, node=matched(bound.node, self._storage, keep))
@@ -486,8 +486,7 @@ class Session(Guided):
             lines, by_default = explain_plan(binder.bind(inner.query).node), binder.by_default
         else:
             place = statement.place
-            message = "EXPLAIN of this statement is not supported. EXPLAIN of a query or a view is."
-            raise UnsupportedSqlError(message, place.line, place.column)
+            raise place.error(UnsupportedSqlError, "EXPLAIN of this statement is not supported. EXPLAIN of a query or a view is.")
         return _lines("QUERY PLAN", [*lines, *explained(by_default)])
 
     def _explain_analyze(self, statement: ExplainAnalyze, text: Text) -> Result:
@@ -495,7 +494,7 @@ class Session(Guided):
         if not isinstance(view, ViewInfo):
             place = statement.place
             message = f"there is no materialized view {statement.name!r}. SHOW MATERIALIZED VIEWS lists them."
-            raise SqlNameError(message, place.line, place.column)
+            raise place.error(SqlNameError, message)
         return _lines("QUERY PLAN", [*self._runner.explain(view.node, view), *self._runner.cost(view)])
 
     def _show(self, statement: Show, text: Text) -> Result:
@@ -514,15 +513,14 @@ class Session(Guided):
                 "SET batch_expr_strict_mode = false is not supported. In a SELECT a value that an expression fails on is an "
                 "error; in a materialized view it is NULL, and SHOW ERRORS lists it."
             )
-            raise UnsupportedSqlError(message, statement.place.line, statement.place.column)
+            raise statement.place.error(UnsupportedSqlError, message)
         if statement.name == MOST_BYTES and read_size(statement.value) is None:
             message = f"{MOST_BYTES} = {statement.value!r} is no size. Write bytes, with a unit or without: '512MB', '4GB', or 0."
-            raise SqlTypeError(message, statement.place.line, statement.place.column)
+            raise statement.place.error(SqlTypeError, message)
         ways = _CHOICES.get(statement.name, {})
         if ways and statement.value.lower() not in ways:
             known = " or ".join(f"'{way}', as in {where}" for way, where in ways.items())
-            message = f"{statement.name} = {statement.value!r} is not known. Write {known}."
-            raise SqlTypeError(message, statement.place.line, statement.place.column)
+            raise statement.place.error(SqlTypeError, f"{statement.name} = {statement.value!r} is not known. Write {known}.")
         self._parameters[statement.name] = statement.value if statement.name == "timezone" else statement.value.lower()
         return Result("SET_VARIABLE")
 
@@ -541,7 +539,7 @@ def _reported(statement: str, place: Place | None = None) -> Iterator[None]:
     except RecursionError as error:
         if place is None:
             raise UnexpectedError(statement, error) from error
-        raise UnsupportedSqlError(_TOO_DEEP, place.line, place.column) from None
+        raise place.error(UnsupportedSqlError, _TOO_DEEP) from None
     except Exception as error:
         if isinstance(error, WindowpaneError) and not isinstance(error, MistakeError):
             raise

@@ -69,7 +69,7 @@ def as_of_join(
     left: Node, right: Node, scope: Scope, other: Scope, join: exp.Expr, binder: ScalarBinder, ids: Ids
 ) -> tuple[Node, Scope]:
     """Return rows of the left side with the nearest of the right one, and what names mean in them."""
-    nearness = _nearness(join, binder, {column.id for column in left.columns}, {column.id for column in right.columns})
+    nearness = _nearness(join, binder, left.ids, right.ids)
     return _Joining(nearness, left, right, ids).joined(scope, other, keeps_all=bool(join.args.get("side")))
 
 
@@ -84,7 +84,7 @@ def version_join(
     ids: Ids,
 ) -> tuple[Node, Scope]:
     """Return rows of the left side with the version that was valid at a time of theirs: ``FOR SYSTEM_TIME AS OF l.at``."""
-    ours, theirs = ({column.id for column in side.columns} for side in (left, right))
+    ours, theirs = left.ids, right.ids
     keys = []
     for part in conjuncts(join.args["on"]):
         pair = key_pair(part, binder, ours, theirs)

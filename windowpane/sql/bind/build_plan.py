@@ -337,8 +337,13 @@ def _inequalities(condition: Expr | None) -> Iterator[tuple[Expr, Expr]]:
 
 def _bound(low: Expr, high: Expr, left: Node, right: Node) -> TimeBound | None:
     for index, (source, other) in enumerate(((left, right), (right, left))):
-        ids = {column.id for column in source.columns}
         risen = low.rises_with
-        if risen is not None and risen in other.watermarks and low.columns == {risen} and high.columns and high.columns <= ids:
+        if (
+            risen is not None
+            and risen in other.watermarks
+            and low.columns == {risen}
+            and high.columns
+            and high.columns <= source.ids
+        ):
             return TimeBound(index, high, other.watermarks[risen].under(low))
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from windowpane.sql.expressions.expr import Expr
+from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import SqlType
 
 
@@ -23,6 +23,10 @@ class Column:
     @property
     def expr(self) -> Expr:
         return Expr.of_column(self.id, self.type, self.name)
+
+    def item(self, sql: str) -> str:
+        """Return a value as this column, in the list of a SELECT, with its type."""
+        return f"CAST({sql} AS {self.type.duckdb}) AS {quoted(self.id)}"
 
 
 @dataclass(frozen=True)

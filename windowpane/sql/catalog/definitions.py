@@ -142,7 +142,7 @@ class Definitions:
     def _is_free(self, name: str, place: Place, *, guarded: bool) -> bool:
         kind = self._catalog.kind(name)
         if kind is not None and not guarded:
-            raise SqlNameError(f"there is a {kind} {name!r} already. Drop it, or choose another name.", place.line, place.column)
+            raise place.error(SqlNameError, f"there is a {kind} {name!r} already. Drop it, or choose another name.")
         check_relation(name, self._catalog.entries, place)
         return kind is None
 
@@ -305,7 +305,7 @@ class Definitions:
             raise MistakeError("a sink has a relation or a query")
         relation = self._catalog.find(source)
         if relation is None or isinstance(relation, PlainView):
-            raise SqlNameError(f"there is no table or materialized view {source!r} to sink from.", place.line, place.column)
+            raise place.error(SqlNameError, f"there is no table or materialized view {source!r} to sink from.")
         sinks.check_options(statement.name, statement.options, relation, place)
         followed = (statement.source or "") if statement.rows == "MALFORMED" else ""
         info = SinkInfo(statement.name, source, statement.options, statement.text, followed)
@@ -321,9 +321,7 @@ class Definitions:
         """
         entry, place, name = self._catalog.entries.get(statement.source or ""), statement.place, query_of_sink(statement.name)
         if not isinstance(entry, TableInfo) or not entry.options:
-            raise SqlNameError(
-                f"there is no source {statement.source!r} with malformed rows to sink from.", place.line, place.column
-            )
+            raise place.error(SqlNameError, f"there is no source {statement.source!r} with malformed rows to sink from.")
         text = f"CREATE TABLE {quoted(name)} ({MALFORMED_COLUMNS}) APPEND ONLY"
         made = read_script(text)[0]
         if not isinstance(made, CreateTable):
@@ -338,7 +336,7 @@ class Definitions:
         known = self._catalog.kind(name)
         if known != kind:
             found = "nothing of that name" if known is None else f"it is a {known}"
-            raise SqlNameError(f"there is no {kind} {name!r}: {found}.", place.line, place.column)
+            raise place.error(SqlNameError, f"there is no {kind} {name!r}: {found}.")
 
     def redefine(self, name: str, text: str, readers: Iterable[str]) -> None:
         """Give an entry another definition, behind all others, and those that read it behind it; all are read again."""
@@ -370,7 +368,7 @@ class Definitions:
         except SqlError as error:
             message = f"renaming {old!r} is not supported: a definition that reads it would mean something else ({error}). "
             message += "DROP that one, rename, and CREATE it anew."
-            raise UnsupportedSqlError(message, statement.place.line, statement.place.column) from error
+            raise statement.place.error(UnsupportedSqlError, message) from error
         made_by.forget(self._storage, old)
         made_by.remember(self._storage, self._catalog.views())
         self._runner.renamed(old, new)
@@ -409,7 +407,7 @@ class Definitions:
         for dependent in self.dependents(statement.name):
             if not statement.cascade:
                 message = f"{dependent!r} reads {statement.name!r}. Drop it first, or write CASCADE."
-                raise UnsupportedSqlError(message, place.line, place.column)
+                raise place.error(UnsupportedSqlError, message)
             self.drop(Drop(place, "", self._catalog.kind(dependent) or "", dependent, True, True), text)
         if statement.kind == "materialized view":
             self._deliveries.check_drop(statement.name)

@@ -69,8 +69,7 @@ def show(catalog: Catalog, parameters: Mapping[str, str], statement: Show) -> di
         return {name: [parameters[name]]}
     place = statement.place
     known = f"SHOW ERRORS, WATERMARKS, {', '.join(_KINDS)}, CREATE kind name, ALL and a parameter are."
-    message = f"SHOW {statement.what} is not supported. {known}"
-    raise UnsupportedSqlError(message, place.line, place.column)
+    raise place.error(UnsupportedSqlError, f"SHOW {statement.what} is not supported. {known}")
 
 
 def _definition(catalog: Catalog, statement: Show) -> dict[str, list[str]]:
@@ -88,8 +87,7 @@ def describe(catalog: Catalog, name: str, place: Place, binder: QueryBinder) -> 
         outputs = binder.bind(entry.query).outputs
         return {"Name": [column.name for column in outputs], "Type": [str(column.type) for column in outputs]}
     if not isinstance(entry, TableInfo | ViewInfo):
-        message = f"there is no table or view {name!r}; there are {', '.join(catalog.names()) or 'none'}."
-        raise SqlNameError(message, place.line, place.column)
+        raise place.error(SqlNameError, f"there is no table or view {name!r}; there are {', '.join(catalog.names()) or 'none'}.")
     relation = entry.relation
     notes = []
     for column in relation.visible:

@@ -106,7 +106,7 @@ class Replacing:
         own = sorted(plan.reads & {name, *readers})
         if own:
             message = f"{name!r} would read itself, {'' if own == [name] else 'through '}{', '.join(map(repr, own))}."
-            raise SqlNameError(message, place.line, place.column)
+            raise place.error(SqlNameError, message)
         found = _changes(old, plan)
         columns = _columns(old, plan) if max((each.outcome.verdict for each in found), default=0) <= Verdict.SAFE else None
         goes_on = columns is not None and not self._deliveries.needs_another_table(old, plan.relation)
@@ -154,7 +154,7 @@ class Replacing:
         if unfit:
             reasons = "; ".join(f"{reader!r}, {why}" for reader, why in unfit.items())
             message = f"replacing {name!r} by another view is not supported, as these read it: {reasons}. DROP them first."
-            raise UnsupportedSqlError(message, place.line, place.column)
+            raise place.error(UnsupportedSqlError, message)
         return tuple(built)
 
     def _why_unfit(self, entry: SinkInfo | IndexInfo) -> str | None:

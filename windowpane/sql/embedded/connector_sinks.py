@@ -141,8 +141,6 @@ def check(name: str, options: Mapping[str, str], key: tuple[str, ...], place: Pl
     for option, known in values.items():
         if options.get(option, known[0]).lower() not in known:
             message = f"{option} = {options[option]!r} of sink {name!r} is not supported. There is {', '.join(map(repr, known))}."
-            raise UnsupportedSqlError(message, place.line, place.column)
+            raise place.error(UnsupportedSqlError, message)
     if needs_key and not key:
-        raise SqlNameError(
-            f"sink {name!r} needs primary_key, the columns that say which row is replaced.", place.line, place.column
-        )
+        raise place.error(SqlNameError, f"sink {name!r} needs primary_key, the columns that say which row is replaced.")

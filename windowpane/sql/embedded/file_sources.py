@@ -55,7 +55,7 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
             f"connector {connector!r} without Spark is not supported. Open the session with Session(spark=...), or windowpane "
             f"sql --spark; {', '.join(READERS)} read files here, and kafka reads topics."
         )
-        raise UnsupportedSqlError(message, place.line, place.column)
+        raise place.error(UnsupportedSqlError, message)
     if connector == "kafka":
         check_kafka(options, place)
         return
@@ -75,8 +75,7 @@ def check_is_there(path: str, place: Place) -> None:
     while has_magic(str(known)) and not known.exists():  # a name may have such characters
         known = known.parent
     if not known.exists():
-        message = f"path = {path!r}: there is no {str(known)!r}. Make the folder first, or mend the path."
-        raise SqlNameError(message, place.line, place.column)
+        raise place.error(SqlNameError, f"path = {path!r}: there is no {str(known)!r}. Make the folder first, or mend the path.")
 
 
 class TakenFiles:

@@ -55,10 +55,10 @@ def check_options(name: str, options: Mapping[str, str], relation: Relation, pla
                 message = (
                     f"column {each.name!r} is an interval, which {shown} has no type for. Cast it to text in the sink's query."
                 )
-                raise SqlTypeError(message, place.line, place.column)
+                raise place.error(SqlTypeError, message)
     for column in _key(options, relation):
         if column not in [each.name for each in relation.columns]:
-            raise SqlNameError(f"primary_key of sink {name!r} names {column!r}, which is no column.", place.line, place.column)
+            raise place.error(SqlNameError, f"primary_key of sink {name!r} names {column!r}, which is no column.")
 
 
 def _key(options: Mapping[str, str], relation: Relation) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from windowpane.sql.expressions.expr import Expr, MismatchError, cast, quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Node, compile_plan
 from windowpane.sql.parse.connector_options import idleness
-from windowpane.sql.parse.positions import Text
+from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.parse.statements import Delete, Insert, Update
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inserted, netted, same
@@ -113,9 +113,9 @@ class TableWriter:
         if not named:
             place, has = conflict.place, f"is ({', '.join(key)})" if key else "is not declared"
             message = f"ON CONFLICT needs the primary key of {info.relation.name!r} in parentheses, which {has}."
-            raise SqlNameError(message, place.line, place.column)
+            raise place.error(SqlNameError, message)
         if conflict.assignments:
-            refuse_append_only(info, "ON CONFLICT DO UPDATE", conflict.place.line, conflict.place.column)
+            refuse_append_only(info, "ON CONFLICT DO UPDATE", conflict.place)
 
     def _append_unless(self, source: tuple[str, tuple[str, ...]], info: TableInfo, conflict: InsertConflict) -> int:
         """Insert rows with new keys, change the stored rows of the other keys, and return how many rows both are."""
@@ -446,7 +446,7 @@ def ordered_sql(bound: BoundQuery) -> str:
     return f"SELECT * FROM ({compile_plan(bound.node)}){order}"
 
 
-def refuse_append_only(info: TableInfo, what: str, line: int, column: int) -> None:
+def refuse_append_only(info: TableInfo, what: str, place: Place) -> None:
     if info.relation.append_only:
-        message = f"{what} on {info.relation.name!r}, which is APPEND ONLY, is not supported. INSERT is."
-        raise UnsupportedSqlError(message, line, column)
+        what = f"{what} on {info.relation.name!r}, which is APPEND ONLY, is not supported. INSERT is."
+        raise place.error(UnsupportedSqlError, what)

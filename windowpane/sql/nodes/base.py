@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import Expr, quoted
@@ -73,11 +73,21 @@ class Node(ABC):
     append_only: bool
     watermarks: Watermarks = field(default_factory=dict, compare=False)
 
-    label: ClassVar[str] = "node"
+    @property
+    def label(self) -> str:
+        return type(self).__name__
+
+    @property
+    def ids(self) -> set[str]:
+        return {column.id for column in self.columns}
 
     @property
     def inputs(self) -> tuple[Node, ...]:
         return ()
+
+    def with_inputs(self, *inputs: Node) -> Self:
+        """Return it over other inputs that have the columns of the old ones."""
+        return self
 
     @abstractmethod
     def sql(self, *relations: str, extra: str = "") -> str:
@@ -105,6 +115,22 @@ class Unary(Node):
     def inputs(self) -> tuple[Node, ...]:
         return (self.input,)
 
+    def with_inputs(self, *inputs: Node) -> Self:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True)
+class Binary(Node):
+    left: Node = field(kw_only=True)
+    right: Node = field(kw_only=True)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, *inputs: Node) -> Self:
+        return replace(self, left=inputs[0], right=inputs[1])
+
 
 def every_node(node: Node) -> Iterator[Node]:
     """Yield the nodes of a plan, inputs first."""
@@ -115,18 +141,17 @@ def every_node(node: Node) -> Iterator[Node]:
 
 def changed_plan(node: Node, change: Callable[[Node], Node]) -> Node:
     """Return a plan in which ``change`` was made to every node, inputs first."""
-    replaced: dict[str, Any] = {}
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if isinstance(value, Node):
-            replaced[each.name] = changed_plan(value, change)
-        elif isinstance(value, tuple) and value and all(isinstance(part, Node) for part in value):
-            replaced[each.name] = tuple(changed_plan(part, change) for part in value)
-    return change(replace(node, **replaced))
+    return change(node.with_inputs(*(changed_plan(source, change) for source in node.inputs)))
 
 
 def listed(ids: tuple[str, ...]) -> str:
     return ", ".join(quoted(column_id) for column_id in ids)
+
+
+def placed(partition: tuple[str, ...], order: tuple[Order, ...]) -> str:
+    """Return PARTITION BY and ORDER BY as ``EXPLAIN`` writes them."""
+    by = f" partition by {', '.join(partition)}" if partition else ""
+    return by + (f" order by {', '.join(item.sql for item in order)}" if order else "")
 
 
 def compile_plan(node: Node) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.written import in_one_spelling
-from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, listed
+from windowpane.sql.nodes.base import Binary, Order, Unary, Watermark, listed, placed
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,6 @@ class Aggregate(Unary):
     groups: tuple[str, ...] = field(kw_only=True)
     calls: tuple[Expr, ...] = field(kw_only=True)
     folds: tuple[Fold | None, ...] = field(default=(), kw_only=True)
-    label: ClassVar[str] = "Aggregate"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         pairs = zip(self.calls, self.columns[len(self.groups) :], strict=True)
@@ -111,7 +110,6 @@ class TopN(Unary):
     offset: int = field(default=0, kw_only=True)
     with_ties: bool = field(default=False, kw_only=True)
     number: str | None = field(default=None, kw_only=True)
-    label: ClassVar[str] = "TopN"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         place = self.place_sql()
@@ -129,9 +127,8 @@ class TopN(Unary):
 
     @property
     def detail(self) -> str:
-        by = f" partition by {', '.join(self.partition)}" if self.partition else ""
         ties = " with ties" if self.with_ties else ""
-        return f"limit {self.limit}, offset {self.offset}{ties}{by} order by {', '.join(item.sql for item in self.order)}"
+        return f"limit {self.limit}, offset {self.offset}{ties}{placed(self.partition, self.order)}"
 
     @property
     def state_parts(self) -> dict[str, Any]:
@@ -156,26 +153,19 @@ class TimeBound:
 
 
 @dataclass(frozen=True)
-class Join(Node):
+class Join(Binary):
     """Rows of two inputs side by side; ``keys`` are pairs of columns that must be equal, ``residual`` what else must hold.
 
     ``bounds`` are the conditions of ``residual`` on time. ``by_arrival``: a row of the left side is joined once, with the rows
     that the right side has when it arrives.
     """
 
-    left: Node = field(kw_only=True)
-    right: Node = field(kw_only=True)
     kind: str = field(kw_only=True)
     keys: tuple[tuple[str, str], ...] = field(kw_only=True)
     null_safe: bool = field(default=False, kw_only=True)
     residual: Expr | None = field(default=None, kw_only=True)
     bounds: tuple[TimeBound, ...] = field(default=(), kw_only=True)
     by_arrival: bool = field(default=False, kw_only=True)
-    label: ClassVar[str] = "Join"
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
     def sql(self, *relations: str, extra: str = "") -> str:
         left, right = relations
@@ -203,17 +193,10 @@ class Join(Node):
 
 
 @dataclass(frozen=True)
-class SetOperation(Node):
+class SetOperation(Binary):
     """EXCEPT or INTERSECT of the columns of two inputs, duplicates removed."""
 
-    left: Node = field(kw_only=True)
-    right: Node = field(kw_only=True)
     kind: str = field(kw_only=True)
-    label: ClassVar[str] = "SetOperation"
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
     def sql(self, *relations: str, extra: str = "") -> str:
         width = len(self.columns)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import INTEGER, VARCHAR, is_float
@@ -24,7 +24,6 @@ class Scan(Node):
     storage: str = ""
     small: bool = False
     keyed: bool = False
-    label: ClassVar[str] = "Scan"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         pairs = zip(self.stored, self.columns, strict=True)
@@ -49,7 +48,6 @@ class Values(Node):
     """Rows written in the SQL text: ``VALUES``, or the one row without columns of a SELECT without FROM."""
 
     rows: tuple[tuple[Expr, ...], ...] = ()
-    label: ClassVar[str] = "Values"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         if not self.rows:
@@ -65,7 +63,6 @@ class Values(Node):
 @dataclass(frozen=True)
 class Filter(Unary):
     condition: Expr = field(kw_only=True)
-    label: ClassVar[str] = "Filter"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         return f"SELECT * FROM {relations[0]} WHERE {self.condition.sql}"
@@ -80,13 +77,11 @@ class OnTime(Filter):
     """The rows of a table that were not late: not below the watermark before them, which is in the column ``stamp``."""
 
     stamp: str = field(kw_only=True)
-    label: ClassVar[str] = "OnTime"
 
 
 @dataclass(frozen=True)
 class Project(Unary):
     items: tuple[Expr, ...] = field(kw_only=True)
-    label: ClassVar[str] = "Project"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         pairs = zip(self.items, self.columns, strict=True)
@@ -120,7 +115,6 @@ class TimeWindows(Unary):
     text: str = field(kw_only=True)
     time: str | None = field(default=None, kw_only=True)
     assigner: WindowAssigner = field(kw_only=True)
-    label: ClassVar[str] = "TimeWindows"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         start, end = self.columns[-2:]
@@ -147,7 +141,6 @@ class Unnest(Unary):
 
     elements: Expr = field(kw_only=True)
     series: str | None = field(default=None, kw_only=True)
-    label: ClassVar[str] = "Unnest"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         value, number = self.columns[-2:]
@@ -177,7 +170,6 @@ class Expand(Unary):
     masked: tuple[str, ...] = field(kw_only=True)
     sets: tuple[tuple[int, ...], ...] = field(kw_only=True)
     count: int = field(kw_only=True)
-    label: ClassVar[str] = "Expand"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         added = self.columns[len(self.columns) - len(self.masked) - 1 :]
@@ -201,11 +193,13 @@ class UnionAll(Node):
     """The rows of all inputs; the last two columns, their branch and their key there, identify them."""
 
     branches: tuple[Node, ...] = field(kw_only=True)
-    label: ClassVar[str] = "UnionAll"
 
     @property
     def inputs(self) -> tuple[Node, ...]:
         return self.branches
+
+    def with_inputs(self, *inputs: Node) -> Self:
+        return replace(self, branches=inputs)
 
     def sql(self, *relations: str, extra: str = "") -> str:
         parts = [self.branch_sql(index, relation) for index, relation in enumerate(relations)]

@@ -9,7 +9,7 @@ from windowpane.engines.patterns.text import refusal_of
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import is_integer
-from windowpane.sql.nodes.base import Order, Unary, listed
+from windowpane.sql.nodes.base import Order, Unary, listed, placed
 from windowpane.sql.windows.over_calls import OverNodeCall, over_sql
 from windowpane.windowing.assigners.base import WindowAssigner
 from windowpane.windowing.patterns.spec import PatternSpec
@@ -30,7 +30,6 @@ class SessionWindows(Unary):
     closes: str | None = field(default=None, kw_only=True)
     text: str = field(kw_only=True)
     assigner: WindowAssigner | None = field(default=None, kw_only=True)
-    label: ClassVar[str] = "SessionWindows"
     kind: ClassVar[str] = "SESSION"
 
     def sql(self, *relations: str, extra: str = "") -> str:
@@ -75,7 +74,6 @@ class Over(Unary):
     order: tuple[Order, ...] = field(kw_only=True)
     calls: tuple[OverNodeCall, ...] = field(kw_only=True)
     closes: bool = field(default=False, kw_only=True)
-    label: ClassVar[str] = "Over"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         order = tuple((item.column, self._item(item), item.descending) for item in self.order)
@@ -83,10 +81,8 @@ class Over(Unary):
 
     @property
     def detail(self) -> str:
-        by = f" partition by {', '.join(self.partition)}" if self.partition else ""
-        order = f" order by {', '.join(item.sql for item in self.order)}" if self.order else ""
-        closes = ", when closed" if self.closes else ""
-        return f"{', '.join(call.text for call in self.calls)}{by}{order}{closes}"
+        calls, closes = ", ".join(call.text for call in self.calls), ", when closed" if self.closes else ""
+        return f"{calls}{placed(self.partition, self.order)}{closes}"
 
     @property
     def state_parts(self) -> dict[str, Any]:
@@ -115,7 +111,6 @@ class Match(Unary):
     time: str | None = field(kw_only=True)
     shown: tuple[str, ...] = field(kw_only=True)
     timed_out: str | None = field(default=None, kw_only=True)
-    label: ClassVar[str] = "Match"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         """Return what names the plan: no query has matches, see ``streaming.matching``."""
@@ -128,12 +123,10 @@ class Match(Unary):
 
     @property
     def detail(self) -> str:
-        by = f" partition by {', '.join(self.partition)}" if self.partition else ""
-        order = f" order by {', '.join(item.sql for item in self.order)}" if self.order else ""
         within = "" if self.spec.within is None else f" within {format_micros(self.spec.within)}"
         refused = refusal_of(self.spec)
         way = "pattern text" if refused is None else f"pattern reference, since {refused}"
-        return f"{self.spec.pattern}{by}{order}{within}; {way}"
+        return f"{self.spec.pattern}{placed(self.partition, self.order)}{within}; {way}"
 
     @property
     def state_parts(self) -> dict[str, Any]:
@@ -160,7 +153,6 @@ class TemporalFilter(Unary):
     condition: Expr = field(kw_only=True)
     possible: Expr = field(kw_only=True)
     undecided: Expr = field(kw_only=True)
-    label: ClassVar[str] = "TemporalFilter"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         return f"SELECT * FROM {relations[0]} WHERE {self.condition.sql}"
@@ -174,8 +166,6 @@ class TemporalFilter(Unary):
 class ClockStamp(Unary):
     """Each row with the time at which it was taken in behind it: ``PROCTIME()``."""
 
-    label: ClassVar[str] = "ClockStamp"
-
     def sql(self, *relations: str, extra: str = "") -> str:
         return f"SELECT *, {NOW} AS {quoted(self.columns[-1].id)} FROM {relations[0]}"
 
@@ -185,7 +175,6 @@ class CloseSort(Unary):
     """Holds rows back until the watermark of one of some columns has passed them: EMIT ON WINDOW CLOSE."""
 
     by: tuple[str, ...] = field(kw_only=True)
-    label: ClassVar[str] = "CloseSort"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         return f"SELECT * FROM {relations[0]}"

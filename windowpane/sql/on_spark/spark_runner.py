@@ -211,7 +211,7 @@ class SparkRunner(ViewRunner):
             if name in read and not self._is_stored(table):
                 message = f"reading source {name!r} on Spark is not supported: its rows are not stored. "
                 message += "Make a materialized view of it, or CREATE TABLE instead of CREATE SOURCE."
-                raise UnsupportedSqlError(message, place.line, place.column)
+                raise place.error(UnsupportedSqlError, message)
 
     def deliver(self) -> WindowpaneError | None:
         failures = list(self._bring_up_to_date().values())
@@ -334,7 +334,7 @@ class SparkRunner(ViewRunner):
         """Refuse to rename anything but plain views: checkpoints know the other names."""
         if not isinstance(self._catalog.entries[name], PlainView):
             message = f"renaming {name!r} on Spark is not supported, as checkpoints know it. CREATE a VIEW with the new name."
-            raise UnsupportedSqlError(message, place.line, place.column)
+            raise place.error(UnsupportedSqlError, message)
 
     def renamed(self, old: str, new: str) -> None:
         self._forget()

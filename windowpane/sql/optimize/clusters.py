@@ -75,13 +75,14 @@ class Cluster:
 
     def about(self, relation: Node) -> list[Expr]:
         """Return what must hold of the rows of one relation alone."""
-        names = {column.id for column in relation.columns}
-        alone = [each for each in self.conditions if _is_about(each, names)]
-        return alone + [part for each in self.conditions if each not in alone and (part := implied(each, names)) is not None]
+        alone = [each for each in self.conditions if _is_about(each, relation.ids)]
+        return alone + [
+            part for each in self.conditions if each not in alone and (part := implied(each, relation.ids)) is not None
+        ]
 
     def joined(self, relations: Sequence[Node], ids: Ids) -> Node:
         """Return the join of the relations, after ``about`` was called for each of them."""
-        rest = [each for each in self.conditions if not any(_is_about(each, _names(relation)) for relation in self.relations)]
+        rest = [each for each in self.conditions if not any(_is_about(each, relation.ids) for relation in self.relations)]
         pieces: list[Node] = []
         waiting = list(relations)
         while waiting:
@@ -95,10 +96,6 @@ class Cluster:
             result, rest = _joined(result, piece, rest, ids)
         condition = all_of(rest)
         return result if condition is None else plan.keep(result, condition)
-
-
-def _names(node: Node) -> set[str]:
-    return {column.id for column in node.columns}
 
 
 def _is_about(condition: Expr, names: Collection[str]) -> bool:
@@ -133,14 +130,13 @@ def _as_expr(node: Node, name: str) -> Expr:
 
 
 def _next(piece: Node, waiting: Sequence[Node], conditions: Sequence[Expr]) -> Node | None:
-    mine = _names(piece)
-    return next((each for each in waiting if equal_keys(conditions, mine, _names(each)).pairs), None)
+    return next((each for each in waiting if equal_keys(conditions, piece.ids, each.ids).pairs), None)
 
 
 def _joined(left: Node, right: Node, conditions: Sequence[Expr], ids: Ids) -> tuple[Node, list[Expr]]:
     """Return the join of two relations by the conditions that are about them, and the other conditions."""
-    both = _names(left) | _names(right)
-    keys = equal_keys(conditions, _names(left), _names(right))
+    both = left.ids | right.ids
+    keys = equal_keys(conditions, left.ids, right.ids)
     one, other = plan.Computed(ids), plan.Computed(ids)
     pairs = [(one.column(mine).id, other.column(theirs).id) for mine, theirs in keys.pairs]
     here = [each for each in conditions if each not in keys.taken and _is_about(each, both)]

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from windowpane.errors import MistakeError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Ids
 from windowpane.sql.expressions.expr import Expr
@@ -77,7 +76,7 @@ class _Filters:
         return as_before(cluster.joined(relations, self._ids), node)
 
     def _outer(self, node: Join, conditions: Sequence[Expr]) -> Node:
-        left, right = ({column.id for column in side.columns} for side in node.inputs)
+        left, right = (side.ids for side in node.inputs)
         on = [part for each in conjuncts(node.residual) for part in factored(each)]
         to_left = [part for part in conditions if node.kind in _FILTERED_LEFT and part.columns and part.columns <= left]
         to_right = [part for part in conditions if node.kind in _FILTERED_RIGHT and part.columns and part.columns <= right]
@@ -122,7 +121,7 @@ def _kept(node: Node, conditions: Sequence[Expr]) -> Node:
 def _passes(node: Node, condition: Expr) -> bool:
     """Whether a condition on the result of a node with one input may be checked on the input."""
     if isinstance(node, Project):
-        return bool(condition.columns) and condition.columns <= {column.id for column in node.columns}
+        return bool(condition.columns) and condition.columns <= node.ids
     return bool(condition.columns) and condition.columns <= _let_through(node)
 
 
@@ -134,20 +133,16 @@ def _let_through(node: Node) -> set[str]:
     if isinstance(node, Over):
         return set() if node.closes else set(node.partition)
     if isinstance(node, TimeWindows | Expand | Unnest | TemporalFilter):
-        return {column.id for column in node.input.columns}
+        return node.input.ids
     return set()
 
 
 def with_inputs(node: Node, *inputs: Node) -> Node:
     """Return a node over other inputs with the same columns; it passes on watermarks that the old inputs did not have."""
-    if isinstance(node, Unary):
-        changed = replace(node, input=inputs[0])
-        return replace(changed, watermarks={**_gained(changed, inputs[0]), **node.watermarks})
-    if isinstance(node, SetOperation):
-        return replace(node, left=inputs[0], right=inputs[1])
-    if not isinstance(node, UnionAll):
-        raise MistakeError("every other node has one input")
-    return replace(node, branches=tuple(inputs))
+    changed = node.with_inputs(*inputs)
+    if not isinstance(changed, Unary):
+        return changed
+    return replace(changed, watermarks={**_gained(changed, inputs[0]), **node.watermarks})
 
 
 def _gained(node: Unary, source: Node) -> dict[str, Watermark]:

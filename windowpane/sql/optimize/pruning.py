@@ -38,7 +38,7 @@ from windowpane.sql.optimize.clusters import projected
 
 def pruned(node: Node, needed: Collection[str] | None = None) -> Node:
     """Return a node with the columns of ``needed`` and of its key, perhaps more; ``None`` needs all that it has."""
-    wanted = _wanted(node, {column.id for column in node.columns} if needed is None else needed)
+    wanted = _wanted(node, node.ids if needed is None else needed)
     if isinstance(node, Scan):
         return _scan(node, wanted)
     if isinstance(node, Join):
@@ -46,8 +46,7 @@ def pruned(node: Node, needed: Collection[str] | None = None) -> Node:
     if isinstance(node, UnionAll):
         return _union(node, wanted)
     if isinstance(node, SetOperation):
-        width = len(node.columns)
-        return replace(node, left=_in_places(node.left, range(width)), right=_in_places(node.right, range(width)))
+        return node.with_inputs(*(_in_places(side, range(len(node.columns))) for side in node.inputs))
     if isinstance(node, Project):
         return _project(node, wanted)
     if isinstance(node, Aggregate):
@@ -89,7 +88,7 @@ def _scan(node: Scan, wanted: Collection[str]) -> Node:
 def _project(node: Project, wanted: Collection[str]) -> Node:
     pairs = [(column, item) for column, item in zip(node.columns, node.items, strict=True) if column.id in wanted]
     read = set().union(*(item.columns for _, item in pairs))
-    source = pruned(node.input, read & {column.id for column in node.input.columns})
+    source = pruned(node.input, read & node.input.ids)
     kept = {column.id for column, _ in pairs}
     items = tuple(item for _, item in pairs)
     while isinstance(source, Project) and _moves_alone(source):
@@ -119,19 +118,15 @@ def _aggregate(node: Aggregate, wanted: Collection[str]) -> Node:
         columns=(*node.columns[:width], *(node.columns[width + index] for index in kept)),
         calls=calls,
         folds=tuple(node.folds[index] for index in kept) if node.folds else (),
-        input=_narrow(node.input, read & {column.id for column in node.input.columns}),
+        input=_narrow(node.input, read & node.input.ids),
     )
 
 
 def _join(node: Join, wanted: Collection[str]) -> Node:
     wanted = {*wanted, *(node.residual.columns if node.residual is not None else ())}
-    left = _narrow(node.left, _ids(node.left) & {*wanted, *(one for one, _ in node.keys)})
-    right = _narrow(node.right, _ids(node.right) & {*wanted, *(other for _, other in node.keys)})
+    left = _narrow(node.left, node.left.ids & {*wanted, *(one for one, _ in node.keys)})
+    right = _narrow(node.right, node.right.ids & {*wanted, *(other for _, other in node.keys)})
     return replace(plan.rejoined(node, left, right, node.keys, node.residual, node.null_safe), watermarks=node.watermarks)
-
-
-def _ids(node: Node) -> set[str]:
-    return {column.id for column in node.columns}
 
 
 def _union(node: UnionAll, wanted: Collection[str]) -> Node:
@@ -162,14 +157,14 @@ def _with_calls(node: Over, wanted: Collection[str]) -> Over:
 
 def _unary(node: Unary, wanted: Collection[str]) -> Node:
     read, keeps = _reads(node)
-    below = _ids(node.input) & ({*wanted} | read)
+    below = node.input.ids & ({*wanted} | read)
     source = _narrow(node.input, below) if keeps else pruned(node.input, below)
     added = node.columns[len(node.input.columns) :]
     return replace(
         node,
         columns=(*source.columns, *added),
         input=source,
-        watermarks={name: mark for name, mark in node.watermarks.items() if name in _ids(source) | {each.id for each in added}},
+        watermarks={name: mark for name, mark in node.watermarks.items() if name in source.ids | {each.id for each in added}},
     )
 
 

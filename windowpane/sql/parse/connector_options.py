@@ -47,13 +47,13 @@ def check_kafka(options: Mapping[str, str], place: Place) -> None:
     for option, (known, instead) in values.items():
         if options.get(option, known[0]).lower() not in known:
             message = f"{option} = {options[option]!r} is not supported. There is {', '.join(map(repr, known))}. {instead}"
-            raise UnsupportedSqlError(message.rstrip(), place.line, place.column)
+            raise place.error(UnsupportedSqlError, message.rstrip())
     _check_schema(options, place)
     _check_idleness(options, place)
     if options.get(ENCODE, "json").lower() == "bytes" and options.get(FORMAT, "plain").lower() != "plain":
-        raise UnsupportedSqlError("ENCODE BYTES of changes is not supported. Write FORMAT PLAIN.", place.line, place.column)
+        raise place.error(UnsupportedSqlError, "ENCODE BYTES of changes is not supported. Write FORMAT PLAIN.")
     if options.get(STARTUP, "").lower() == "timestamp" and not options.get(MILLIS, "").isdecimal():
-        raise SqlNameError(f"{STARTUP} = 'timestamp' needs {MILLIS}, milliseconds since 1970.", place.line, place.column)
+        raise place.error(SqlNameError, f"{STARTUP} = 'timestamp' needs {MILLIS}, milliseconds since 1970.")
 
 
 def idleness(options: Mapping[str, str]) -> int | None:
@@ -68,7 +68,7 @@ def _check_idleness(options: Mapping[str, str], place: Place) -> None:
         found = 0
     if found is not None and found <= 0:
         message = f"{IDLE} = {options[IDLE]!r} is not supported. It is a duration, such as '1 minute'."
-        raise UnsupportedSqlError(message, place.line, place.column)
+        raise place.error(UnsupportedSqlError, message)
 
 
 def _check_schema(options: Mapping[str, str], place: Place) -> None:
@@ -80,12 +80,10 @@ def _check_schema(options: Mapping[str, str], place: Place) -> None:
             message = (
                 f"option {given[0]!r} is not supported with ENCODE {encode.upper()}. It says the schema of AVRO or PROTOBUF."
             )
-            raise UnsupportedSqlError(message, place.line, place.column)
+            raise place.error(UnsupportedSqlError, message)
         return
     if encode == "protobuf" and options.get(FORMAT, "plain").lower() == "debezium":
-        raise UnsupportedSqlError(
-            "FORMAT DEBEZIUM ENCODE PROTOBUF is not supported. AVRO and JSON are.", place.line, place.column
-        )
+        raise place.error(UnsupportedSqlError, "FORMAT DEBEZIUM ENCODE PROTOBUF is not supported. AVRO and JSON are.")
     needed = (MESSAGE, LOCATION) if encode == "protobuf" else () if REGISTRY in options else (LOCATION,)
     for name in needed:
         if name not in options:
@@ -95,18 +93,17 @@ def _check_schema(options: Mapping[str, str], place: Place) -> None:
                 if encode == "protobuf"
                 else f"the path of a schema, or {REGISTRY}, the address of a registry",
             }[name]
-            raise SqlNameError(f"ENCODE {encode.upper()} (...) needs {name}: {instead}.", place.line, place.column)
+            raise place.error(SqlNameError, f"ENCODE {encode.upper()} (...) needs {name}: {instead}.")
     if encode == "avro" and REGISTRY in options and LOCATION in options:
         message = f"{LOCATION} beside {REGISTRY} is not supported for AVRO. The registry has the schema: leave one out."
-        raise UnsupportedSqlError(message, place.line, place.column)
+        raise place.error(UnsupportedSqlError, message)
 
 
 def check_policy(options: Mapping[str, str], place: Place) -> None:
     """Refuse a way to treat malformed rows that is none."""
     if options.get(MALFORMED, "null") not in POLICIES:
         known = ", ".join(map(repr, POLICIES))
-        message = f"{MALFORMED} = {options[MALFORMED]!r} is not supported. It is one of {known}."
-        raise UnsupportedSqlError(message, place.line, place.column)
+        raise place.error(UnsupportedSqlError, f"{MALFORMED} = {options[MALFORMED]!r} is not supported. It is one of {known}.")
 
 
 def check_local(path: str, place: Place) -> None:
@@ -116,7 +113,7 @@ def check_local(path: str, place: Place) -> None:
             f"path = {shown(path)!r} is not supported: files are on this machine, and those of connectors parquet, csv and json "
             "at s3://, gs:// or abfss://, too. Give a path without a scheme."
         )
-        raise UnsupportedSqlError(message, place.line, place.column)
+        raise place.error(UnsupportedSqlError, message)
 
 
 def known_connector(options: Mapping[str, str], needed: Mapping[str, tuple[str, ...]], place: Place, sink: str = "") -> str:
@@ -132,13 +129,13 @@ def known_connector(options: Mapping[str, str], needed: Mapping[str, tuple[str, 
     if connector not in needed:
         kind = " of a sink" if sink else ""
         message = f"connector {connector!r}{kind} is not supported. There are {', '.join(needed)}.{meant(connector, needed)}"
-        raise UnsupportedSqlError(message, place.line, place.column)
+        raise place.error(UnsupportedSqlError, message)
     missing = [name for name in needed[connector] if name not in options]
     if missing:
         who = f"sink {sink!r}" if sink else f"connector {connector!r}"
         near = get_close_matches(missing[0], [name for name in options if name not in needed[connector]], n=1, cutoff=0.7)
         instead = f" {near[0]!r} is no option of it." if near else ""
-        raise SqlNameError(f"{who} needs the option {missing[0]!r} in WITH (...).{instead}", place.line, place.column)
+        raise place.error(SqlNameError, f"{who} needs the option {missing[0]!r} in WITH (...).{instead}")
     return connector
 
 
@@ -148,8 +145,7 @@ def refuse_other_options(options: Mapping[str, str], known: Iterable[str], place
     for name in options:
         if name in known or any(each.endswith(".") and name.startswith(each) for each in known):
             continue
-        message = f"connector {options.get('connector', '')!r} has no option {name!r}.{meant(name, known)}"
-        raise SqlNameError(message, place.line, place.column)
+        raise place.error(SqlNameError, f"connector {options.get('connector', '')!r} has no option {name!r}.{meant(name, known)}")
 
 
 def meant(name: str, known: Iterable[str]) -> str:

@@ -254,16 +254,16 @@ class Cursor:
             for phrase, message in _UNREAD.items():
                 if words[index : index + len(phrase)] == list(phrase):
                     place = place_at(self._text, token.start)
-                    raise UnsupportedSqlError(message, place.line, place.column)
+                    raise place.error(UnsupportedSqlError, message)
 
     def _found(self) -> str:
         return repr(self._tokens[self._at].text) if self._at < len(self._tokens) else "the end of the statement"
 
     def syntax_error(self, message: str) -> SqlError:
-        return SqlSyntaxError(message, self.place.line, self.place.column)
+        return self.place.error(SqlSyntaxError, message)
 
     def unsupported(self, construct: str, instead: str) -> SqlError:
-        return UnsupportedSqlError(f"{construct} is not supported. {instead}", self.place.line, self.place.column)
+        return self.place.error(UnsupportedSqlError, f"{construct} is not supported. {instead}")
 
 
 _UNREAD = {

@@ -24,7 +24,7 @@ def check_relation(name: str, others: Iterable[str], place: Place) -> None:
     for other in others:
         if other != name and other.lower() == name.lower():
             message = f"{name!r} differs from {other!r}, which is there, only in case. Choose another name."
-            raise SqlNameError(message, place.line, place.column)
+            raise place.error(SqlNameError, message)
 
 
 def check_columns(relation: str, names: Sequence[str], place: Place) -> None:
@@ -37,16 +37,15 @@ def check_columns(relation: str, names: Sequence[str], place: Place) -> None:
         _check_length(name, place)
         if _RESERVED.fullmatch(name):
             message = f"column {name!r} of {relation!r}: the name is windowpane's own. Choose another, with AS in a query."
-            raise SqlNameError(message, place.line, place.column)
+            raise place.error(SqlNameError, message)
         if name in _SYSTEM:
             message = f"column {name!r} of {relation!r} conflicts with a system column name. Choose another, with AS in a query."
-            raise SqlNameError(message, place.line, place.column)
+            raise place.error(SqlNameError, message)
         for other in (other for other in names[:index] if other.lower() == name.lower()):
             what = "stands there twice" if other == name else f"differs from {other!r} only in case"
-            message = f"column {name!r} of {relation!r} {what}. Give one another name, with AS in a query."
-            raise SqlNameError(message, place.line, place.column)
+            raise place.error(SqlNameError, f"column {name!r} of {relation!r} {what}. Give one another name, with AS in a query.")
 
 
 def _check_length(name: str, place: Place) -> None:
     if not name or "\0" in name:
-        raise SqlNameError("a name is empty, or has a zero byte.", place.line, place.column)
+        raise place.error(SqlNameError, "a name is empty, or has a zero byte.")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from windowpane.errors import SqlError, SqlNameError, SqlSyntaxError, SqlTypeError, UnsupportedSqlError
+
+E = TypeVar("E", bound=SqlError)
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,10 @@ class Place:
 
     line: int
     column: int
+
+    def error(self, kind: type[E], message: str) -> E:
+        """Return a refusal of what stands here."""
+        return kind(message, self.line, self.column)
 
 
 def place_at(text: str, offset: int) -> Place:
@@ -38,17 +45,13 @@ class Text:
         return place_at(self.text, min(starts, default=0))
 
     def unsupported(self, tree: exp.Expr | None, construct: str, instead: str) -> SqlError:
-        place = self.place(tree)
-        return UnsupportedSqlError(f"{construct} is not supported. {instead}", place.line, place.column)
+        return self.place(tree).error(UnsupportedSqlError, f"{construct} is not supported. {instead}")
 
     def name_error(self, tree: exp.Expr | None, message: str) -> SqlError:
-        place = self.place(tree)
-        return SqlNameError(message, place.line, place.column)
+        return self.place(tree).error(SqlNameError, message)
 
     def type_error(self, tree: exp.Expr | None, message: str) -> SqlError:
-        place = self.place(tree)
-        return SqlTypeError(message, place.line, place.column)
+        return self.place(tree).error(SqlTypeError, message)
 
     def syntax_error(self, tree: exp.Expr | None, message: str) -> SqlError:
-        place = self.place(tree)
-        return SqlSyntaxError(message, place.line, place.column)
+        return self.place(tree).error(SqlSyntaxError, message)

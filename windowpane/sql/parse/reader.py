@@ -77,7 +77,7 @@ def _tokens(text: str) -> list[Token]:
     half = re.search("[\ud800-\udfff]", text)
     if half is not None:
         place = place_at(text, half.start())
-        raise SqlSyntaxError("half of a surrogate pair is no character.", place.line, place.column)
+        raise place.error(SqlSyntaxError, "half of a surrogate pair is no character.")
     try:
         tokens = tokenize(text)
         for token, following in pairwise(tokens):
@@ -99,7 +99,7 @@ def _check_neighbours(token: Token, following: Token, text: str) -> None:
     if not (is_one and between.isspace() and re.search("[\n\r]", between)):
         place = place_at(text, following.start)
         message = "two texts are one where the second, in plain quotes, begins on a later line. Join others with ||."
-        raise SqlSyntaxError(message, place.line, place.column)
+        raise place.error(SqlSyntaxError, message)
 
 
 def _as_text(token: Token, text: str) -> Token:
@@ -108,7 +108,7 @@ def _as_text(token: Token, text: str) -> Token:
         token.token_type = TokenType.STRING
     if token.token_type == TokenType.BYTE_STRING and not escapes_are_text(text[token.start : token.end + 1]):
         place = place_at(text, token.start)
-        raise SqlSyntaxError("the bytes of the escapes in this text are no UTF-8, or one is zero.", place.line, place.column)
+        raise place.error(SqlSyntaxError, "the bytes of the escapes in this text are no UTF-8, or one is zero.")
     return token
 
 
@@ -139,7 +139,7 @@ def _read(cursor: Cursor) -> Statement:
     if reader is None:
         place = cursor.place
         message = f"{cursor.peek()} statements are not supported. {_INSTEAD_OF.get(cursor.peek(), f'There are {_SUPPORTED}.')}"
-        raise UnsupportedSqlError(message, place.line, place.column)
+        raise place.error(UnsupportedSqlError, message)
     return reader(cursor)
 
 
@@ -193,7 +193,7 @@ def _index(cursor: Cursor, text: str) -> CreateIndex:
     spread = cursor.index_columns() if cursor.take("DISTRIBUTED", "BY") else []
     if spread != items[: len(spread)]:
         message = f"DISTRIBUTED BY takes what an index begins with, here {', '.join(text for _, text in items)}."
-        raise SqlSyntaxError(message, place.line, place.column)
+        raise place.error(SqlSyntaxError, message)
     columns = tuple(column for column, _ in items) + included
     return CreateIndex(cursor.start_place, text, name, relation, columns, guarded)
 

@@ -193,7 +193,7 @@ class _Clause:
             return parse_pattern(written.name, folds=True)
         except PatternError as error:
             place = place_at(self.text.text, written.meta["start"] + error.column - 1)
-            raise SqlSyntaxError(f"PATTERN: {error.reason}.", place.line, place.column) from None
+            raise place.error(SqlSyntaxError, f"PATTERN: {error.reason}.") from None
 
     def _subsets(self, named: frozenset[str]) -> Mapping[str, frozenset[str]]:
         found: dict[str, frozenset[str]] = {}

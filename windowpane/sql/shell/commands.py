@@ -61,7 +61,7 @@ def left_of(session: Session, text: str) -> str:
             is_filled = isinstance(each, CreateTable) and each.query is not None
             if not is_filled and _words(there[each.name]) != _words(each.text):
                 message = f"{each.name!r} is in the store already, and was made by other words. Write it as it was, DROP it "
-                raise SqlNameError(f"{message}and what reads it, or take another store.", each.place.line, each.place.column)
+                raise each.place.error(SqlNameError, f"{message}and what reads it, or take another store.")
         elif not (made and number < made[-1] and isinstance(each, _CHANGING)):
             continue
         left = left[:start] + re.sub(r"[^\n]", " ", left[start:end]) + left[end:]

@@ -84,7 +84,7 @@ class Folded(Stateful):
         return changes
 
     def _nothing(self) -> Delta:
-        items = ", ".join(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in self._node.input.columns)
+        items = ", ".join(column.item("NULL") for column in self._node.input.columns)
         return Delta(self._storage.temporary(f"SELECT {items}, 0 AS {quoted(WEIGHT)} LIMIT 0"))
 
     def _taken(self, batch: Delta, initial: bool) -> Delta | None:

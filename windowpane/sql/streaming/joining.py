@@ -188,9 +188,6 @@ class _Side:
 
     def _items(self) -> str:
         """Return the columns of the result, those of the other side NULL."""
-        own = {column.id for column in self.node.inputs[self.index].columns}
+        own = self.node.inputs[self.index].ids
         columns = self.node.columns
-        return ", ".join(
-            quoted(column.id) if column.id in own else f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}"
-            for column in columns
-        )
+        return ", ".join(quoted(column.id) if column.id in own else column.item("NULL") for column in columns)

@@ -115,7 +115,7 @@ def _all_matches(node: Match, storage: Storage) -> str:
     output = make_engine(program).run(MemoryBlobStore(), [rows], _FOREVER)
     name = _result(storage, node, output.tables, "")
     if name is None:
-        empty = ", ".join(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in node.columns)
+        empty = ", ".join(column.item("NULL") for column in node.columns)
         return storage.temporary(f"SELECT {empty} LIMIT 0")
     return name
 
@@ -142,6 +142,6 @@ def _result(storage: Storage, node: Match, tables: Iterable[tuple[int, pa.Table]
             found.append(table)
     if not found:
         return None
-    items = ", ".join(f"CAST({quoted(each.id)} AS {each.type.duckdb}) AS {quoted(each.id)}" for each in node.columns)
+    items = ", ".join(each.item(quoted(each.id)) for each in node.columns)
     with storage.reading(pa.concat_tables(found)) as given:
         return storage.temporary(f"SELECT {items}{extra} FROM {given}")

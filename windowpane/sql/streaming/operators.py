@@ -280,7 +280,7 @@ FILTERING = (Filter, TimeWindows)
 def _keeps_rows_apart(node: Node) -> bool:
     """Whether two rows that differ in the input differ in the result, if both are in it."""
     if isinstance(node, Project):
-        return {column.id for column in node.input.columns} <= set(node.unchanged.values())
+        return node.input.ids <= set(node.unchanged.values())
     return isinstance(node, Filter)
 
 

@@ -107,14 +107,14 @@ def arrow_schema(storage: Storage, node: Over) -> tuple[pa.Schema, pa.Schema]:
 
 
 def arrow_types(storage: Storage, node: Node) -> pa.Schema:
-    items = ", ".join(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in node.columns)
+    items = ", ".join(column.item("NULL") for column in node.columns)
     return storage.arrow(f"SELECT {items}").schema
 
 
 def result_items(node: Over) -> str:
     """Return what selects the columns of a node from an engine's rows: the input's, and the results in the node's types."""
     width = len(node.input.columns)
-    results = (f"CAST({quoted(each.id)} AS {each.type.duckdb}) AS {quoted(each.id)}" for each in node.columns[width:])
+    results = (each.item(quoted(each.id)) for each in node.columns[width:])
     return ", ".join([*(quoted(each.id) for each in node.columns[:width]), *results])
 
 

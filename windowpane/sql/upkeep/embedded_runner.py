@@ -322,13 +322,13 @@ class EmbeddedRunner(ViewRunner):
         """
         if self._deliveries.view_tables is not None and isinstance(self._catalog.entries[name], ViewInfo):
             message = f"renaming {name!r}, a table on the PostgreSQL server, is not supported. CREATE a VIEW with the new name."
-            raise UnsupportedSqlError(message, place.line, place.column)
+            raise place.error(UnsupportedSqlError, message)
         behind = self._stale.reasons()
         for view in self._catalog.views():
             if view.relation.name in behind and name in {view.relation.name, *view.reads}:
                 message = f"renaming {name!r} while the view {view.relation.name!r} is behind is not supported. "
                 message += "Mend what it fails on and FLUSH, or DROP it."
-                raise UnsupportedSqlError(message, place.line, place.column)
+                raise place.error(UnsupportedSqlError, message)
 
     def renamed(self, old: str, new: str) -> None:
         self._forget()
@@ -338,7 +338,7 @@ class EmbeddedRunner(ViewRunner):
         behind = sorted(set(readers) & set(self._stale.reasons()))
         if behind:
             message = f"replacing a view while {', '.join(map(repr, behind))}, which reads it, is behind is not supported. "
-            raise UnsupportedSqlError(f"{message}Mend what it fails on and FLUSH, or DROP it.", place.line, place.column)
+            raise place.error(UnsupportedSqlError, f"{message}Mend what it fails on and FLUSH, or DROP it.")
 
     def goes_on(self, old: ViewInfo, node: Node) -> bool:
         return True

@@ -49,7 +49,7 @@ def _with_ends(node: Node, ids: Ids) -> tuple[Node, Ends] | None:
     source, ends = below
     if isinstance(node, Filter):
         return replace(node, columns=source.columns, input=source), ends
-    hidden = [source.column(name) for name in ends if name not in {column.id for column in node.columns}]
+    hidden = [source.column(name) for name in ends if name not in node.ids]
     items = (*node.items, *(column.expr for column in hidden))
     return replace(node, columns=(*node.columns, *hidden), items=items, input=source), ends
 

@@ -29,8 +29,7 @@ def refuse_pipeline(statement: Insert, catalog: Catalog) -> None:
     what = _why_continuous(statement, catalog)
     if what is not None:
         place = statement.place
-        message = f"INSERT INTO {statement.table!r}, {what}, is not supported. {_INSTEAD}"
-        raise UnsupportedSqlError(message, place.line, place.column)
+        raise place.error(UnsupportedSqlError, f"INSERT INTO {statement.table!r}, {what}, is not supported. {_INSTEAD}")
 
 
 def _why_continuous(statement: Insert, catalog: Catalog) -> str | None:

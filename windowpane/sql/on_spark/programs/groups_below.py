@@ -16,24 +16,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from windowpane.errors import MistakeError
 from windowpane.sql.bind.build_plan import close_sort
 from windowpane.sql.catalog.entries import TableInfo
-from windowpane.sql.nodes import (
-    Aggregate,
-    CloseSort,
-    Filter,
-    Join,
-    Node,
-    Over,
-    Project,
-    Scan,
-    SetOperation,
-    TopN,
-    Unary,
-    UnionAll,
-    every_node,
-)
+from windowpane.sql.nodes import Aggregate, CloseSort, Filter, Node, Over, Project, Scan, TopN, every_node
 from windowpane.sql.on_spark.programs.groups import GroupParts, StreamedGroups, distinguishing_bounds, group_program
 from windowpane.sql.on_spark.programs.over import OverParts, over_program
 from windowpane.sql.on_spark.programs.plan import NotStreamed, StreamedPlan
@@ -127,12 +112,8 @@ def _along(path: Sequence[Node], other: Node) -> list[Node]:
     """Return the nodes of the same path in a plan of the same form."""
     found = [other]
     for node, below in pairwise(path):
-        found.append(found[-1].inputs[_place(node, below)])
+        found.append(next(there for there, source in zip(found[-1].inputs, node.inputs, strict=True) if source is below))
     return found
-
-
-def _place(node: Node, below: Node) -> int:
-    return next(number for number, source in enumerate(node.inputs) if source is below)
 
 
 def _closing(path: Sequence[Node], groups: Aggregate) -> tuple[str, ...]:
@@ -191,16 +172,5 @@ def _above(path: Sequence[Node], scan: Scan, *, has_moved: bool) -> Node:
     for node, below in zip(reversed(path[:-1]), reversed(path), strict=False):
         if isinstance(node, CloseSort) and has_moved:
             continue
-        made = _over(node, _place(node, below), made)
+        made = node.with_inputs(*(made if source is below else source for source in node.inputs))
     return made
-
-
-def _over(node: Node, place: int, source: Node) -> Node:
-    """Return a node with another input of the same columns in one place."""
-    if isinstance(node, UnionAll):
-        return replace(node, branches=(*node.branches[:place], source, *node.branches[place + 1 :]))
-    if isinstance(node, Join | SetOperation):
-        return replace(node, left=source) if place == 0 else replace(node, right=source)
-    if not isinstance(node, Unary):
-        raise MistakeError("every other node has one input")
-    return replace(node, input=source)

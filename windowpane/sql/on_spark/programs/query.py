@@ -186,7 +186,7 @@ class ToViewChanges:
 
     def _items(self) -> Iterator[str]:
         for name, column in self.plan.results:
-            yield f"CAST({name} AS {column.type.duckdb}) AS {quoted(column.id)}"
+            yield column.item(name)
 
 
 def to_blobs(changes: Iterable[pa.Table]) -> Iterator[bytes]:

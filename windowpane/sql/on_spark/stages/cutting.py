@@ -73,7 +73,7 @@ def _counted_sql(node: Aggregate, read: Sequence[str], rows: str) -> str:
     """Return changes with those as one that are the same to folded groups; what the groups do not read is NULL."""
     kept = [quoted(column.id) for column in node.input.columns if column.id in read]
     unread = [column for column in node.input.columns if column.id not in read]
-    items = [*kept, *(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in unread)]
+    items = [*kept, *(column.item("NULL") for column in unread)]
     by = f" GROUP BY {', '.join(kept)}" if kept else ""
     weight = f"CAST(sum({quoted(WEIGHT)}) AS INTEGER) AS {quoted(WEIGHT)}"
     return f"SELECT {', '.join([*items, weight])} FROM ({rows}){by} HAVING sum({quoted(WEIGHT)}) <> 0"
