@@ -22,24 +22,21 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Join
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inserted, kept, same, settled, types_of
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, inserted, kept, same
 from windowpane.sql.streaming.freeing import free, frees_rows
-from windowpane.sql.streaming.operators import Deltas, Stateful, create_state, state_table
+from windowpane.sql.streaming.operators import Deltas, KeepsInputs
 
 _WATCHED = {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 """The sides of each kind of join whose rows without partner matter."""
 
-Batches = Sequence[Delta | None]
 
+class Joined(KeepsInputs):
+    _node: Join
 
-class Joined(Stateful):
     def __init__(self, node: Join, storage: Storage, owner: str, clock: Clock, *, whole: bool = True) -> None:
         """Run ``node`` with state under ``owner``; ``whole`` if its tables hold all of it, not only that of some keys."""
-        self._node, self._storage, self._clock, self._whole = node, storage, clock, whole
-        self.tables = [state_table(owner, index) for index in range(2)]
-        self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
-        for table, source in zip(self.tables, node.inputs, strict=True):
-            create_state(storage, table, source)
+        super().__init__(node, storage, owner, clock)
+        self._whole = whole
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         """Return the changes of the result; a row may be inserted and deleted in one batch."""
@@ -48,28 +45,25 @@ class Joined(Stateful):
         return changes
 
     def _taken(self, deltas: Deltas, initial: bool) -> Delta | None:
-        batches = [
-            None if delta is None else settled(self._storage, delta, types_of(source.columns))
-            for delta, source in zip(deltas, self._node.inputs, strict=True)
-        ]
+        batches = self._settled(deltas)
         if self._node.by_arrival:
             return self._met(batches)
         self._had_rows = self._had_rows or not all(self._storage.is_empty(table) for table in self.tables)
         if initial or not self._had_rows:
             return self._filled(batches)
-        batches = [None if batch is None else kept(self._storage, batch) for batch in batches]
+        batches = self._kept(batches)
         if all(batch is None for batch in batches):
             return None
         return self._changed(batches)
 
-    def _filled(self, batches: Batches) -> Delta | None:
+    def _filled(self, batches: Deltas) -> Delta | None:
         for index in range(2):
             self._take(batches, index)
         joined = inserted(f"({self._node.sql(*self.tables)})")
         is_read_in_time = self._whole and not frees_rows(self._node, self._clock)
         return joined if is_read_in_time else kept(self._storage, joined)
 
-    def _met(self, batches: Batches) -> Delta | None:
+    def _met(self, batches: Deltas) -> Delta | None:
         """Return the rows of the left side with their partners on the right side, whose own rows are taken first."""
         self._take(batches, 1)
         if batches[0] is None:
@@ -77,12 +71,7 @@ class Joined(Stateful):
         rows = f"(SELECT {', '.join(map(quoted, self.state_columns[0]))} FROM {batches[0]})"
         return kept(self._storage, inserted(f"({self._node.sql(rows, self.tables[1])})"))
 
-    def _take(self, batches: Batches, index: int) -> None:
-        batch = batches[index]
-        if batch is not None:
-            apply_to(self._storage, self.tables[index], batch, self.state_columns[index], self._node.inputs[index].key)
-
-    def _changed(self, batches: Batches) -> Delta | None:
+    def _changed(self, batches: Deltas) -> Delta | None:
         sides = [_Side(self._node, index, self.tables, self._storage) for index in _WATCHED.get(self._node.kind, ())]
         parts = self._pairs(batches[0], self.tables[1], "l")
         for side in sides:
@@ -98,7 +87,7 @@ class Joined(Stateful):
         query = " UNION ALL ".join(f"SELECT * FROM {part}" for part in rows)
         return Delta.of(query, Rows.INSERTED if self._only_inserts(batches) else Rows.ANY)
 
-    def _only_inserts(self, batches: Batches) -> bool:
+    def _only_inserts(self, batches: Deltas) -> bool:
         """Whether rows of the result are only inserted: a row may delete the result that its partner had without it."""
         if not all(batch is None or batch.inserts for batch in batches):
             return False
@@ -126,7 +115,7 @@ class _Side:
     storage: Storage
     _staying: str | None = None
 
-    def before(self, batches: Batches) -> list[str]:
+    def before(self, batches: Deltas) -> list[str]:
         """Return the rows without partner that their own change deletes, on the state before the batch."""
         own, other = batches[self.index], batches[1 - self.index]
         if other is not None:
@@ -135,7 +124,7 @@ class _Side:
             return []
         return [self._given(self._where(own, "<"), "-1")]
 
-    def after(self, batches: Batches) -> list[str]:
+    def after(self, batches: Deltas) -> list[str]:
         """Return the inserted rows without partner, and the unchanged rows that got a partner or lost their last one."""
         parts = []
         own = batches[self.index]

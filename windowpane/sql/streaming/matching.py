@@ -23,9 +23,9 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Match, Node, Scan, changed_plan, compile_plan
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, settled, types_of
-from windowpane.sql.streaming.operators import Deltas, Operator
-from windowpane.sql.streaming.over import Blobs, arrow_types
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows
+from windowpane.sql.streaming.operators import Blobs, Deltas, OnBlobs, settled_inputs
+from windowpane.sql.streaming.over import arrow_types
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.patterns.values import MatchTime
@@ -49,7 +49,7 @@ def _program(node: Match, storage: Storage, *, is_sorted: bool) -> PatternProgra
     return with_engine(program)
 
 
-class Matching(Operator):
+class Matching(OnBlobs):
     """A row pattern in a view; all keys are one bucket."""
 
     def __init__(self, node: Match, storage: Storage, blobs: Blobs, clock: Clock) -> None:
@@ -62,7 +62,7 @@ class Matching(Operator):
         node, time = self._node, self._node.time
         if time is None:
             raise MistakeError("a pattern in a view has an event time")
-        batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(node.input.columns))
+        (batch,) = settled_inputs(node, self._storage, deltas)
         rows = [] if batch is None else [_rows(self._storage, self._program, node, f"{batch}", time)]
         limit = self._clock.of(node.input.watermarks[time])
         reached = None if limit is None else self._storage.value(f"SELECT epoch_us({limit})")
@@ -72,11 +72,8 @@ class Matching(Operator):
         return None if result is None else Delta(result, Rows.INSERTED)
 
     def forget(self) -> None:
-        self._blobs.forget()
+        super().forget()
         self._engine = make_engine(self._program)
-
-    def drop(self) -> None:
-        self._blobs.drop()
 
 
 def matched(node: Node, storage: Storage, keep: Callable[[str], None] | None = None) -> Node:

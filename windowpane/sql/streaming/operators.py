@@ -34,8 +34,22 @@ from windowpane.sql.nodes import (
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, difference, inserted, kept, same, settled, types_of
 from windowpane.sql.streaming.freeing import free
+from windowpane.state.blob_store import BlobStore
 
 Deltas = Sequence[Delta | None]
+
+
+class Blobs(BlobStore, Protocol):
+    """Where an engine keeps its state from batch to batch."""
+
+    def save(self) -> None:
+        """Write what changed."""
+
+    def forget(self) -> None:
+        """Read again what is stored, after a transaction that was rolled back."""
+
+    def drop(self) -> None:
+        """Remove all blobs."""
 
 
 class Operator(Protocol):
@@ -87,6 +101,24 @@ class Constant(Operator):
         return inserted(f"({self._node.sql()})") if initial else None
 
 
+def settled_inputs(node: Node, storage: Storage, deltas: Deltas) -> list[Delta | None]:
+    """Return the batches of a node's inputs, in which every row counts once."""
+    pairs = zip(deltas, node.inputs, strict=True)
+    return [None if delta is None else settled(storage, delta, types_of(source.columns)) for delta, source in pairs]
+
+
+class OnBlobs(Operator):
+    """What operators share whose engine keeps its state as blobs."""
+
+    _blobs: Blobs
+
+    def forget(self) -> None:
+        self._blobs.forget()
+
+    def drop(self) -> None:
+        self._blobs.drop()
+
+
 def state_table(owner: str, index: int) -> str:
     return f"windowpane_state.{quoted(f'{owner}/{index}')}"
 
@@ -111,7 +143,29 @@ class Stateful(Operator):
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
 
-class Keyed(Stateful):
+class KeepsInputs(Stateful):
+    """What operators share that keep their inputs, each in a table of its own."""
+
+    def __init__(self, node: Node, storage: Storage, owner: str, clock: Clock) -> None:
+        self._node, self._storage, self._clock = node, storage, clock
+        self.tables = [state_table(owner, index) for index in range(len(node.inputs))]
+        self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
+        for table, source in zip(self.tables, node.inputs, strict=True):
+            create_state(storage, table, source)
+
+    def _settled(self, deltas: Deltas) -> list[Delta | None]:
+        return settled_inputs(self._node, self._storage, deltas)
+
+    def _kept(self, batches: Deltas) -> list[Delta | None]:
+        return [None if batch is None else kept(self._storage, batch) for batch in batches]
+
+    def _take(self, batches: Deltas, index: int) -> None:
+        batch = batches[index]
+        if batch is not None:
+            apply_to(self._storage, self.tables[index], batch, self.state_columns[index], self._node.inputs[index].key)
+
+
+class Keyed(KeepsInputs):
     """A node whose result can be computed key by key.
 
     State: its inputs, each in a table of its own. A batch's keys are computed on the state before it and after it; the
@@ -120,27 +174,20 @@ class Keyed(Stateful):
     """
 
     def __init__(self, node: Node, storage: Storage, owner: str, clock: Clock) -> None:
-        self._node, self._storage, self._clock = node, storage, clock
-        self.tables = [state_table(owner, index) for index in range(len(node.inputs))]
-        self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
+        super().__init__(node, storage, owner, clock)
         self._keys = [keys_of(node, index) for index in range(len(node.inputs))]
-        for table, source in zip(self.tables, node.inputs, strict=True):
-            create_state(storage, table, source)
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        batches = [
-            None if delta is None else settled(self._storage, delta, types_of(source.columns))
-            for delta, source in zip(deltas, self._node.inputs, strict=True)
-        ]
+        batches = self._settled(deltas)
         if initial or self._is_first:
             return self._filled(batches)
-        batches = [None if batch is None else kept(self._storage, batch) for batch in batches]
+        batches = self._kept(batches)
         if all(batch is None for batch in batches):
             self._free()
             return None
         touched = self._touched(batches)
         old = self._storage.temporary(self._node.sql(*self._restricted(touched)))
-        self._take(batches)
+        self._take_all(batches)
         new = f"({self._node.sql(*self._restricted(touched))})"
         changes = difference(self._storage, old, new, types_of(self._node.columns))
         self._trim(touched)
@@ -157,16 +204,15 @@ class Keyed(Stateful):
 
     def _filled(self, batches: Deltas) -> Delta | None:
         """Return the result of the first batch, which is all of the state."""
-        self._take(batches)
+        self._take_all(batches)
         changes = difference(self._storage, None, f"({self._node.sql(*self.tables)})", {})
         self._trim(None)
         self._free()
         return changes
 
-    def _take(self, batches: Deltas) -> None:
-        for table, batch, source in zip(self.tables, batches, self._node.inputs, strict=True):
-            if batch is not None:
-                apply_to(self._storage, table, batch, [column.id for column in source.columns], source.key)
+    def _take_all(self, batches: Deltas) -> None:
+        for index in range(len(self.tables)):
+            self._take(batches, index)
 
     def _free(self) -> None:
         free(self._node, self._storage, self._clock, self.tables)

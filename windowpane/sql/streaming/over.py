@@ -6,7 +6,7 @@ sum of intervals, ...) is recomputed by DuckDB for the partitions that a batch t
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +22,8 @@ from windowpane.planning.engines import make_engine, with_engine
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, Over
-from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, settled, to_weights, types_of, with_words
-from windowpane.sql.streaming.operators import Deltas, Operator
-from windowpane.state.blob_store import BlobStore
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, to_weights, with_words
+from windowpane.sql.streaming.operators import Blobs, Deltas, OnBlobs, Operator, settled_inputs
 from windowpane.windowing.calls import NUMBERING, OFFSET_FUNCTIONS
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
@@ -51,19 +50,6 @@ def over_spec(node: Over) -> OverSpec:
             )
         )
     return OverSpec(node.partition, order, node.input.key, tuple(calls))
-
-
-class Blobs(BlobStore, Protocol):
-    """Where an engine keeps its state from batch to batch."""
-
-    def save(self) -> None:
-        """Write what changed."""
-
-    def forget(self) -> None:
-        """Read again what is stored, after a transaction that was rolled back."""
-
-    def drop(self) -> None:
-        """Remove all blobs."""
 
 
 def runs_keyed(node: Over, storage: Storage) -> bool:
@@ -118,7 +104,7 @@ def result_items(node: Over) -> str:
     return ", ".join([*(quoted(each.id) for each in node.columns[:width]), *results])
 
 
-class EngineOver:
+class EngineOver(OnBlobs):
     """An OVER window that is kept up to date by the engine the planner chooses; all partitions are one bucket."""
 
     def __init__(self, node: Over, storage: Storage, blobs: Blobs, program: OverProgram) -> None:
@@ -127,7 +113,7 @@ class EngineOver:
         self._engine: Engine = make_engine(program)
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
+        (batch,) = settled_inputs(self._node, self._storage, deltas)
         if batch is None:
             return None
         changes = with_words(self._storage.arrow(f"SELECT * FROM {batch}"), self._node.input.key)
@@ -144,11 +130,8 @@ class EngineOver:
         return Delta(result, Rows.INSERTED if pc.min(merged.column(WEIGHT)).as_py() > 0 else Rows.ANY)
 
     def forget(self) -> None:
-        self._blobs.forget()
+        super().forget()
         self._engine = make_engine(self._program)
-
-    def drop(self) -> None:
-        self._blobs.drop()
 
 
 def _with_system_columns(changes: pa.Table) -> pa.Table:
@@ -163,7 +146,7 @@ def _with_system_columns(changes: pa.Table) -> pa.Table:
     return changes
 
 
-class ClosingOver:
+class ClosingOver(OnBlobs):
     """EMIT ON WINDOW CLOSE: rows that a sort released are emitted once, as soon as rows of their partition complete their frames.
 
     As in RisingWave only rows complete frames, not the watermark: rows of a partition without new rows wait.
@@ -199,8 +182,5 @@ class ClosingOver:
         return Delta(result, Rows.INSERTED)
 
     def forget(self) -> None:
+        super().forget()
         self._closer = None
-        self._blobs.forget()
-
-    def drop(self) -> None:
-        self._blobs.drop()

@@ -13,8 +13,8 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.operators import combined
 from windowpane.sql.nodes import ClockStamp, TemporalFilter
-from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, netted, same, settled, types_of
-from windowpane.sql.streaming.operators import Deltas, Operator, create_state, state_table
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, netted, same, types_of
+from windowpane.sql.streaming.operators import Deltas, Operator, create_state, settled_inputs, state_table
 
 
 def _moment(micros: int) -> str:
@@ -45,7 +45,7 @@ class TemporalFilterer(Operator):
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         before, now = self._moments()
-        batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.columns))
+        (batch,) = settled_inputs(self._node, self._storage, deltas)
         parts = []
         if batch is not None:
             parts.append(self._rows(batch, f"{quoted(WEIGHT)} > 0", 1, now))
@@ -110,7 +110,7 @@ class ClockStamper(Operator):
             storage.run(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join([*keys, f'{self._stamp} TIMESTAMPTZ'])})")
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
+        (batch,) = settled_inputs(self._node, self._storage, deltas)
         if batch is None:
             return None
         names, weight = ", ".join(f"b.{quoted(name)}" for name in self._columns), quoted(WEIGHT)

@@ -23,11 +23,10 @@ from windowpane.sql.streaming.deltas import (
     kept,
     netted,
     same,
-    settled,
     types_of,
 )
 from windowpane.sql.streaming.freeing import free
-from windowpane.sql.streaming.operators import Deltas, Stateful, create_state, state_table
+from windowpane.sql.streaming.operators import Deltas, Stateful, create_state, settled_inputs, state_table
 
 
 def keeps_top(node: Node) -> bool:
@@ -50,7 +49,7 @@ class TopRows(Stateful):
         create_state(storage, self._top, node.input)
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
-        batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
+        (batch,) = settled_inputs(self._node, self._storage, deltas)
         self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
         changes = None
         if batch is not None and (initial or not self._had_rows):
