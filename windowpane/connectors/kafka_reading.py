@@ -20,6 +20,7 @@ from windowpane.malformed import Message
 
 SPAN = "topic string, partition int, start bigint, end bigint"
 MESSAGES = 50_000  # So many messages are decoded at once
+_QUEUED, _FETCHED = 200_000, 2 << 20  # What is fetched behind a span's end is thrown away: messages, and bytes at a time
 _WAIT = 0.1  # Seconds until what has come is taken, although it is less than was asked for: offsets have gaps
 _HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
@@ -91,8 +92,8 @@ class SpanReader:
     def __call__(self, span: Span) -> Iterator[Messages]:
         settings = {
             "enable_partition_eof": True,
-            "queued_min_messages": 200_000,
-            "fetch_message_max_bytes": 16 << 20,
+            "queued_min_messages": min(_QUEUED, span.end - span.start),
+            "fetch_message_max_bytes": _FETCHED,
             "fetch_wait_max_ms": 50,  # at the end of a partition Kafka waits for so long before it says so
         }
         with self.connection.consumer(settings=settings) as consumer:
