@@ -17,6 +17,6 @@ def examples(number: int) -> int:
 
 
 def seeds(number: int) -> list[Any]:
-    """Return so many seeds, to parametrize a test with: one in four is of ``make test``, the others have the mark ``slow``."""
-    kept = max(number // 4, 1)
+    """Return so many seeds, to parametrize a test with: one in six is of ``make test``, the others have the mark ``slow``."""
+    kept = max(number // 6, 1)
     return [*range(kept), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(kept, number))]

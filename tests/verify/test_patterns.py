@@ -18,13 +18,13 @@ def pattern_files() -> list[Path]:
     return find_files([root / "patterns"]) if root is not None and (root / "patterns").is_dir() else []
 
 
-ONE_IN_FOUR = [
-    pytest.param(file, marks=pytest.mark.slow if number % 4 else (), id=file.stem) for number, file in enumerate(pattern_files())
+ONE_IN_EIGHT = [
+    pytest.param(file, marks=pytest.mark.slow if number % 8 else (), id=file.stem) for number, file in enumerate(pattern_files())
 ]
 
 
 @RESTARTS
-@pytest.mark.parametrize("file", ONE_IN_FOUR)
+@pytest.mark.parametrize("file", ONE_IN_EIGHT)
 def test_no_match_differs(file: Path, restart: bool) -> None:
     passed, failed, skipped = replay(file, restart, "row")
     assert failed == []
@@ -33,7 +33,7 @@ def test_no_match_differs(file: Path, restart: bool) -> None:
 
 
 @RESTARTS
-@pytest.mark.parametrize("file", ONE_IN_FOUR)
+@pytest.mark.parametrize("file", ONE_IN_EIGHT)
 def test_no_match_of_a_regular_expression_differs(file: Path, restart: bool) -> None:
     passed, failed, skipped = replay(file, restart, "columnar")
     assert failed == []
@@ -42,10 +42,10 @@ def test_no_match_of_a_regular_expression_differs(file: Path, restart: bool) -> 
 
 
 @RESTARTS
-@pytest.mark.parametrize("file", ONE_IN_FOUR)
+@pytest.mark.parametrize("file", ONE_IN_EIGHT)
 def test_no_match_of_sql_differs(file: Path, restart: bool) -> None:
     """Each query as MATCH_RECOGNIZE, in a SELECT over all rows and in a view step by step; of a file that is not slow, a few."""
-    some = 3 if file in pattern_files()[::4] else None
+    some = 3 if file in pattern_files()[::8] else None
     verdicts = list(replay_paths([file], "local", Options(restart), limit=some, seed=1))
     assert [(case.id, verdict.differences) for case, verdict in verdicts if not verdict.passed] == []
     assert len(verdicts) >= 3

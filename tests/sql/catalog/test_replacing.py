@@ -64,6 +64,7 @@ def _fresh(query: str, readers: str, names: tuple[str, ...]) -> list[dict[str, l
         return [before, _rows(session, "v", *names)]
 
 
+@pytest.mark.slow_but("the same", "on close-windows", "on close-over")
 @pytest.mark.parametrize("what", _QUERIES)
 @pytest.mark.parametrize("first", ["the same", "on close"])
 def test_rows_are_those_of_the_new_view_made_fresh(tmp_path: Path, what: str, first: str) -> None:
@@ -78,6 +79,7 @@ def test_rows_are_those_of_the_new_view_made_fresh(tmp_path: Path, what: str, fi
         assert _rows(session, "v") == expected[1]
 
 
+@pytest.mark.slow_but("the same", "over-having", "over-windows")
 @pytest.mark.parametrize("what", [what for what, query in _QUERIES.items() if " s" in query])
 @pytest.mark.parametrize("first", ["the same", "over"])
 def test_views_that_read_it_have_the_rows_of_those_made_fresh(what: str, first: str) -> None:
