@@ -43,6 +43,7 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.numerics.arithmetic import divide, multiply
 from windowpane.sql.numerics.registry import called
 from windowpane.sql.parse.positions import Text
+from windowpane.sql.scalar.signatures import builder
 from windowpane.windowing.aggregates import Aggregate, Call, Definition, Returns
 from windowpane.windowing.aggregates.definition import definition_in_duckdb, definition_of, definitions
 
@@ -212,14 +213,12 @@ def _avg(arguments: Sequence[Expr]) -> Parts:
     return Parts((total, number), lambda parts: divide(parts[0], build(BIGINT, "nullif({0}, 0)", parts[1])))
 
 
-def _moment(name: str) -> Binder:
-    def bind(arguments: Sequence[Expr]) -> Parts:
-        (value,) = _only(arguments)
-        if not is_number(value.type):
-            raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
-        return _float_moment(name, value) if is_float(value.type) else _exact_moment(name, value)
-
-    return bind
+@builder
+def _moment(arguments: Sequence[Expr], name: str) -> Parts:
+    (value,) = _only(arguments)
+    if not is_number(value.type):
+        raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
+    return _float_moment(name, value) if is_float(value.type) else _exact_moment(name, value)
 
 
 def _float_moment(name: str, value: Expr) -> Parts:
@@ -250,12 +249,10 @@ def _exact_moment(name: str, value: Expr) -> Parts:
     return Parts((total, squares, number, squared), finish, _DISTINCT_FIRST)
 
 
-def _same(function: str) -> Binder:
-    def bind(arguments: Sequence[Expr]) -> Parts:
-        (value,) = _only(arguments)
-        return _one(Primitive(function, (value,), value.type))
-
-    return bind
+@builder
+def _same(arguments: Sequence[Expr], function: str) -> Parts:
+    (value,) = _only(arguments)
+    return _one(Primitive(function, (value,), value.type))
 
 
 def _mode(arguments: Sequence[Expr]) -> Parts:
@@ -266,21 +263,19 @@ def _mode(arguments: Sequence[Expr]) -> Parts:
 _MOST = "nullif(list_slice(list_sort(list_filter({{0}}, lambda x: x IS NOT NULL), '{order}', 'NULLS LAST'), 1, {count}), [])"
 
 
-def _extreme(name: str) -> Binder:
-    def bind(arguments: Sequence[Expr]) -> Parts:
-        (value,) = _only(arguments[:1] if len(arguments) == 2 else arguments)
-        if is_of_jsonb(value.type):
-            raise MismatchError(f"it compares no {value.type}. Compare an element of it.")
-        if len(arguments) == 2:
-            count = _constant(arguments[1])
-            if count is None or not count.isdecimal() or not int(count):
-                raise MismatchError("how many values it takes is a whole number from 1 on, such as 3.")
-            picked = _MOST.format(order="DESC" if name == "max" else "ASC", count=count)
-            listed = Primitive("list", (value,), array_of(value.type))
-            return Parts((listed,), lambda results: build(listed.type, picked, results[0]))
-        return _one(Primitive(name, (value,), value.type, in_engines=value.type not in (REAL, DOUBLE)))
-
-    return bind
+@builder
+def _extreme(arguments: Sequence[Expr], name: str) -> Parts:
+    (value,) = _only(arguments[:1] if len(arguments) == 2 else arguments)
+    if is_of_jsonb(value.type):
+        raise MismatchError(f"it compares no {value.type}. Compare an element of it.")
+    if len(arguments) == 2:
+        count = _constant(arguments[1])
+        if count is None or not count.isdecimal() or not int(count):
+            raise MismatchError("how many values it takes is a whole number from 1 on, such as 3.")
+        picked = _MOST.format(order="DESC" if name == "max" else "ASC", count=count)
+        listed = Primitive("list", (value,), array_of(value.type))
+        return Parts((listed,), lambda results: build(listed.type, picked, results[0]))
+    return _one(Primitive(name, (value,), value.type, in_engines=value.type not in (REAL, DOUBLE)))
 
 
 _KNOWN = "list_filter({0}, lambda value: value IS NOT NULL)"
@@ -305,36 +300,30 @@ def _counter_agg(arguments: Sequence[Expr]) -> Parts:
     return Parts((values, *times), finish, _DISTINCT_FIRST)
 
 
-def _boolean(name: str) -> Binder:
-    def bind(arguments: Sequence[Expr]) -> Parts:
-        (value,) = _only(arguments)
-        if value.type not in (BOOLEAN, UNKNOWN):
-            raise MismatchError(f"it takes boolean, not {value.type}.")
-        return _one(Primitive(name, (convert(value, BOOLEAN),), BOOLEAN, in_engines=True))
-
-    return bind
+@builder
+def _boolean(arguments: Sequence[Expr], name: str) -> Parts:
+    (value,) = _only(arguments)
+    if value.type not in (BOOLEAN, UNKNOWN):
+        raise MismatchError(f"it takes boolean, not {value.type}.")
+    return _one(Primitive(name, (convert(value, BOOLEAN),), BOOLEAN, in_engines=True))
 
 
-def _bits(name: str) -> Binder:
-    def bind(arguments: Sequence[Expr]) -> Parts:
-        (value,) = _only(arguments)
-        if not is_integer(value.type):
-            raise MismatchError(f"it takes an integer, not {value.type}. Cast the argument.")
-        return _one(Primitive(name, (value,), value.type))
-
-    return bind
+@builder
+def _bits(arguments: Sequence[Expr], name: str) -> Parts:
+    (value,) = _only(arguments)
+    if not is_integer(value.type):
+        raise MismatchError(f"it takes an integer, not {value.type}. Cast the argument.")
+    return _one(Primitive(name, (value,), value.type))
 
 
-def _arg(name: str) -> Binder:
-    def bind(arguments: Sequence[Expr]) -> Parts:
-        values = _only(arguments, 2)
-        by = values[1].type
-        if by == JSONB or by.element is not None:
-            raise MismatchError(f"it compares no {by}. Compare an element of it.")
-        skips_nulls = build(BOOLEAN, "({0} IS NOT NULL)", values[0])  # as in RisingWave
-        return Parts((Primitive(name, values, values[0].type, in_engines=True),), lambda results: results[0], only=skips_nulls)
-
-    return bind
+@builder
+def _arg(arguments: Sequence[Expr], name: str) -> Parts:
+    values = _only(arguments, 2)
+    by = values[1].type
+    if by == JSONB or by.element is not None:
+        raise MismatchError(f"it compares no {by}. Compare an element of it.")
+    skips_nulls = build(BOOLEAN, "({0} IS NOT NULL)", values[0])  # as in RisingWave
+    return Parts((Primitive(name, values, values[0].type, in_engines=True),), lambda results: results[0], only=skips_nulls)
 
 
 def _string_agg(arguments: Sequence[Expr]) -> Parts:

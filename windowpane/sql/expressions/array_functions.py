@@ -22,7 +22,7 @@ from windowpane.sql.expressions.types import (
     numeric,
 )
 from windowpane.sql.numerics.functions import constant
-from windowpane.sql.scalar.signatures import Builder
+from windowpane.sql.scalar.signatures import Builder, builder
 
 
 def array(elements: Sequence[Expr]) -> Expr:
@@ -48,59 +48,46 @@ def _compared_element_of(value: Expr) -> SqlType:
     return element
 
 
-def _length(template: str, most: int) -> Builder:
+@builder
+def _length(arguments: Sequence[Expr], template: str, most: int) -> Expr:
     """Return the length of an array; a dimension behind it is 1."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, most)
-        _element_of(arguments[0])
-        if len(arguments) > 1 and constant(arguments[1]) != 1:
-            raise MismatchError("it takes the first dimension, 1.")
-        return build(INTEGER, template, arguments[0])
-
-    return bind
+    counted(arguments, 1, most)
+    _element_of(arguments[0])
+    if len(arguments) > 1 and constant(arguments[1]) != 1:
+        raise MismatchError("it takes the first dimension, 1.")
+    return build(INTEGER, template, arguments[0])
 
 
-def _of_array(template: str) -> Builder:
+@builder
+def _of_array(arguments: Sequence[Expr], template: str) -> Expr:
     """Return a function of one array, whose result is one of its elements."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        return build(_compared_element_of(arguments[0]), template, arguments[0])
-
-    return bind
+    counted(arguments, 1, 1)
+    return build(_compared_element_of(arguments[0]), template, arguments[0])
 
 
-def _same_array(template: str, element_of: Callable[[Expr], SqlType] = _compared_element_of) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        element_of(arguments[0])
-        return build(arguments[0].type, template, arguments[0])
-
-    return bind
+@builder
+def _same_array(arguments: Sequence[Expr], template: str, element_of: Callable[[Expr], SqlType] = _compared_element_of) -> Expr:
+    counted(arguments, 1, 1)
+    element_of(arguments[0])
+    return build(arguments[0].type, template, arguments[0])
 
 
-def _with_element(template: str, result: SqlType | None = None) -> Builder:
+@builder
+def _with_element(arguments: Sequence[Expr], template: str, result: SqlType | None = None) -> Expr:
     """Return a function of an array and an element; without a type, the result is such an array."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 2, 2)
-        value, element = arguments
-        return build(result or value.type, template, value, convert(element, _compared_element_of(value)))
-
-    return bind
+    counted(arguments, 2, 2)
+    value, element = arguments
+    return build(result or value.type, template, value, convert(element, _compared_element_of(value)))
 
 
-def _extended(*, prepends: bool) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 2, 2)
-        element, value = arguments if prepends else reversed(arguments)
-        if value.type == UNKNOWN and element.type != UNKNOWN:
-            value = convert(value, array_of(element.type))
-        _element_of(value)
-        return with_element(value, element, prepends=prepends)
-
-    return bind
+@builder
+def _extended(arguments: Sequence[Expr], *, prepends: bool) -> Expr:
+    counted(arguments, 2, 2)
+    element, value = arguments if prepends else reversed(arguments)
+    if value.type == UNKNOWN and element.type != UNKNOWN:
+        value = convert(value, array_of(element.type))
+    _element_of(value)
+    return with_element(value, element, prepends=prepends)
 
 
 def _joined(arguments: Sequence[Expr]) -> Expr:
@@ -153,18 +140,15 @@ def _flat(value: Expr) -> Expr:
     return value
 
 
-def _of_elements(template: str) -> Builder:
+@builder
+def _of_elements(arguments: Sequence[Expr], template: str) -> Expr:
     """Return an aggregate of the numbers in an array, of the elements' type in SQL's sense: a sum of ints is a bigint."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        kind = _element_of(arguments[0])
-        if not is_number(kind):
-            raise MismatchError(f"it takes an array of numbers, not {arguments[0].type}.")
-        result = BIGINT if kind in (SMALLINT, INTEGER) else numeric(0) if kind == BIGINT else kind
-        return build(result, f"CAST({template} AS {result.duckdb})", arguments[0])
-
-    return bind
+    counted(arguments, 1, 1)
+    kind = _element_of(arguments[0])
+    if not is_number(kind):
+        raise MismatchError(f"it takes an array of numbers, not {arguments[0].type}.")
+    result = BIGINT if kind in (SMALLINT, INTEGER) else numeric(0) if kind == BIGINT else kind
+    return build(result, f"CAST({template} AS {result.duckdb})", arguments[0])
 
 
 def _dimensions(arguments: Sequence[Expr]) -> Expr:
@@ -176,15 +160,13 @@ def _dimensions(arguments: Sequence[Expr]) -> Expr:
     return build(INTEGER, f"CAST({depth} AS INTEGER)", arguments[0])
 
 
-def _bound(template: str) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 2, 2)
-        _element_of(arguments[0])
-        if constant(arguments[1]) != 1:
-            raise MismatchError("it takes the first dimension, 1.")
-        return build(INTEGER, template, arguments[0])
-
-    return bind
+@builder
+def _bound(arguments: Sequence[Expr], template: str) -> Expr:
+    counted(arguments, 2, 2)
+    _element_of(arguments[0])
+    if constant(arguments[1]) != 1:
+        raise MismatchError("it takes the first dimension, 1.")
+    return build(INTEGER, template, arguments[0])
 
 
 def _replaced(arguments: Sequence[Expr]) -> Expr:
@@ -201,36 +183,29 @@ def _positions(arguments: Sequence[Expr]) -> Expr:
     return build(array_of(INTEGER), template, arguments[0], element)
 
 
-def _contains(*, reversed_sides: bool = False) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 2, 2)
-        one, other = same_type(*(reversed(arguments) if reversed_sides else arguments))
-        _compared_element_of(one)
-        return build(BOOLEAN, "(list_has_all({0}, {1}) AND len({1}) = list_count({1}))", one, other)
-
-    return bind
+@builder
+def _contains(arguments: Sequence[Expr], *, reversed_sides: bool = False) -> Expr:
+    counted(arguments, 2, 2)
+    one, other = same_type(*(reversed(arguments) if reversed_sides else arguments))
+    _compared_element_of(one)
+    return build(BOOLEAN, "(list_has_all({0}, {1}) AND len({1}) = list_count({1}))", one, other)
 
 
-def _of_json(template: str, result: SqlType) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        if arguments[0].type not in (JSONB, UNKNOWN):
-            raise MismatchError(f"it takes jsonb, not {arguments[0].type}. Cast the argument.")
-        return build(result, template, convert(arguments[0], JSONB))
-
-    return bind
+@builder
+def _of_json(arguments: Sequence[Expr], template: str, result: SqlType) -> Expr:
+    counted(arguments, 1, 1)
+    if arguments[0].type not in (JSONB, UNKNOWN):
+        raise MismatchError(f"it takes jsonb, not {arguments[0].type}. Cast the argument.")
+    return build(result, template, convert(arguments[0], JSONB))
 
 
-def _of_counter(template: str) -> Builder:
+@builder
+def _of_counter(arguments: Sequence[Expr], template: str) -> Expr:
     """Return a function of Timescale's that takes what ``counter_agg`` gives."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        if arguments[0].type != array_of(DOUBLE):
-            raise MismatchError(f"it takes what counter_agg(time, value) gives, not {arguments[0].type}.")
-        return build(DOUBLE, template, arguments[0])
-
-    return bind
+    counted(arguments, 1, 1)
+    if arguments[0].type != array_of(DOUBLE):
+        raise MismatchError(f"it takes what counter_agg(time, value) gives, not {arguments[0].type}.")
+    return build(DOUBLE, template, arguments[0])
 
 
 ARRAY_FUNCTIONS: dict[str, Builder] = {

@@ -24,41 +24,35 @@ from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_
 from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
 from windowpane.sql.scalar.numbers import NUMBER_FUNCTIONS
 from windowpane.sql.scalar.patterns import PATTERN_FUNCTIONS
-from windowpane.sql.scalar.signatures import Builder
+from windowpane.sql.scalar.signatures import Builder, builder
 from windowpane.sql.scalar.text import TEXT_FUNCTIONS
 from windowpane.sql.scalar.times import TIME_FUNCTIONS
 
 
-def _number(result: str, exact: str = "") -> Builder:
+@builder
+def _number(arguments: Sequence[Expr], result: str, exact: str = "") -> Expr:
     """Return a function of one number whose result has the argument's type; ``exact`` is for integers and numeric."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        value = convert(arguments[0], DOUBLE) if arguments[0].type == UNKNOWN else arguments[0]
-        if not is_number(value.type):
-            raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
-        template = exact if exact and is_exact(value.type) else result
-        return build(value.type, f"CAST({template} AS {value.type.duckdb})", value)
-
-    return bind
+    counted(arguments, 1, 1)
+    value = convert(arguments[0], DOUBLE) if arguments[0].type == UNKNOWN else arguments[0]
+    if not is_number(value.type):
+        raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
+    template = exact if exact and is_exact(value.type) else result
+    return build(value.type, f"CAST({template} AS {value.type.duckdb})", value)
 
 
-def _whole(name: str, of_floats: str) -> Builder:
+@builder
+def _whole(arguments: Sequence[Expr], name: str, of_floats: str) -> Expr:
     """Return ``round``, ``ceil``, ``floor`` or ``trunc``; the first and the last take a number of places, too.
 
     Integers and reals become doubles, as in PostgreSQL.
     """
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 2 if name in ("round", "trunc") else 1)
-        value = convert(arguments[0], DOUBLE) if arguments[0].type == UNKNOWN else checked(arguments[0])
-        if len(arguments) == 2:
-            return to_places(name)((value, arguments[1]))
-        if value.type.name == "numeric":
-            return to_integer(name)((value,))
-        return build(DOUBLE, f"CAST({of_floats} AS DOUBLE)", convert(value, DOUBLE))
-
-    return bind
+    counted(arguments, 1, 2 if name in ("round", "trunc") else 1)
+    value = convert(arguments[0], DOUBLE) if arguments[0].type == UNKNOWN else checked(arguments[0])
+    if len(arguments) == 2:
+        return to_places(name)((value, arguments[1]))
+    if value.type.name == "numeric":
+        return to_integer(name)((value,))
+    return build(DOUBLE, f"CAST({of_floats} AS DOUBLE)", convert(value, DOUBLE))
 
 
 def _sign(arguments: Sequence[Expr]) -> Expr:
@@ -87,14 +81,12 @@ def _div(arguments: Sequence[Expr]) -> Expr:
     return whole_quotient(arguments)
 
 
-def _extreme(name: str) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 100)
-        values = same_type(*arguments)
-        listed = ", ".join(f"{{{place}}}" for place in range(len(values)))
-        return build(values[0].type, f"{name}({listed})", *values, name=name, operator=name.upper() * (name == "coalesce"))
-
-    return bind
+@builder
+def _extreme(arguments: Sequence[Expr], name: str) -> Expr:
+    counted(arguments, 1, 100)
+    values = same_type(*arguments)
+    listed = ", ".join(f"{{{place}}}" for place in range(len(values)))
+    return build(values[0].type, f"{name}({listed})", *values, name=name, operator=name.upper() * (name == "coalesce"))
 
 
 def _if_null(arguments: Sequence[Expr]) -> Expr:
@@ -102,21 +94,18 @@ def _if_null(arguments: Sequence[Expr]) -> Expr:
     return _extreme("coalesce")(arguments)
 
 
-def _compared(name: str, operator: str) -> Builder:
+@builder
+def _compared(arguments: Sequence[Expr], name: str, operator: str) -> Expr:
     """Return ``greatest`` or ``least``; DuckDB's compare intervals by their months first, and jsonb as text."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        found = _extreme(name)(arguments)
-        if found.type not in (INTERVAL, JSONB) and found.type.element is None:
-            return found
-        one, other = (Expr.parameter(word, found.type) for word in ("one", "other"))
-        is_better = build(BOOLEAN, "(one IS NULL OR {0})", compare(operator, other, one))
-        picked = function(build(found.type, "CASE WHEN {0} THEN other ELSE one END", is_better), "one", "other")
-        values = same_type(*arguments)
-        listed = ", ".join(f"{{{place}}}" for place in range(len(values)))
-        return build(found.type, f"list_reduce([{listed}], {{{len(values)}}})", *values, picked, name=name)
-
-    return bind
+    found = _extreme(name)(arguments)
+    if found.type not in (INTERVAL, JSONB) and found.type.element is None:
+        return found
+    one, other = (Expr.parameter(word, found.type) for word in ("one", "other"))
+    is_better = build(BOOLEAN, "(one IS NULL OR {0})", compare(operator, other, one))
+    picked = function(build(found.type, "CASE WHEN {0} THEN other ELSE one END", is_better), "one", "other")
+    values = same_type(*arguments)
+    listed = ", ".join(f"{{{place}}}" for place in range(len(values)))
+    return build(found.type, f"list_reduce([{listed}], {{{len(values)}}})", *values, picked, name=name)
 
 
 def _nullif(arguments: Sequence[Expr]) -> Expr:

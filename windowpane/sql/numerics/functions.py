@@ -19,7 +19,7 @@ from windowpane.sql.expressions.types import (
 )
 from windowpane.sql.numerics.arithmetic import REFUSED_BY_ZERO
 from windowpane.sql.numerics.registry import called
-from windowpane.sql.scalar.signatures import Builder
+from windowpane.sql.scalar.signatures import Builder, builder
 
 
 def constant(expr: Expr) -> int | None:
@@ -27,36 +27,30 @@ def constant(expr: Expr) -> int | None:
     return None if expr.number is None or expr.number < 0 or expr.type != INTEGER else int(expr.number)
 
 
-def to_integer(name: str) -> Builder:
+@builder
+def to_integer(arguments: Sequence[Expr], name: str) -> Expr:
     """Return ``round``, ``ceil``, ``floor`` or ``trunc`` of one numeric."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        (value,) = arguments
-        kind = numeric(0, value.type.whole + 1)
-        return build(kind, f"CAST({name}({{0}}) AS {kind.duckdb})", value)
-
-    return bind
+    (value,) = arguments
+    kind = numeric(0, value.type.whole + 1)
+    return build(kind, f"CAST({name}({{0}}) AS {kind.duckdb})", value)
 
 
-def to_places(name: str) -> Builder:
+@builder
+def to_places(arguments: Sequence[Expr], name: str) -> Expr:
     """Return ``round`` or ``trunc`` of a number to a number of places, which may be negative."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        value, places = arguments
-        if not is_integer(places.type):
-            raise MismatchError(f"it takes a whole number of places, not {places.type}. Cast the argument.")
-        value = convert(value, numeric(EXACT_PLACES)) if is_float(value.type) else convert(value, as_numeric(value.type))
-        wanted = constant(places)
-        if wanted is None:
-            return _to_own_places(name, value, places)
-        if wanted >= value.type.scale:
-            return value
-        if name == "round" and wanted >= 0 and value.at_scale is not None:
-            return value.at_scale(wanted)
-        kind = numeric(max(wanted, 0), value.type.whole + 1)
-        return build(kind, f"CAST({name}({{0}}, {max(wanted, -DIGITS)}) AS {kind.duckdb})", value)
-
-    return bind
+    value, places = arguments
+    if not is_integer(places.type):
+        raise MismatchError(f"it takes a whole number of places, not {places.type}. Cast the argument.")
+    value = convert(value, numeric(EXACT_PLACES)) if is_float(value.type) else convert(value, as_numeric(value.type))
+    wanted = constant(places)
+    if wanted is None:
+        return _to_own_places(name, value, places)
+    if wanted >= value.type.scale:
+        return value
+    if name == "round" and wanted >= 0 and value.at_scale is not None:
+        return value.at_scale(wanted)
+    kind = numeric(max(wanted, 0), value.type.whole + 1)
+    return build(kind, f"CAST({name}({{0}}, {max(wanted, -DIGITS)}) AS {kind.duckdb})", value)
 
 
 def _to_own_places(name: str, value: Expr, places: Expr) -> Expr:
@@ -64,16 +58,13 @@ def _to_own_places(name: str, value: Expr, places: Expr) -> Expr:
     return build(value.type, f"CAST({call} AS {value.type.duckdb})", value, convert(places, INTEGER))
 
 
-def or_float(name: str, of_floats: Builder) -> Builder:
+@builder
+def or_float(arguments: Sequence[Expr], name: str, of_floats: Builder) -> Expr:
     """Return a function that computes numerics exactly, and all else as doubles, as PostgreSQL does."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        if not takes_numerics(arguments):
-            return of_floats(arguments)
-        values = [convert(argument, as_numeric(argument.type)) for argument in arguments]
-        return build(QUOTIENT, called(name, *(f"{{{index}}}" for index in range(len(values)))), *values)
-
-    return bind
+    if not takes_numerics(arguments):
+        return of_floats(arguments)
+    values = [convert(argument, as_numeric(argument.type)) for argument in arguments]
+    return build(QUOTIENT, called(name, *(f"{{{index}}}" for index in range(len(values)))), *values)
 
 
 def takes_numerics(arguments: Sequence[Expr]) -> bool:

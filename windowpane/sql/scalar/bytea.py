@@ -6,18 +6,15 @@ from collections.abc import Sequence
 
 from windowpane.sql.expressions.expr import Expr, build, counted
 from windowpane.sql.expressions.types import BIGINT, BYTEA, INTEGER, VARCHAR, is_integer
-from windowpane.sql.scalar.signatures import Builder, fixed
+from windowpane.sql.scalar.signatures import Builder, builder, fixed
 
 _WHOLE = 2**31 - 1
 
 
-def or_text(of_bytes: Builder, of_text: Builder) -> Builder:
+@builder
+def or_text(arguments: Sequence[Expr], of_bytes: Builder, of_text: Builder) -> Expr:
     """Return a function that is another one where its first argument is bytea."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        return (of_bytes if arguments and arguments[0].type == BYTEA else of_text)(arguments)
-
-    return bind
+    return (of_bytes if arguments and arguments[0].type == BYTEA else of_text)(arguments)
 
 
 def trimmed(side: str) -> Builder:

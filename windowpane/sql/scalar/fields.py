@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, local_time
 from windowpane.sql.expressions.operators import arithmetic
 from windowpane.sql.expressions.types import BIGINT, DATE, DOUBLE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, numeric
-from windowpane.sql.scalar.signatures import Builder
+from windowpane.sql.scalar.signatures import Builder, builder
 from windowpane.windowing.intervals import MICROS_PER_DAY
 
 _YEARS = ("year", "decade", "century", "millennium")
@@ -111,18 +111,15 @@ def _date_part(arguments: Sequence[Expr]) -> Expr:
     return convert(extract(arguments[0].literal, arguments[1]), DOUBLE)
 
 
-def _part(field: str) -> Builder:
+@builder
+def _part(arguments: Sequence[Expr], field: str) -> Expr:
     """Return Flink's function of a field, such as ``YEAR(at)``, a bigint."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        value = arguments[0]
-        has_clock = field in ("hour", "minute", "second")
-        part = extract(field, convert(value, TIMESTAMP) if has_clock and value.type == DATE else value)
-        offset = " + 1" if field == "dow" else ""  # Flink counts Sunday as 1
-        return build(BIGINT, f"CAST(trunc({{0}}){offset} AS BIGINT)", part)
-
-    return bind
+    counted(arguments, 1, 1)
+    value = arguments[0]
+    has_clock = field in ("hour", "minute", "second")
+    part = extract(field, convert(value, TIMESTAMP) if has_clock and value.type == DATE else value)
+    offset = " + 1" if field == "dow" else ""  # Flink counts Sunday as 1
+    return build(BIGINT, f"CAST(trunc({{0}}){offset} AS BIGINT)", part)
 
 
 FIELD_FUNCTIONS: dict[str, Builder] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from windowpane.sql.expressions.expr import Expr, build, counted
 from windowpane.sql.expressions.operators import same_type
 from windowpane.sql.expressions.types import BIGINT, DOUBLE, is_integer
-from windowpane.sql.scalar.signatures import Builder, fixed
+from windowpane.sql.scalar.signatures import Builder, builder, fixed
 
 
 def _double(template: str) -> Builder:
@@ -21,17 +21,14 @@ def log(arguments: Sequence[Expr]) -> Expr:
     return fixed(DOUBLE, "log10(windowpane_positive({0}))", DOUBLE)(arguments)
 
 
-def _whole(name: str) -> Builder:
+@builder
+def _whole(arguments: Sequence[Expr], name: str) -> Expr:
     """Return ``gcd`` or ``lcm`` of two integers."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 2, 2)
-        if not all(is_integer(argument.type) for argument in arguments):
-            return fixed(BIGINT, f"CAST({name}({{0}}, {{1}}) AS BIGINT)", BIGINT, BIGINT)(arguments)
-        one, other = same_type(*arguments)
-        return build(one.type, f"CAST({name}({{0}}, {{1}}) AS {one.type.duckdb})", one, other)
-
-    return bind
+    counted(arguments, 2, 2)
+    if not all(is_integer(argument.type) for argument in arguments):
+        return fixed(BIGINT, f"CAST({name}({{0}}, {{1}}) AS BIGINT)", BIGINT, BIGINT)(arguments)
+    one, other = same_type(*arguments)
+    return build(one.type, f"CAST({name}({{0}}, {{1}}) AS {one.type.duckdb})", one, other)
 
 
 NUMBER_FUNCTIONS: dict[str, Builder] = {

@@ -10,7 +10,7 @@ from windowpane.sql.expressions.types import INTEGER, INTERVAL, JSONB, UNKNOWN, 
 from windowpane.sql.numerics.functions import constant
 from windowpane.sql.scalar.macros import in_room
 from windowpane.sql.scalar.patterns import every_match, parts_between
-from windowpane.sql.scalar.signatures import Builder
+from windowpane.sql.scalar.signatures import Builder, builder
 
 _BYTES = 64
 """Bytes of a value of a series: DuckDB makes the list, one as long of the places, and counts it; measured, twice as many."""
@@ -32,21 +32,18 @@ def _unnest(arguments: Sequence[Expr]) -> Expr:
     return flattened(arguments[0])
 
 
-def _series(function: str) -> Builder:
+@builder
+def _series(arguments: Sequence[Expr], function: str) -> Expr:
     """Return ``generate_series``, or ``range``, which ends before its last value."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 2, 3)
-        kind, values = _bounds(arguments)
-        zero = "CAST(0 AS BIGINT)" if is_integer(kind) else "to_months(0)"
-        last = f"CASE WHEN {in_room(_size(kind, len(values)))} THEN {{1}} END"
-        listed = f"{function}({', '.join(['{0}', last, '{2}'][: len(values)])})"
-        if len(values) < 3:
-            return build(array_of(kind), listed, *values)
-        wrong = f"CAST(windowpane_refused('step size cannot equal zero') AS {kind.duckdb}[])"
-        return build(array_of(kind), f"CASE WHEN {{2}} = {zero} THEN {wrong} ELSE {listed} END", *values)
-
-    return bind
+    counted(arguments, 2, 3)
+    kind, values = _bounds(arguments)
+    zero = "CAST(0 AS BIGINT)" if is_integer(kind) else "to_months(0)"
+    last = f"CASE WHEN {in_room(_size(kind, len(values)))} THEN {{1}} END"
+    listed = f"{function}({', '.join(['{0}', last, '{2}'][: len(values)])})"
+    if len(values) < 3:
+        return build(array_of(kind), listed, *values)
+    wrong = f"CAST(windowpane_refused('step size cannot equal zero') AS {kind.duckdb}[])"
+    return build(array_of(kind), f"CASE WHEN {{2}} = {zero} THEN {wrong} ELSE {listed} END", *values)
 
 
 def _size(kind: SqlType, count: int) -> str:
@@ -97,17 +94,15 @@ def _subscripts(arguments: Sequence[Expr]) -> Expr:
     return build(array_of(INTEGER), "CAST(range(1, len({0}) + 1) AS INTEGER[])", arguments[0])
 
 
-def _of_json(template: str, kind: SqlType, wanted: str) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        value = arguments[0]
-        if value.type not in (JSONB, UNKNOWN):
-            raise MismatchError(f"it takes jsonb, not {value.type}. Cast the argument.")
-        wrong = f"windowpane_refused('cannot extract elements from what is no {wanted.lower()}')"
-        checked = f"CASE WHEN json_type({{0}}) = '{wanted}' THEN {template} WHEN {{0}} IS NOT NULL THEN "
-        return build(array_of(kind), f"{checked}CAST({wrong} AS {kind.duckdb}[]) END", convert(value, JSONB))
-
-    return bind
+@builder
+def _of_json(arguments: Sequence[Expr], template: str, kind: SqlType, wanted: str) -> Expr:
+    counted(arguments, 1, 1)
+    value = arguments[0]
+    if value.type not in (JSONB, UNKNOWN):
+        raise MismatchError(f"it takes jsonb, not {value.type}. Cast the argument.")
+    wrong = f"windowpane_refused('cannot extract elements from what is no {wanted.lower()}')"
+    checked = f"CASE WHEN json_type({{0}}) = '{wanted}' THEN {template} WHEN {{0}} IS NOT NULL THEN "
+    return build(array_of(kind), f"{checked}CAST({wrong} AS {kind.duckdb}[]) END", convert(value, JSONB))
 
 
 _TEXTS = "list_transform(range(len(json_extract({0}, '$[*]'))), lambda place: windowpane_jsonb_string({0}, '$[' || place || ']'))"

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
 
 from windowpane.errors import MistakeError
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.types import BIGINT, DOUBLE, INTEGER, UNKNOWN, SqlType, is_instant, is_integer, is_number
 
 Builder = Callable[[Sequence[Expr]], Expr]
+Settings = ParamSpec("Settings")
+Result = TypeVar("Result")
+
+
+def builder(
+    function: Callable[Concatenate[Sequence[Expr], Settings], Result],
+) -> Callable[Settings, Callable[[Sequence[Expr]], Result]]:
+    """Return a function of settings, which returns a function of arguments in SQL."""
+    return lambda *args, **kwargs: lambda arguments: function(arguments, *args, **kwargs)
 
 
 def fixed(result: SqlType, template: str, *kinds: SqlType, least: int | None = None) -> Builder:

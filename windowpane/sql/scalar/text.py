@@ -8,7 +8,7 @@ from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert,
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, BYTEA, INTEGER, SMALLINT, VARCHAR, is_text
 from windowpane.sql.scalar import bytea
 from windowpane.sql.scalar.bytea import or_text
-from windowpane.sql.scalar.signatures import Builder, by_count, fixed
+from windowpane.sql.scalar.signatures import Builder, builder, by_count, fixed
 
 
 def _concat(arguments: Sequence[Expr]) -> Expr:
@@ -23,12 +23,10 @@ def _concat_ws(arguments: Sequence[Expr]) -> Expr:
     return build(VARCHAR, f"concat_ws({', '.join(f'{{{i}}}' for i in range(len(texts)))})", *texts)
 
 
-def _pad(name: str) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        filled = [*arguments, Expr("' '", VARCHAR)] if len(arguments) == 2 else arguments
-        return fixed(VARCHAR, f"windowpane_{name}({{0}}, {{1}}, {{2}})", VARCHAR, INTEGER, VARCHAR)(filled)
-
-    return bind
+@builder
+def _pad(arguments: Sequence[Expr], name: str) -> Expr:
+    filled = [*arguments, Expr("' '", VARCHAR)] if len(arguments) == 2 else arguments
+    return fixed(VARCHAR, f"windowpane_{name}({{0}}, {{1}}, {{2}})", VARCHAR, INTEGER, VARCHAR)(filled)
 
 
 def _replace(arguments: Sequence[Expr]) -> Expr:
@@ -47,14 +45,12 @@ def _length(arguments: Sequence[Expr]) -> Expr:
     return build(INTEGER, "CAST(length({0}) AS INTEGER)", convert(arguments[0], VARCHAR))
 
 
-def _octets(factor: int) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        if arguments[0].type == BYTEA:
-            return build(INTEGER, f"CAST(octet_length({{0}}) * {factor} AS INTEGER)", arguments[0])
-        return fixed(INTEGER, f"CAST(strlen({{0}}) * {factor} AS INTEGER)", VARCHAR)(arguments)
-
-    return bind
+@builder
+def _octets(arguments: Sequence[Expr], factor: int) -> Expr:
+    counted(arguments, 1, 1)
+    if arguments[0].type == BYTEA:
+        return build(INTEGER, f"CAST(octet_length({{0}}) * {factor} AS INTEGER)", arguments[0])
+    return fixed(INTEGER, f"CAST(strlen({{0}}) * {factor} AS INTEGER)", VARCHAR)(arguments)
 
 
 def _hex(arguments: Sequence[Expr]) -> Expr:

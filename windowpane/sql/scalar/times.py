@@ -26,7 +26,7 @@ from windowpane.sql.expressions.types import (
 )
 from windowpane.sql.numerics.functions import constant
 from windowpane.sql.scalar.formats import java_format, postgres_format
-from windowpane.sql.scalar.signatures import Builder, accepted, fixed
+from windowpane.sql.scalar.signatures import Builder, accepted, builder, fixed
 from windowpane.sql.values import zone
 
 _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
@@ -259,11 +259,9 @@ def ceil_to(unit: str, value: Expr) -> Expr:
     return build(value.type, "CASE WHEN {0} = {1} THEN {0} ELSE {2} END", value, down, next_one)
 
 
-def _rounded(round_to: Callable[[str, Expr], Expr]) -> Builder:
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        return round_to(unit_named(arguments[0].literal or ""), arguments[1])
-
-    return bind
+@builder
+def _rounded(arguments: Sequence[Expr], round_to: Callable[[str, Expr], Expr]) -> Expr:
+    return round_to(unit_named(arguments[0].literal or ""), arguments[1])
 
 
 def with_unit(name: str, unit: str, arguments: Sequence[Expr]) -> Expr:
