@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from windowpane.connectors.object_stores import shown
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import quoted, text_literal
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.parse.cursor import Cursor
 from windowpane.sql.parse.dialect import TokenType, tokenize
 from windowpane.sql.parse.reader import rows_of, split
+from windowpane.sql.values.text_values import text_literal
 
 
 @dataclass(frozen=True)

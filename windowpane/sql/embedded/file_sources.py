@@ -23,7 +23,7 @@ from windowpane.malformed import MalformedRow, csv_cells, csv_delimiter, json_ce
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
-from windowpane.sql.expressions.expr import quoted, text_literal
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.failures.malformed_rows import MalformedRows, found_in, text_rows
 from windowpane.sql.numerics.conversions import taken_numeric
@@ -37,6 +37,7 @@ from windowpane.sql.parse.connector_options import (
     refuse_other_options,
 )
 from windowpane.sql.parse.positions import Place
+from windowpane.sql.values.text_values import text_literal
 
 READERS = {"parquet": "read_parquet", "json": "read_json", "csv": "read_csv"}
 BY_ROWS = ("json", "csv")

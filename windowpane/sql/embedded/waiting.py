@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from windowpane.sql.expressions.expr import text_literal
+from windowpane.sql.values.text_values import text_literal
 
 if TYPE_CHECKING:
     from windowpane.sql.embedded.storage import Storage

@@ -44,6 +44,7 @@ from windowpane.sql.numerics.arithmetic import divide, multiply
 from windowpane.sql.numerics.registry import called
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.scalar.signatures import builder
+from windowpane.sql.values.text_values import text_literal
 from windowpane.windowing.aggregates import Aggregate, Call, Definition, Returns
 from windowpane.windowing.aggregates.definition import definition_in_duckdb, definition_of, definitions
 
@@ -333,7 +334,7 @@ def _string_agg(arguments: Sequence[Expr]) -> Parts:
         raise MismatchError(f"it takes text, not {arguments[0].type}. Cast the argument.")
     separator = arguments[1].literal
     value = as_text(settled(arguments[0]))
-    constants = ("'" + separator.replace("'", "''") + "'",)
+    constants = (text_literal(separator),)
     return _one(Primitive("string_agg", (value,), VARCHAR, True, constants, (("separator", separator),)))
 
 

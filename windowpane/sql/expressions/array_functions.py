@@ -18,10 +18,12 @@ from windowpane.sql.expressions.types import (
     VARCHAR,
     SqlType,
     array_of,
+    dimensions,
     is_number,
     numeric,
 )
 from windowpane.sql.numerics.functions import constant
+from windowpane.sql.scalar.sets import flattened
 from windowpane.sql.scalar.signatures import Builder, builder
 
 
@@ -104,7 +106,7 @@ def _joined(arguments: Sequence[Expr]) -> Expr:
 
 def _to_string(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 2, 3)
-    value = _flat(arguments[0])
+    value = flattened(arguments[0])
     text = output_text(Expr.parameter("element", _element_of(value)))
     signs = [convert(settled(argument), VARCHAR) for argument in arguments[1:]]
     known = _text_between("[{0} FOR element IN {1} IF element IS NOT NULL]", signs[0])
@@ -134,12 +136,6 @@ def _split(arguments: Sequence[Expr]) -> Expr:
     return build(array_of(VARCHAR), template, text, sign, null)
 
 
-def _flat(value: Expr) -> Expr:
-    while value.type.element is not None and value.type.element.element is not None:
-        value = build(value.type.element, "flatten({0})", value)
-    return value
-
-
 @builder
 def _of_elements(arguments: Sequence[Expr], template: str) -> Expr:
     """Return an aggregate of the numbers in an array, of the elements' type in SQL's sense: a sum of ints is a bigint."""
@@ -154,10 +150,8 @@ def _of_elements(arguments: Sequence[Expr], template: str) -> Expr:
 def _dimensions(arguments: Sequence[Expr]) -> Expr:
     """Return how deep the type of an array is, whatever it holds: RisingWave's rule; PostgreSQL says NULL of no elements."""
     counted(arguments, 1, 1)
-    depth, kind = 1, _element_of(arguments[0])
-    while kind.element is not None:
-        depth, kind = depth + 1, kind.element
-    return build(INTEGER, f"CAST({depth} AS INTEGER)", arguments[0])
+    _element_of(arguments[0])
+    return build(INTEGER, f"CAST({dimensions(arguments[0].type)} AS INTEGER)", arguments[0])
 
 
 @builder
@@ -213,7 +207,7 @@ ARRAY_FUNCTIONS: dict[str, Builder] = {
     "time_delta": _of_counter("{0}[2]"),
     "rate": _of_counter("({0}[1] / {0}[2])"),
     "array_length": _length("CAST(nullif(len({0}), 0) AS INTEGER)", 2),
-    "cardinality": lambda arguments: _length("CAST(len({0}) AS INTEGER)", 1)([_flat(argument) for argument in arguments]),
+    "cardinality": lambda arguments: _length("CAST(len({0}) AS INTEGER)", 1)([flattened(argument) for argument in arguments]),
     "array_append": _extended(prepends=False),
     "array_prepend": _extended(prepends=True),
     "array_cat": _joined,

@@ -263,7 +263,7 @@ class ScalarBinder:
             raise self.text.syntax_error(tree, "IN has no values. Write FALSE for it.")
         parts = row_values(tree.this)
         if parts is not None:
-            return operators.any_of([rows_equal(self.bind, parts, item) for item in tree.expressions])
+            return operators.logical("OR", *(rows_equal(self.bind, parts, item) for item in tree.expressions))
         values = operators.comparables(self.bind(tree.this), *(self.bind(item) for item in tree.expressions))
         listed = ", ".join(f"{{{index}}}" for index in range(1, len(values)))
         return build(BOOLEAN, f"({{0}} IN ({listed}))", *map(operators.key_value, values), operator="IN")

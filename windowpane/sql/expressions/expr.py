@@ -29,6 +29,7 @@ from windowpane.sql.expressions.types import (
     SqlType,
     array_of,
     as_numeric,
+    dimensions,
     is_exact,
     is_float,
     is_instant,
@@ -47,6 +48,7 @@ from windowpane.sql.numerics.registry import called
 from windowpane.sql.values import array_text, bytea_values, text_values, zone
 from windowpane.sql.values.instant_text import instant_literal, instant_sql
 from windowpane.sql.values.intervals import interval_sql, read_span
+from windowpane.sql.values.text_values import text_literal
 from windowpane.windowing.intervals import Interval
 
 
@@ -174,10 +176,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def text_literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def build(
     kind: SqlType,
     template: str,
@@ -251,15 +249,11 @@ def _plain_cast(expr: Expr, kind: SqlType) -> Expr:
 
 def _each_element(expr: Expr, kind: SqlType, change: Callable[[Expr, SqlType], Expr]) -> Expr:
     """Return an array with each element changed to the element type of ``kind``."""
-    element, name = present(kind.element, "the type is that of an array"), f"element_{_depth(kind)}"
+    element, name = present(kind.element, "the type is that of an array"), f"element_{dimensions(kind)}"
     changed = change(Expr.parameter(name, element_type(expr)), element)
     if not changed.parts:
         return replace(expr, type=array_of(changed.type))
     return each_of(expr, changed.type, lambda parameter: changed, name)
-
-
-def _depth(kind: SqlType) -> int:
-    return 0 if kind.element is None else 1 + _depth(kind.element)
 
 
 def rising(expr: Expr, source: Expr) -> Expr:
@@ -284,7 +278,7 @@ def _of_literal(text: str, kind: SqlType) -> Expr:
     if kind == BYTEA:
         return Expr(_bytes_literal(text), kind)
     if kind.element is not None:
-        return _listed(array_text.read_array(text, _depth(kind)), kind)
+        return _listed(array_text.read_array(text, dimensions(kind)), kind)
     if is_instant(kind):
         return Expr(_instant_literal(text.strip(), kind), kind)
     sql = literal_sql(text, kind) if kind.name == "numeric" else text_values.literal_sql(text, kind)
@@ -380,7 +374,7 @@ def _array_text(expr: Expr, element: SqlType) -> Expr:
         text = output_text(item)
         return build(VARCHAR, "coalesce({0}, 'NULL')" if element.element is not None else "windowpane_quoted_item({0})", text)
 
-    listed = each_of(expr, VARCHAR, shown, f"element_{_depth(expr.type)}")
+    listed = each_of(expr, VARCHAR, shown, f"element_{dimensions(expr.type)}")
     return build(VARCHAR, "('{{' || array_to_string({0}, ',') || '}}')", listed, name=expr.name)
 
 
@@ -468,7 +462,7 @@ def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
         return build(kind, f"CAST(windowpane_finite({{0}}, {number}, '{kind}') AS {kind.duckdb})", expr, name=expr.name)
     if kind.element is not None:
         texts = _with_text(kind)
-        listed = build(texts, f"from_json(windowpane_array_json({{0}}, {_depth(kind)}), '{_json_form(kind)}')", expr)
+        listed = build(texts, f"from_json(windowpane_array_json({{0}}, {dimensions(kind)}), '{_json_form(kind)}')", expr)
         return replace(_each_element(listed, kind, cast), name=expr.name)
     return _plain_cast(expr, kind)
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from windowpane.sql.expressions import operators
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, each_of, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, each_of
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -28,6 +28,7 @@ from windowpane.sql.expressions.types import (
 )
 from windowpane.sql.scalar import fields, patterns, times
 from windowpane.sql.values.array_text import read_array
+from windowpane.sql.values.text_values import text_literal
 
 Bind = Callable[[exp.Expr], Expr]
 Form = Callable[[Bind, Any], Expr]
@@ -94,11 +95,8 @@ def _row_of(length: int, tree: exp.Expr) -> list[exp.Expr]:
 def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr, operator: str = "=") -> Expr:
     """Return whether two rows are equal, part by part, or by ``IS NOT DISTINCT FROM``."""
     parts = _row_of(len(one), other)
-    equal = [operators.compare(operator, bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
-    result = equal[0]
-    for condition in equal[1:]:
-        result = operators.logical("AND", result, condition)
-    return result
+    equal = (operators.compare(operator, bind(left), bind(right)) for left, right in zip(one, parts, strict=True))
+    return operators.logical("AND", *equal)
 
 
 def compares_any(operator: str, value: Expr, elements: Expr, *, every: bool = False) -> Expr:

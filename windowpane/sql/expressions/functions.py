@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowpane.sql.expressions.array_functions import ARRAY_FUNCTIONS
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, function, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, function
 from windowpane.sql.expressions.jsonb import to_jsonb
 from windowpane.sql.expressions.operators import arithmetic, compare, is_of_jsonb, power, same_type
 from windowpane.sql.expressions.types import (
@@ -27,6 +27,7 @@ from windowpane.sql.scalar.patterns import PATTERN_FUNCTIONS
 from windowpane.sql.scalar.signatures import Builder, builder
 from windowpane.sql.scalar.text import TEXT_FUNCTIONS
 from windowpane.sql.scalar.times import TIME_FUNCTIONS
+from windowpane.sql.values.text_values import text_literal
 
 
 @builder

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 
-from windowpane.errors import MistakeError
 from windowpane.sql.embedded.macros import NOW
-from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, each_of, rising, settled, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, each_of, element_type, rising, settled
 from windowpane.sql.expressions.types import (
     BOOLEAN,
     DATE,
@@ -24,6 +24,7 @@ from windowpane.sql.expressions.types import (
     array_of,
     common,
     comparison_type,
+    dimensions,
     is_float,
     is_instant,
     is_integer,
@@ -35,6 +36,7 @@ from windowpane.sql.numerics.arithmetic import computed as arithmetic_of_numeric
 from windowpane.sql.numerics.functions import power as numeric_power
 from windowpane.sql.numerics.functions import takes_numerics
 from windowpane.sql.values import zone
+from windowpane.sql.values.text_values import text_literal
 from windowpane.windowing.intervals import Interval
 
 _BITS = {"smallint": 16, "integer": 32, "bigint": 64}
@@ -76,7 +78,7 @@ def compare(operator: str, left: Expr, right: Expr) -> Expr:
 
 
 def combined(operator: str, *parts: Expr) -> Expr:
-    return build(BOOLEAN, f"({{0}} {operator} {{1}})", *parts, operator=operator)
+    return reduce(lambda one, other: build(BOOLEAN, f"({{0}} {operator} {{1}})", one, other, operator=operator), parts)
 
 
 def is_of_jsonb(kind: SqlType) -> bool:
@@ -296,18 +298,12 @@ def concatenated(one: Expr, other: Expr) -> Expr:
 
 def is_element(kind: SqlType, arrays: SqlType) -> bool:
     """Whether values of a type, an array itself, can be elements of arrays that have one more dimension."""
-    return _dimensions(arrays) == _dimensions(kind) + 1
-
-
-def _dimensions(kind: SqlType) -> int:
-    return 0 if kind.element is None else 1 + _dimensions(kind.element)
+    return dimensions(arrays) == dimensions(kind) + 1
 
 
 def with_element(value: Expr, element: Expr, *, prepends: bool) -> Expr:
     """Return an array with an element behind it, or before it; the element type is what both convert to."""
-    if value.type.element is None:
-        raise MistakeError("it is an array")
-    kind = common(value.type.element, element.type)
+    kind = common(element_type(value), element.type)
     if kind is None:
         raise MismatchError(f"{value.type} takes no element of type {element.type}. Cast one of them.")
     array, item = convert(value, array_of(kind)), convert(element, kind)
@@ -323,10 +319,3 @@ def logical(operator: str, *operands: Expr) -> Expr:
     if operator == "NOT":
         return build(BOOLEAN, "(NOT {0})", *values, operator="NOT")
     return combined(operator, *values)
-
-
-def any_of(conditions: Sequence[Expr]) -> Expr:
-    found = conditions[0]
-    for condition in conditions[1:]:
-        found = logical("OR", found, condition)
-    return found

@@ -105,45 +105,24 @@ _WHOLE_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
 _NUMBER_RANK = {"smallint": 1, "integer": 2, "bigint": 3, "numeric": 4, "real": 5, "double": 6}
 _TIME_RANK = {"date": 1, "timestamp": 2, "timestamptz": 3}
 
-_NAMES: dict[str, SqlType] = {
-    "boolean": BOOLEAN,
-    "bool": BOOLEAN,
-    "smallint": SMALLINT,
-    "int2": SMALLINT,
-    "tinyint": SMALLINT,
-    "int": INTEGER,
-    "integer": INTEGER,
-    "int4": INTEGER,
-    "serial": INTEGER,
-    "bigint": BIGINT,
-    "int8": BIGINT,
-    "real": REAL,
-    "float4": REAL,
-    "float": DOUBLE,
-    "float8": DOUBLE,
-    "double": DOUBLE,
-    "double precision": DOUBLE,
-    "varchar": VARCHAR,
-    "character varying": VARCHAR,
-    "string": VARCHAR,
-    "text": VARCHAR,
-    "bytea": BYTEA,
-    "date": DATE,
-    "time": TIME,
-    "time without time zone": TIME,
-    "timestamp": TIMESTAMP,
-    "timestamp without time zone": TIMESTAMP,
-    "timestamptz": TIMESTAMPTZ,
-    "timestamp with time zone": TIMESTAMPTZ,
-    "timestamp_ltz": TIMESTAMPTZ,
-    "timestampltz": TIMESTAMPTZ,  # as a parsed type writes it
-    "bytes": BYTEA,
-    "interval": INTERVAL,
-    "jsonb": JSONB,
-    "json": JSONB,
-    "numeric": NUMERIC,
-    "decimal": NUMERIC,
+_WORDS = {
+    BOOLEAN: ("boolean", "bool"),
+    SMALLINT: ("smallint", "int2", "tinyint"),
+    INTEGER: ("int", "integer", "int4", "serial"),
+    BIGINT: ("bigint", "int8"),
+    REAL: ("real", "float4"),
+    DOUBLE: ("float", "float8", "double", "double precision"),
+    VARCHAR: ("varchar", "character varying", "string", "text"),
+    BYTEA: ("bytea", "bytes"),
+    DATE: ("date",),
+    TIME: ("time", "time without time zone"),
+    TIMESTAMP: ("timestamp", "timestamp without time zone"),
+    TIMESTAMPTZ: ("timestamptz", "timestamp with time zone", "timestamp_ltz", "timestampltz"),  # the last: a parsed type's
+    INTERVAL: ("interval",),
+    JSONB: ("jsonb", "json"),
+    NUMERIC: ("numeric", "decimal"),
 }
+_NAMES = {name: kind for kind, names in _WORDS.items() for name in names}
 
 
 def numeric(scale: int, whole: int = DIGITS) -> SqlType:
@@ -157,6 +136,10 @@ def array_of(element: SqlType) -> SqlType:
 def innermost(kind: SqlType) -> SqlType:
     """Return the type of the elements of an array, of those of its elements, and so on; a type that is no array itself."""
     return kind if kind.element is None else innermost(kind.element)
+
+
+def dimensions(kind: SqlType) -> int:
+    return 0 if kind.element is None else 1 + dimensions(kind.element)
 
 
 def named(name: str, arguments: tuple[int, ...] = ()) -> SqlType | None:

@@ -20,9 +20,10 @@ from windowpane.hidden_columns import MISREAD, ORIGIN, WHY_MISREAD
 from windowpane.malformed import MOST_SHOWN, MalformedRow, shortened, why_no_object
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import quoted, text_literal
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.trying import computed, why_it_fails
 from windowpane.sql.parse.connector_options import MALFORMED
+from windowpane.sql.values.text_values import text_literal
 
 MALFORMED_COLUMNS = 'source varchar, "position" varchar, "column" varchar, "value" varchar, reason varchar'
 """The columns of malformed rows in a sink."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import reduce
 
 from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.expressions.operators import combined
@@ -23,12 +22,8 @@ def _disjuncts(condition: Expr) -> list[Expr]:
     return [part for each in condition.parts for part in _disjuncts(each)]
 
 
-def joined(operator: str, conditions: Sequence[Expr]) -> Expr:
-    return reduce(lambda one, other: combined(operator, one, other), conditions)
-
-
 def all_of(conditions: Sequence[Expr]) -> Expr | None:
-    return joined("AND", conditions) if conditions else None
+    return combined("AND", *conditions) if conditions else None
 
 
 def factored(condition: Expr) -> list[Expr]:
@@ -45,7 +40,7 @@ def factored(condition: Expr) -> list[Expr]:
     if not shared:
         return [condition]
     left = [[part for part in branch if part not in shared] for branch in branches]
-    return [*shared, joined("OR", [joined("AND", rest) for rest in left])] if all(left) else shared
+    return [*shared, combined("OR", *(combined("AND", *rest) for rest in left))] if all(left) else shared
 
 
 def _null_safe(branches: Sequence[Sequence[Expr]]) -> Expr | None:
@@ -65,4 +60,4 @@ def implied(condition: Expr, columns: Collection[str]) -> Expr | None:
     if len(branches) == 1:
         return None
     about = [[part for part in conjuncts(branch) if part.columns and part.columns <= set(columns)] for branch in branches]
-    return joined("OR", [joined("AND", parts) for parts in about]) if all(about) else None
+    return combined("OR", *(combined("AND", *parts) for parts in about)) if all(about) else None

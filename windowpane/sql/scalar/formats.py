@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, local_time, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, local_time
 from windowpane.sql.expressions.types import DATE, TIMESTAMP, TIMESTAMPTZ, VARCHAR
+from windowpane.sql.values.text_values import text_literal
 
 _POSTGRES = {
     "YYYY": "%Y",
@@ -32,28 +33,7 @@ _POSTGRES = {
     "IW": "%V",
 }
 _OFFSETS = {"TZH:TZM": ":", "TZHTZM": "", "TZH": "h", "TZM": "m"}
-_UNSUPPORTED = (
-    "MONTH",
-    "MON",
-    "DAY",
-    "DY",
-    "Q",
-    "WW",
-    "W",
-    "D",
-    "J",
-    "CC",
-    "BC",
-    "AD",
-    "RM",
-    "TZ",
-    "FM",
-    "TH",
-    "IY",
-    "YYY",
-    "Y",
-    "SSSS",
-)
+_UNSUPPORTED = ("Q", "WW", "W", "D", "J", "CC", "BC", "AD", "RM", "TZ", "FM", "TH", "IY", "YYY", "Y", "SSSS")
 _CASED = ("Month", "Mon", "Day", "Dy", "MONTH", "MON", "DAY", "DY", "month", "mon", "day", "dy")
 _JAVA = {
     "yyyy": "%Y",

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.types import BOOLEAN, INTEGER, VARCHAR, SqlType, array_of, is_text
 from windowpane.sql.scalar.signatures import Builder, accepted
 from windowpane.sql.values.regexps import PatternError, regular
+from windowpane.sql.values.text_values import text_literal
 
 _BEYOND = re.compile(r"\(\?[=!]|\(\?<[=!]|(?<!\\)\\[1-9]")
 _FLAGS = frozenset("gicsmnx")

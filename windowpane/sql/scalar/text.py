@@ -11,16 +11,11 @@ from windowpane.sql.scalar.bytea import or_text
 from windowpane.sql.scalar.signatures import Builder, builder, by_count, fixed
 
 
-def _concat(arguments: Sequence[Expr]) -> Expr:
+@builder
+def _joined(arguments: Sequence[Expr], name: str) -> Expr:
     counted(arguments, 1, 100)
     texts = [output_text(settled(argument)) for argument in arguments]
-    return build(VARCHAR, f"concat({', '.join(f'{{{i}}}' for i in range(len(texts)))})", *texts)
-
-
-def _concat_ws(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 100)
-    texts = [output_text(settled(argument)) for argument in arguments]
-    return build(VARCHAR, f"concat_ws({', '.join(f'{{{i}}}' for i in range(len(texts)))})", *texts)
+    return build(VARCHAR, f"{name}({', '.join(f'{{{i}}}' for i in range(len(texts)))})", *texts)
 
 
 @builder
@@ -107,6 +102,6 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "chr": fixed(VARCHAR, "windowpane_chr({0})", INTEGER),
     "to_hex": _hex,
     **bytea.BYTEA_FUNCTIONS,
-    "concat": _concat,
-    "concat_ws": _concat_ws,
+    "concat": _joined("concat"),
+    "concat_ws": _joined("concat_ws"),
 }

@@ -11,9 +11,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import text_literal
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Watermark
+from windowpane.sql.values.text_values import text_literal
 from windowpane.sql.windows.time_functions import instant_sql
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks as Strategy

@@ -36,10 +36,10 @@ def literal_sql(text: str, kind: SqlType) -> str:
         raise _invalid(text, kind)
     elif kind == JSONB:
         body = json_values.canonical(text)
-    return f"CAST({_quoted(body)} AS {kind.duckdb})"
+    return f"CAST({text_literal(body)} AS {kind.duckdb})"
 
 
-def _quoted(text: str) -> str:
+def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -99,7 +99,7 @@ def has_zone(text: str) -> bool:
 
 def instant_of_text(sql: str) -> str:
     """Return a text as an instant: without an offset, in the time zone of the session."""
-    local = f"timezone({_quoted(zone.current())}, CAST({sql} AS TIMESTAMP))"
+    local = f"timezone({text_literal(zone.current())}, CAST({sql} AS TIMESTAMP))"
     return f"CASE WHEN regexp_matches({sql}, '{_ZONED}') THEN CAST({sql} AS TIMESTAMPTZ) ELSE {local} END"
 
 

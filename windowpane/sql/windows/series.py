@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from windowpane.errors import MistakeError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, build
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, element_type
 from windowpane.sql.expressions.types import BIGINT, INTEGER, SqlType, array_of
 from windowpane.sql.nodes import Node, Values
 from windowpane.sql.parse.positions import Text
@@ -30,21 +29,17 @@ def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Tex
         array = flattened(binder.bind(tree.expressions[0]))
     except MismatchError as error:
         raise text.type_error(tree, f"UNNEST: {error}") from None
-    if array.type.element is None:
-        raise MistakeError("it is an array")
     ordinality = tree.args.get("offset")
     names = ["unnest"]
     if ordinality:
         names.append(name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality")
-    return _elements(node, array, array.type.element, ids, names)
+    return _elements(node, array, element_type(array), ids, names)
 
 
 def set_in_from(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
     """Return a function that returns rows, such as ``generate_series(first, last[, step])``, as a relation."""
     listed, series = _listed(tree, binder, text)
-    if listed.type.element is None:
-        raise MistakeError("it is an array")
-    return _elements(one_row(ids), listed, listed.type.element, ids, [str(tree.this).lower()], series)
+    return _elements(one_row(ids), listed, element_type(listed), ids, [str(tree.this).lower()], series)
 
 
 def _listed(tree: exp.Expr, binder: ScalarBinder, text: Text) -> tuple[Expr, str | None]:
@@ -84,10 +79,8 @@ class SetCalls:
                 raise self._text.unsupported(tree, f"{name} inside another call", "Put it into a subquery in FROM.")
             above = above.parent
         listed, series = _listed(tree, binder, self._text)
-        if listed.type.element is None:
-            raise MistakeError("it is an array")
         if listed not in self._calls:
-            column = self._ids.column(name, listed.type.element)
+            column = self._ids.column(name, element_type(listed))
             self._calls[listed] = (listed, column, series)
             self._levels[column.id] = 1 + max((self._levels.get(each, 0) for each in listed.columns), default=0)
         column = self._calls[listed][1]

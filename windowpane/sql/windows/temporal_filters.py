@@ -14,7 +14,6 @@ from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.operators import combined
 from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import Node, TemporalFilter
-from windowpane.sql.optimize.conditions import joined
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.values import zone
 from windowpane.windowing.intervals import Interval
@@ -101,7 +100,7 @@ def _is_moved_by_months(clock: Expr) -> bool:
 def _undecided(condition: Expr) -> Expr:
     """Return when one of the comparisons with the clock can still change."""
     sides = [_sides(leaf) for leaf in _leaves(condition) if leaf.reads_clock]
-    return joined("OR", [combined(">=", value, _earlier(clock)) for _, value, clock in sides])
+    return combined("OR", *(combined(">=", value, _earlier(clock)) for _, value, clock in sides))
 
 
 def _earlier(clock: Expr) -> Expr:

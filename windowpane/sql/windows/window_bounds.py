@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windowpane.sql.expressions.expr import text_literal
+from windowpane.sql.values.text_values import text_literal
 from windowpane.sql.windows.time_functions import floor_sql
 from windowpane.windowing.assigners.calendar import CalendarWindows
 from windowpane.windowing.intervals import MICROS_PER_DAY
