@@ -206,7 +206,7 @@ class Session(Guided):
     def steps(self, text: str) -> Iterator[Result]:
         """Run the statements of a script one by one, yielding the outcome of each as soon as it is known."""
         for cursor in split(text):
-            with _reported(cursor.text_of_all(), cursor.place):
+            with _reported(cursor.text, cursor.place):
                 result = self._execute(read_statement(cursor), Text(text))
             yield result
 
@@ -231,7 +231,7 @@ class Session(Guided):
             >>> parts.close()
         """
         for cursor in split(text):
-            with _reported(cursor.text_of_all(), cursor.place):
+            with _reported(cursor.text, cursor.place):
                 statement = read_statement(cursor)
                 if isinstance(statement, Query):
                     yield from self._parts(statement, Text(text), rows)

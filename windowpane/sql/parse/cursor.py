@@ -26,23 +26,21 @@ class Cursor:
     def __init__(self, tokens: list[Token], text: str, rows: Mapping[int, LiteralRows] | None = None) -> None:
         """Stand before the first token; ``text`` is the whole script, ``rows`` what was cut out of it (``cut_rows``)."""
         self._tokens, self._rows = tokens, rows or {}
-        self._text = text
+        self._script = text
         self._at = 0
-        self.start_place = place_at(text, tokens[0].start)
+        self.text = text[tokens[0].start : tokens[-1].end + 1]
+        self.written = place_at(text, tokens[0].start), self.text
 
     @property
     def place(self) -> Place:
         """The place of the next token, or of the end of the statement."""
         token = self._tokens[min(self._at, len(self._tokens) - 1)]
-        return place_at(self._text, token.start if self._at < len(self._tokens) else token.end + 1)
+        return place_at(self._script, token.start if self._at < len(self._tokens) else token.end + 1)
 
     def literal_rows(self) -> LiteralRows | None:
         """Return the rows that were cut out of the statement."""
         first, last = self._tokens[0].start, self._tokens[-1].end
         return next((rows for start, rows in self._rows.items() if first <= start <= last), None)
-
-    def text_of_all(self) -> str:
-        return self._text[self._tokens[0].start : self._tokens[-1].end + 1]
 
     @property
     def span(self) -> tuple[int, int]:
@@ -50,11 +48,11 @@ class Cursor:
 
     def text_before(self) -> str:
         last = self._tokens[self._at - 1] if self._at else None
-        return self._text[self._tokens[0].start : last.end + 1] if last else ""
+        return self._script[self._tokens[0].start : last.end + 1] if last else ""
 
     def text_after(self) -> str:
         left = self._tokens[self._at :]
-        return self._text[left[0].start : left[-1].end + 1] if left else ""
+        return self._script[left[0].start : left[-1].end + 1] if left else ""
 
     def peek(self, ahead: int = 0) -> str:
         """Return a word in upper case, "" at the end and for quoted names."""
@@ -169,7 +167,7 @@ class Cursor:
         """Take ``FORMAT ...`` behind ``WITH (...)`` off the end of a statement, as options."""
         for index in range(max(len(self._tokens) - 7, 1), len(self._tokens) - 1):
             if _word(self._tokens[index]) == "FORMAT" and _word(self._tokens[index - 1]) == ")":
-                tail = Cursor(self._tokens[index:], self._text)
+                tail = Cursor(self._tokens[index:], self._script)
                 del self._tokens[index:]
                 return tail.format_options()
         return {}
@@ -181,7 +179,7 @@ class Cursor:
         opening = self._opening_of(len(self._tokens) - 1)
         if _word(self._tokens[opening - 1]) != "WITH" or _word(self._tokens[opening + 2]) not in ("=", "."):
             return {}
-        tail = Cursor(self._tokens[opening - 1 :], self._text)
+        tail = Cursor(self._tokens[opening - 1 :], self._script)
         del self._tokens[opening - 1 :]
         return tail.options()
 
@@ -243,8 +241,8 @@ class Cursor:
         if not tokens:
             raise self.syntax_error(f"expected an expression, found {self._found()}.")
         self._refuse_unread(tokens)
-        tree = parse_tokens(rewrite_table_calls(tokens), self._text)
-        refuse_unread(tree, Text(self._text))
+        tree = parse_tokens(rewrite_table_calls(tokens), self._script)
+        refuse_unread(tree, Text(self._script))
         return tree
 
     def _refuse_unread(self, tokens: list[Token]) -> None:
@@ -253,7 +251,7 @@ class Cursor:
         for index, token in enumerate(tokens):
             for phrase, message in _UNREAD.items():
                 if words[index : index + len(phrase)] == list(phrase):
-                    place = place_at(self._text, token.start)
+                    place = place_at(self._script, token.start)
                     raise place.error(UnsupportedSqlError, message)
 
     def _found(self) -> str:

@@ -144,35 +144,32 @@ def _read(cursor: Cursor) -> Statement:
 
 
 def _query(cursor: Cursor) -> Query:
-    start = cursor.place
-    closes = cursor.cut_emit_clause()
-    return Query(start, cursor.text_of_all(), cursor.parse_rest(), closes)
+    start, closes = cursor.place, cursor.cut_emit_clause()
+    return Query(start, cursor.text, cursor.parse_rest(), closes)
 
 
 def _create(cursor: Cursor) -> Statement:
-    text = cursor.text_of_all()
     cursor.expect("CREATE")
     replaces = cursor.take("OR", "REPLACE")
     if replaces and cursor.peek() != "MATERIALIZED":
         raise cursor.unsupported(
             f"CREATE OR REPLACE {cursor.peek()}", "CREATE OR REPLACE MATERIALIZED VIEW is; DROP others first."
         )
-    if replaces:
-        text = f"CREATE {cursor.text_after()}"
+    text = f"CREATE {cursor.text_after()}"
     if cursor.take("MATERIALIZED"):
         cursor.expect("VIEW")
-        view = _view(cursor, text, materialized=True)
+        view = _view(cursor, text if replaces else cursor.text, materialized=True)
         if replaces and view.if_not_exists:
             raise cursor.syntax_error("a view is replaced, or made if there is none of its name: leave out IF NOT EXISTS.")
         return replace(view, replaces=replaces)
     if cursor.take("VIEW"):
-        return _view(cursor, text, materialized=False)
+        return _view(cursor, cursor.text, materialized=False)
     if cursor.take("SINK"):
-        return _sink(cursor, text)
+        return _sink(cursor)
     if cursor.take("INDEX"):
-        return _index(cursor, text)
+        return _index(cursor)
     if cursor.peek() in ("TABLE", "SOURCE"):
-        return read_table(cursor, text)
+        return read_table(cursor)
     if cursor.peek() in ("TEMPORARY", "TEMP"):
         kept = "Leave the word out; what a session makes is dropped with it where its store is ':memory:', and else with DROP."
         raise cursor.unsupported(f"CREATE {cursor.peek()}", kept)
@@ -183,7 +180,7 @@ def _create(cursor: Cursor) -> Statement:
     raise cursor.unsupported(f"CREATE {cursor.peek()}", "CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
 
 
-def _index(cursor: Cursor, text: str) -> CreateIndex:
+def _index(cursor: Cursor) -> CreateIndex:
     guarded = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
     cursor.expect("ON")
@@ -195,7 +192,7 @@ def _index(cursor: Cursor, text: str) -> CreateIndex:
         message = f"DISTRIBUTED BY takes what an index begins with, here {', '.join(text for _, text in items)}."
         raise place.error(SqlSyntaxError, message)
     columns = tuple(column for column, _ in items) + included
-    return CreateIndex(cursor.start_place, text, name, relation, columns, guarded)
+    return CreateIndex(*cursor.written, name, relation, columns, guarded)
 
 
 def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
@@ -209,7 +206,7 @@ def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
     closes = cursor.cut_emit_clause()
     if closes and not materialized:
         raise cursor.unsupported("EMIT ON WINDOW CLOSE on a plain view", "Use CREATE MATERIALIZED VIEW.")
-    return CreateView(cursor.start_place, text, name, cursor.parse_rest(), materialized, closes, columns, guarded, small)
+    return CreateView(cursor.written[0], text, name, cursor.parse_rest(), materialized, closes, columns, guarded, small)
 
 
 def rows_of(cursor: Cursor) -> str:
@@ -217,7 +214,7 @@ def rows_of(cursor: Cursor) -> str:
     return next((word for word in ("LATE", "MALFORMED") if cursor.take(word, "ROWS", "OF")), "")
 
 
-def _sink(cursor: Cursor, text: str) -> CreateSink:
+def _sink(cursor: Cursor) -> CreateSink:
     guarded = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
     if cursor.peek() == "INTO":
@@ -228,12 +225,12 @@ def _sink(cursor: Cursor, text: str) -> CreateSink:
         rows = rows_of(cursor)
         source = cursor.name()
         options = {**cursor.options(), **cursor.format_options()}
-        return CreateSink(cursor.start_place, text, name, source, None, False, options, guarded, rows)
+        return CreateSink(*cursor.written, name, source, None, False, options, guarded, rows)
     cursor.expect("AS")
     words = cursor.cut_format()
     options = {**cursor.cut_options(), **words}
     closes = cursor.cut_emit_clause()
-    return CreateSink(cursor.start_place, text, name, None, cursor.parse_rest(), closes, options, guarded)
+    return CreateSink(*cursor.written, name, None, cursor.parse_rest(), closes, options, guarded)
 
 
 _KINDS = ("MATERIALIZED VIEW", "VIEW", "TABLE", "SOURCE", "SINK", "INDEX")
@@ -246,7 +243,6 @@ _ONLY_RENAME = (
 
 
 def _drop(cursor: Cursor) -> Drop:
-    text = cursor.text_of_all()
     cursor.expect("DROP")
     for kind in _KINDS:
         if cursor.take(*kind.split()):
@@ -254,12 +250,11 @@ def _drop(cursor: Cursor) -> Drop:
             name = cursor.name()
             cascade = cursor.take("CASCADE")
             cursor.take("RESTRICT")
-            return Drop(cursor.start_place, text, kind.lower(), name, guarded, cascade)
+            return Drop(*cursor.written, kind.lower(), name, guarded, cascade)
     raise cursor.unsupported(f"DROP {cursor.peek()}", "DROP TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
 
 
 def _alter(cursor: Cursor) -> Rename | CreateView:
-    text = cursor.text_of_all()
     cursor.expect("ALTER")
     kind = next((kind for kind in _KINDS if cursor.take(*kind.split())), None)
     if kind is None:
@@ -271,20 +266,19 @@ def _alter(cursor: Cursor) -> Rename | CreateView:
         made_as = f"CREATE MATERIALIZED VIEW {written} AS {cursor.text_after()}"
         closes = cursor.cut_emit_clause()
         query = cursor.parse_rest()
-        return CreateView(cursor.start_place, made_as, name, query, True, closes, replaces=True, must_exist=True)
+        return CreateView(cursor.written[0], made_as, name, query, True, closes, replaces=True, must_exist=True)
     if not cursor.take("RENAME", "TO"):
         raise cursor.unsupported(f"ALTER {kind} {cursor.peek()} {cursor.peek(1)}", _ONLY_RENAME)
-    return Rename(cursor.start_place, text, kind.lower(), name, cursor.name())
+    return Rename(*cursor.written, kind.lower(), name, cursor.name())
 
 
 def _insert(cursor: Cursor) -> Insert:
-    text = cursor.text_of_all()
     cursor.expect("INSERT")
     cursor.expect("INTO")
     table = cursor.name()
     columns = cursor.names() if cursor.peek() == "(" and cursor.peek(1) not in ("SELECT", "VALUES", "WITH", "(") else ()
     query = cursor.parse_until("ON CONFLICT", "RETURNING")
-    return Insert(cursor.start_place, text, table, columns, query, _conflict(cursor), _returning(cursor), cursor.literal_rows())
+    return Insert(*cursor.written, table, columns, query, _conflict(cursor), _returning(cursor), cursor.literal_rows())
 
 
 def _conflict(cursor: Cursor) -> InsertConflict | None:
@@ -306,13 +300,12 @@ def _returning(cursor: Cursor) -> exp.Select | None:
 
 
 def _update(cursor: Cursor) -> Update:
-    text = cursor.text_of_all()
     cursor.expect("UPDATE")
     table = cursor.name()
     cursor.expect("SET")
     if cursor.leads_to("FROM"):
         raise cursor.unsupported("UPDATE ... FROM", REPLACING)
-    return Update(cursor.start_place, text, table, _assignments(cursor), _where(cursor), _returning(cursor))
+    return Update(*cursor.written, table, _assignments(cursor), _where(cursor), _returning(cursor))
 
 
 def _assignments(cursor: Cursor) -> tuple[tuple[str, exp.Expr], ...]:
@@ -343,17 +336,15 @@ def _where(cursor: Cursor) -> exp.Expr | None:
 
 
 def _delete(cursor: Cursor) -> Delete:
-    text = cursor.text_of_all()
     cursor.expect("DELETE")
     cursor.expect("FROM")
     table = cursor.name()
     if cursor.peek() == "USING":
         raise cursor.unsupported("DELETE ... USING", "Write WHERE column IN (SELECT ...), or WHERE EXISTS (SELECT ...).")
-    return Delete(cursor.start_place, text, table, _where(cursor), _returning(cursor))
+    return Delete(*cursor.written, table, _where(cursor), _returning(cursor))
 
 
 def _explain(cursor: Cursor) -> Explain | ExplainAnalyze:
-    text = cursor.text_of_all()
     cursor.expect("EXPLAIN")
     if cursor.take("ANALYZE"):
         if not cursor.take("MATERIALIZED", "VIEW"):
@@ -361,34 +352,30 @@ def _explain(cursor: Cursor) -> Explain | ExplainAnalyze:
                 "EXPLAIN ANALYZE of a statement",
                 "EXPLAIN ANALYZE MATERIALIZED VIEW name says what the last batch of a view cost.",
             )
-        return ExplainAnalyze(cursor.start_place, text, cursor.name())
+        return ExplainAnalyze(*cursor.written, cursor.name())
     if cursor.peek() == "(":
         raise cursor.unsupported("options of EXPLAIN", "Write EXPLAIN before the statement.")
-    return Explain(cursor.start_place, text, _read(cursor))
+    return Explain(*cursor.written, _read(cursor))
 
 
 def _show(cursor: Cursor) -> Statement:
-    text = cursor.text_of_all()
     cursor.expect("SHOW")
     if cursor.take("COLUMNS", "FROM"):
-        return Describe(cursor.start_place, text, cursor.name())
-    return Show(cursor.start_place, text, cursor.rest_text())
+        return Describe(*cursor.written, cursor.name())
+    return Show(*cursor.written, cursor.rest_text())
 
 
 def _describe(cursor: Cursor) -> Describe:
-    text = cursor.text_of_all()
     cursor.skip()
-    return Describe(cursor.start_place, text, cursor.name())
+    return Describe(*cursor.written, cursor.name())
 
 
 def _flush(cursor: Cursor) -> Flush:
-    text = cursor.text_of_all()
     cursor.skip()
-    return Flush(cursor.start_place, text)
+    return Flush(*cursor.written)
 
 
 def _set(cursor: Cursor) -> SetParameter:
-    text = cursor.text_of_all()
     cursor.expect("SET")
     name, is_zone = "timezone", cursor.take("TIME", "ZONE")
     if not is_zone:
@@ -396,12 +383,12 @@ def _set(cursor: Cursor) -> SetParameter:
         if not cursor.take("="):
             cursor.expect("TO")
     if name.lower() != "timezone":
-        return SetParameter(cursor.start_place, text, name, cursor.rest_text().strip("'"))
+        return SetParameter(*cursor.written, name, cursor.rest_text().strip("'"))
     found = zone.known(cursor.peek_text().strip("'"))
     if found is None:
         raise cursor.unsupported(f"the time zone {cursor.peek_text()!r}", "Write a name such as 'Europe/Zurich', or UTC.")
     cursor.rest_text()
-    return SetParameter(cursor.start_place, text, "timezone", found)
+    return SetParameter(*cursor.written, "timezone", found)
 
 
 _READERS: dict[str, Callable[[Cursor], Statement]] = {

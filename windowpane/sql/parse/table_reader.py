@@ -27,7 +27,7 @@ class _Items:
     watermark: WatermarkSpec | None = None
 
 
-def read_table(cursor: Cursor, text: str) -> CreateTable:
+def read_table(cursor: Cursor) -> CreateTable:
     is_source = cursor.take("SOURCE")
     if not is_source:
         cursor.expect("TABLE")
@@ -43,7 +43,7 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
     append_only = append_only or cursor.take("APPEND", "ONLY") or is_source
     conflict = _conflict(cursor)
     small, options = take_small(cursor, options or cursor.options())
-    definition, query = text, None
+    definition, query = cursor.text, None
     if cursor.peek() == "AS":
         definition = cursor.text_before()
         cursor.skip()
@@ -58,8 +58,7 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
         raise cursor.syntax_error(f"table {name!r} has no columns.")
     spec = tuple(items.columns)
     return CreateTable(
-        cursor.start_place,
-        text,
+        *cursor.written,
         name,
         spec,
         items.key,
