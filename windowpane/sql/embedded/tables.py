@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,17 +16,16 @@ from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.bind.selects import SelectBinder
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
-from windowpane.sql.catalog.relations import Relation
+from windowpane.sql.catalog.relations import PlainView, Relation, Schema
 from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, conflicting, old_and_excluded, winners
 from windowpane.sql.dml.literal_rows import LiteralRows, as_texts, typed_column
-from windowpane.sql.dml.returning import ChangedRows, is_row_by_row, over_changed_rows
 from windowpane.sql.embedded.declared_tables import assigned
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, cast, quoted
 from windowpane.sql.expressions.types import SqlType
-from windowpane.sql.nodes import Node, compile_plan
+from windowpane.sql.nodes import Node, Project, Scan, compile_plan
 from windowpane.sql.parse.connector_options import idleness
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.parse.statements import Delete, Insert, Update
@@ -35,6 +34,33 @@ from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inser
 from windowpane.sql.streaming.matching import matched
 from windowpane.sql.values import far_instants
 from windowpane.sql.values.value_text import cell_text
+
+
+@dataclass(frozen=True)
+class _ChangedRows:
+    """A schema in which one table holds the rows of a change only; other names mean what they mean."""
+
+    schema: Schema
+    relation: Relation
+    rows: str
+
+    def find(self, name: str) -> Relation | PlainView | None:
+        return replace(self.relation, storage=self.rows) if name == self.relation.name else self.schema.find(name)
+
+    def names(self) -> list[str]:
+        return self.schema.names()
+
+
+def _is_row_by_row(node: Node) -> bool:
+    """Whether a plan has a row for each changed row: it aggregates nothing, and reads nothing else."""
+    return isinstance(node, Scan) or (isinstance(node, Project) and _is_row_by_row(node.input))
+
+
+def _over_changed_rows(items: exp.Select, table: str) -> exp.Select:
+    source = exp.Table(this=exp.to_identifier(table, quoted=True))
+    query = items.copy()
+    query.set("from_", exp.From(this=source))
+    return query
 
 
 def create(storage: Storage, info: TableInfo) -> None:
@@ -73,9 +99,9 @@ class TableWriter:
     def returned(self, items: exp.Select, info: TableInfo, *, removed: bool = False) -> BoundQuery:
         """Return a RETURNING clause as a query over the rows that the last change wrote, or removed."""
         kept = f"(SELECT * FROM {self.delta} WHERE {quoted(WEIGHT)} {'<' if removed else '>'} 0)"
-        schema = ChangedRows(self._query.schema, info.relation, kept)
-        bound = self._query.over(schema).bind(over_changed_rows(items, info.relation.name))
-        if not is_row_by_row(bound.node):
+        schema = _ChangedRows(self._query.schema, info.relation, kept)
+        bound = self._query.over(schema).bind(_over_changed_rows(items, info.relation.name))
+        if not _is_row_by_row(bound.node):
             construct = "an aggregate, a window function or a subquery in RETURNING"
             raise self._text.unsupported(items, construct, "RETURNING has expressions over each changed row; SELECT the rest.")
         return bound

@@ -41,7 +41,7 @@ from windowpane.sql.expressions.types import (
     numeric,
 )
 from windowpane.sql.numerics.arithmetic import divide, multiply
-from windowpane.sql.numerics.registry import called
+from windowpane.sql.numerics.kernels import called
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.scalar.signatures import builder
 from windowpane.sql.values.text_values import text_literal

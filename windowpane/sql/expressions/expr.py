@@ -44,7 +44,7 @@ from windowpane.sql.numerics.conversions import (
     numeric_of,
     text_of,
 )
-from windowpane.sql.numerics.registry import called
+from windowpane.sql.numerics.kernels import called
 from windowpane.sql.values import array_text, bytea_values, text_values, zone
 from windowpane.sql.values.instant_text import instant_literal, instant_sql
 from windowpane.sql.values.intervals import interval_sql, read_span

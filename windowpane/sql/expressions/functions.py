@@ -9,6 +9,7 @@ from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, co
 from windowpane.sql.expressions.jsonb import to_jsonb
 from windowpane.sql.expressions.operators import arithmetic, compare, is_of_jsonb, power, same_type
 from windowpane.sql.expressions.types import (
+    BIGINT,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -17,17 +18,72 @@ from windowpane.sql.expressions.types import (
     UNKNOWN,
     VARCHAR,
     is_exact,
+    is_integer,
     is_number,
     numeric,
 )
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
 from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
-from windowpane.sql.scalar.numbers import NUMBER_FUNCTIONS
 from windowpane.sql.scalar.patterns import PATTERN_FUNCTIONS
-from windowpane.sql.scalar.signatures import Builder, builder
+from windowpane.sql.scalar.signatures import Builder, builder, fixed
 from windowpane.sql.scalar.text import TEXT_FUNCTIONS
 from windowpane.sql.scalar.times import TIME_FUNCTIONS
 from windowpane.sql.values.text_values import text_literal
+
+
+def _double(template: str) -> Builder:
+    return fixed(DOUBLE, template, DOUBLE)
+
+
+def log(arguments: Sequence[Expr]) -> Expr:
+    """Return ``log(x)``, to the base of ten, or ``log(base, x)``."""
+    if len(arguments) == 2:
+        return fixed(DOUBLE, "(ln(windowpane_positive({1})) / ln(windowpane_positive({0})))", DOUBLE, DOUBLE)(arguments)
+    return fixed(DOUBLE, "log10(windowpane_positive({0}))", DOUBLE)(arguments)
+
+
+@builder
+def _of_integers(arguments: Sequence[Expr], name: str) -> Expr:
+    """Return ``gcd`` or ``lcm`` of two integers."""
+    counted(arguments, 2, 2)
+    if not all(is_integer(argument.type) for argument in arguments):
+        return fixed(BIGINT, f"CAST({name}({{0}}, {{1}}) AS BIGINT)", BIGINT, BIGINT)(arguments)
+    one, other = same_type(*arguments)
+    return build(one.type, f"CAST({name}({{0}}, {{1}}) AS {one.type.duckdb})", one, other)
+
+
+_OF_DOUBLES: dict[str, Builder] = {
+    "sqrt": _double("windowpane_sqrt({0})"),
+    "cbrt": _double("cbrt({0})"),
+    "exp": _double("windowpane_exp({0})"),
+    "ln": _double("ln(windowpane_positive({0}))"),
+    "log": log,
+    "log10": _double("log10(windowpane_positive({0}))"),
+    "pow": fixed(DOUBLE, "windowpane_pow({0}, {1})", DOUBLE, DOUBLE),
+    "power": fixed(DOUBLE, "windowpane_pow({0}, {1})", DOUBLE, DOUBLE),
+    "sin": _double("sin({0})"),
+    "cos": _double("cos({0})"),
+    "tan": _double("tan({0})"),
+    "cot": _double("(1 / tan({0}))"),
+    "asin": _double("asin(windowpane_within({0}, -1, 1))"),
+    "acos": _double("acos(windowpane_within({0}, -1, 1))"),
+    "atan": _double("atan({0})"),
+    "atan2": fixed(DOUBLE, "atan2({0}, {1})", DOUBLE, DOUBLE),
+    "sinh": _double("sinh({0})"),
+    "cosh": _double("cosh({0})"),
+    "tanh": _double("tanh({0})"),
+    "asinh": _double("asinh({0})"),
+    "acosh": _double("acosh(windowpane_within({0}, 1, 'Infinity'::DOUBLE))"),
+    "atanh": _double("atanh(windowpane_within({0}, -1, 1))"),
+    "coth": _double("(1 / tanh({0}))"),
+    "degrees": _double("degrees({0})"),
+    "radians": _double("radians({0})"),
+    "gamma": _double("windowpane_gamma({0})"),
+    "lgamma": _double("windowpane_lgamma({0})"),
+    "pi": fixed(DOUBLE, "pi()"),
+    "gcd": _of_integers("gcd"),
+    "lcm": _of_integers("lcm"),
+}
 
 
 @builder
@@ -69,7 +125,7 @@ def _power(arguments: Sequence[Expr]) -> Expr:
 
 
 def _log(arguments: Sequence[Expr]) -> Expr:
-    return or_float("log" if len(arguments) == 2 else "log10", NUMBER_FUNCTIONS["log"])(arguments)
+    return or_float("log" if len(arguments) == 2 else "log10", _OF_DOUBLES["log"])(arguments)
 
 
 def _mod(arguments: Sequence[Expr]) -> Expr:
@@ -133,7 +189,7 @@ def _as_date(arguments: Sequence[Expr]) -> Expr:
 
 
 FUNCTIONS: dict[str, Builder] = {
-    **NUMBER_FUNCTIONS,
+    **_OF_DOUBLES,
     "abs": _number("abs({0})"),
     "ceil": _whole("ceil", "ceil({0})"),
     "ceiling": _whole("ceil", "ceil({0})"),
@@ -141,7 +197,7 @@ FUNCTIONS: dict[str, Builder] = {
     "trunc": _whole("trunc", "trunc({0})"),
     "sign": _sign,
     "round": _whole("round", "round_even({0}, 0)"),
-    **{name: or_float(name, NUMBER_FUNCTIONS[name]) for name in ("sqrt", "exp", "ln", "log10")},
+    **{name: or_float(name, _OF_DOUBLES[name]) for name in ("sqrt", "exp", "ln", "log10")},
     "log": _log,
     "pow": _power,
     "power": _power,

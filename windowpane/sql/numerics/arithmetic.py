@@ -23,7 +23,7 @@ from windowpane.sql.expressions.types import (
     is_exact,
     numeric,
 )
-from windowpane.sql.numerics.registry import called
+from windowpane.sql.numerics.kernels import called
 
 REFUSED_BY_ZERO = "current_setting('error_on_division_by_zero')"
 """Whether a division by zero is an error, as in a query, or NULL, as in a view."""

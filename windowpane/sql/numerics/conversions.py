@@ -6,9 +6,8 @@ import re
 from decimal import Decimal
 
 from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, SqlType, as_numeric, is_exact, is_float, is_text, numeric
-from windowpane.sql.numerics.kernels import parse
+from windowpane.sql.numerics.kernels import called, parse
 from windowpane.sql.numerics.placing import exact, rounded
-from windowpane.sql.numerics.registry import called
 
 _DECIMAL = re.compile(r"DECIMAL\(\d+, ?(\d+)\)")
 

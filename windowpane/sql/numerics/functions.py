@@ -18,7 +18,7 @@ from windowpane.sql.expressions.types import (
     numeric,
 )
 from windowpane.sql.numerics.arithmetic import REFUSED_BY_ZERO
-from windowpane.sql.numerics.registry import called
+from windowpane.sql.numerics.kernels import called
 from windowpane.sql.scalar.signatures import Builder, builder
 
 

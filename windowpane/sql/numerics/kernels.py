@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
 from functools import reduce
 from math import isqrt
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.errors import MistakeError
 from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
 from windowpane.sql.numerics.placing import (
     PRODUCT,
@@ -345,3 +347,41 @@ def power_at(bases: pa.ChunkedArray, exponents: pa.ChunkedArray) -> pa.Array:
     places = scale * exponent
     place = exact(places)
     return _texts([place(value**exponent, 10**places) for value in integers(bases)], places)
+
+
+_QUOTIENT = f"DECIMAL({DIGITS}, {QUOTIENT_PLACES})"
+_VARIANCE = f"DECIMAL({DIGITS}, {VARIANCE_PLACES})"
+_EXACT = f"DECIMAL({DIGITS}, {EXACT_PLACES})"
+
+FUNCTIONS: Final[dict[str, tuple[Kernel, str]]] = {
+    "quotient": (quotient, _QUOTIENT),
+    "quotient_at": (quotient_at, "VARCHAR"),
+    "quotient_within": (quotient_within, "VARCHAR"),
+    "div": (whole_quotient, f"DECIMAL({DIGITS}, 0)"),
+    "product": (product, _EXACT),
+    "rounded_product": (rounded_product, _QUOTIENT),
+    "exactly": (exactly, "VARCHAR"),
+    "round_at": (rounded_at, "VARCHAR"),
+    "trunc_at": (truncated_at, "VARCHAR"),
+    "parsed": (parsed, _EXACT),
+    "parsed_at": (parsed_at, "VARCHAR"),
+    "taken": (taken, "VARCHAR"),
+    "text": (text, "VARCHAR"),
+    "var_samp": (variance(sample=True, root=False), _VARIANCE),
+    "var_pop": (variance(sample=False, root=False), _VARIANCE),
+    "stddev_samp": (variance(sample=True, root=True), _QUOTIENT),
+    "stddev_pop": (variance(sample=False, root=True), _QUOTIENT),
+    "sqrt": (root, _QUOTIENT),
+    "exp": (of_decimals(exponential), _QUOTIENT),
+    "ln": (of_decimals(logarithm), _QUOTIENT),
+    "log10": (of_decimals(logarithm_of_ten), _QUOTIENT),
+    "log": (of_decimals(logarithm_to), _QUOTIENT),
+    "power": (of_decimals(power), _QUOTIENT),
+    "power_at": (power_at, "VARCHAR"),
+}
+
+
+def called(name: str, *arguments: str) -> str:
+    if name not in FUNCTIONS:
+        raise MistakeError("the function is registered")
+    return f"windowpane_numeric_{name}({', '.join(arguments)})"

@@ -17,15 +17,40 @@ from windowpane.kernels.keys.key_codes import text_hash
 from windowpane.sql.values import (
     array_text,
     bytea_values,
-    float_text,
     json_values,
     regexps,
-    sketches,
 )
 from windowpane.sql.values.intervals import interval_text, read_span
+from windowpane.sql.values.value_text import real_text
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.definition import is_defined
 from windowpane.windowing.assigners.calendars import Calendar
+
+
+def _bucket_value(value: float, relative_error: float) -> float:
+    """Return the value that stands for all of the bucket of a value, off by ``relative_error`` of it at most.
+
+    A bucket holds the values between two powers of a base that follows from the relative error. Source: RisingWave's
+    ``approx_percentile``; Masson et al., "DDSketch" (2019).
+    """
+    if value == 0 or not math.isfinite(value):
+        return value
+    base = (1 + relative_error) / (1 - relative_error)
+    bucket = math.ceil(math.log(abs(value)) / math.log(base))
+    return math.copysign(2 * _power(base, bucket) / (base + 1), value)
+
+
+def _power(base: float, exponent: int) -> float:
+    """Return a power by squaring, which rounds as RisingWave's does."""
+    result, square, rest = 1.0, base, abs(exponent)
+    while rest:
+        if rest & 1:
+            result *= square
+        rest >>= 1
+        if rest:
+            square *= square
+    return 1 / result if exponent < 0 else result
+
 
 Kernel = Callable[..., pa.Array]
 
@@ -180,8 +205,8 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "bytea_part": (_each(bytea_values.part, pa.binary()), "BLOB"),
     "gamma": (_each(_gamma, pa.float64()), "DOUBLE"),
     "lgamma": (_each(_lgamma, pa.float64()), "DOUBLE"),
-    "real_text": (_each(float_text.real_text, pa.string()), "VARCHAR"),
-    "bucket_value": (_each(sketches.bucket_value, pa.float64()), "DOUBLE"),
+    "real_text": (_each(real_text, pa.string()), "VARCHAR"),
+    "bucket_value": (_each(_bucket_value, pa.float64()), "DOUBLE"),
     "calendar_bound": (_calendar_bound, "BIGINT"),
     "ramp": (_each(_ramp(np.float64), pa.list_(pa.float64())), "DOUBLE[]"),
     "ramp_of_reals": (_each(_ramp(np.float32), pa.list_(pa.float32())), "FLOAT[]"),

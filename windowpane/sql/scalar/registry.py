@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import duckdb
 
-from windowpane.sql.numerics.kernels import strict
-from windowpane.sql.numerics.registry import FUNCTIONS
+from windowpane.sql.numerics.kernels import FUNCTIONS, strict
 from windowpane.sql.scalar.kernels import KERNELS
 from windowpane.sql.scalar.macros import MACROS
 

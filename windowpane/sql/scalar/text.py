@@ -1,14 +1,57 @@
-"""Functions of text."""
+"""Functions of text and of bytea, and those that take either."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, settled
-from windowpane.sql.expressions.types import BIGINT, BOOLEAN, BYTEA, INTEGER, SMALLINT, VARCHAR, is_text
-from windowpane.sql.scalar import bytea
-from windowpane.sql.scalar.bytea import or_text
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, BYTEA, INTEGER, SMALLINT, VARCHAR, is_integer, is_text
 from windowpane.sql.scalar.signatures import Builder, builder, by_count, fixed
+
+_WHOLE = 2**31 - 1
+
+
+@builder
+def _or_text(arguments: Sequence[Expr], of_bytes: Builder, of_text: Builder) -> Expr:
+    """Return a function that is another one where its first argument is bytea."""
+    return (of_bytes if arguments and arguments[0].type == BYTEA else of_text)(arguments)
+
+
+def _trimmed(side: str) -> Builder:
+    """Return a trim at both sides of bytea, or at the ``left`` or the ``right`` one."""
+    return fixed(BYTEA, f"windowpane_bytea_trim({{0}}, {{1}}, '{side}')", BYTEA, BYTEA)
+
+
+def _part(arguments: Sequence[Expr]) -> Expr:
+    """Return ``substring(bytes, start[, count])``."""
+    given = [*arguments, Expr(f"{_WHOLE}", INTEGER)] if len(arguments) == 2 else arguments
+    return fixed(BYTEA, "windowpane_bytea_part({*})", BYTEA, INTEGER, INTEGER)(given)
+
+
+def _bit_count(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 1)
+    if is_integer(arguments[0].type):
+        return build(BIGINT, "CAST(bit_count({0}) AS BIGINT)", arguments[0])
+    return fixed(BIGINT, "windowpane_bytea_bit_count({0})", BYTEA)(arguments)
+
+
+def _hash(name: str) -> Builder:
+    return fixed(BYTEA, f"unhex({name}({{0}}))", BYTEA)
+
+
+_REVERSED = fixed(BYTEA, "windowpane_bytea_reverse({0})", BYTEA)
+
+BYTEA_FUNCTIONS: dict[str, Builder] = {
+    "encode": fixed(VARCHAR, "windowpane_bytea_encode({*})", BYTEA, VARCHAR),
+    "decode": fixed(BYTEA, "windowpane_bytea_decode({*})", VARCHAR, VARCHAR),
+    "convert_from": fixed(VARCHAR, "windowpane_bytea_text({*})", BYTEA, VARCHAR),
+    "convert_to": fixed(BYTEA, "windowpane_bytea_of_text({*})", VARCHAR, VARCHAR),
+    "get_byte": fixed(INTEGER, "windowpane_bytea_get_byte({*})", BYTEA, INTEGER),
+    "bit_count": _bit_count,
+    "crc32": fixed(BIGINT, "windowpane_bytea_crc32({0})", BYTEA),
+    "sha1": _hash("sha1"),
+    "sha256": _hash("sha256"),
+}
 
 
 @builder
@@ -77,19 +120,19 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "character_length": _length,
     "octet_length": _octets(1),
     "bit_length": _octets(8),
-    "substr": or_text(bytea.substring, _SUBSTRING),
-    "substring": or_text(bytea.substring, _SUBSTRING),
+    "substr": _or_text(_part, _SUBSTRING),
+    "substring": _or_text(_part, _SUBSTRING),
     "overlay": _OVERLAY,
     "left": fixed(VARCHAR, "left({0}, {1})", VARCHAR, INTEGER),
     "right": fixed(VARCHAR, "right({0}, {1})", VARCHAR, INTEGER),
     "strpos": fixed(INTEGER, "CAST(strpos({0}, {1}) AS INTEGER)", VARCHAR, VARCHAR),
     "position": fixed(INTEGER, "CAST(strpos({1}, {0}) AS INTEGER)", VARCHAR, VARCHAR),
-    "trim": or_text(bytea.trimmed("both"), _trim("trim")),
-    "btrim": or_text(bytea.trimmed("both"), _trim("trim")),
-    "ltrim": or_text(bytea.trimmed("left"), _trim("ltrim")),
-    "rtrim": or_text(bytea.trimmed("right"), _trim("rtrim")),
+    "trim": _or_text(_trimmed("both"), _trim("trim")),
+    "btrim": _or_text(_trimmed("both"), _trim("trim")),
+    "ltrim": _or_text(_trimmed("left"), _trim("ltrim")),
+    "rtrim": _or_text(_trimmed("right"), _trim("rtrim")),
     "replace": _replace,
-    "reverse": or_text(bytea.REVERSED, fixed(VARCHAR, "windowpane_reverse({0})", VARCHAR)),
+    "reverse": _or_text(_REVERSED, fixed(VARCHAR, "windowpane_reverse({0})", VARCHAR)),
     "repeat": fixed(VARCHAR, "windowpane_repeat({0}, {1})", VARCHAR, INTEGER),
     "lpad": _pad("lpad"),
     "rpad": _pad("rpad"),
@@ -97,11 +140,11 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "split_part": fixed(VARCHAR, "windowpane_split_part({0}, {1}, {2})", VARCHAR, VARCHAR, INTEGER),
     "starts_with": fixed(BOOLEAN, "starts_with({0}, {1})", VARCHAR, VARCHAR),
     "ends_with": fixed(BOOLEAN, "ends_with({0}, {1})", VARCHAR, VARCHAR),
-    "md5": or_text(fixed(VARCHAR, "md5({0})", BYTEA), fixed(VARCHAR, "md5({0})", VARCHAR)),
+    "md5": _or_text(fixed(VARCHAR, "md5({0})", BYTEA), fixed(VARCHAR, "md5({0})", VARCHAR)),
     "ascii": fixed(INTEGER, "ascii({0})", VARCHAR),
     "chr": fixed(VARCHAR, "windowpane_chr({0})", INTEGER),
     "to_hex": _hex,
-    **bytea.BYTEA_FUNCTIONS,
+    **BYTEA_FUNCTIONS,
     "concat": _joined("concat"),
     "concat_ws": _joined("concat_ws"),
 }
