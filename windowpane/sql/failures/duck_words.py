@@ -20,7 +20,6 @@ from windowpane.errors import (
     SqlRunError,
     UnsupportedValueError,
 )
-from windowpane.sql.numerics.messages import numeric_message
 from windowpane.sql.values.instant_text import NO_ZONE
 
 _TYPES = (
@@ -28,9 +27,9 @@ _TYPES = (
     (r"TIMESTAMP", "timestamp without time zone"),
     (r"DATE", "date"),
     (r"TIME", "time without time zone"),
-    (r"INT8|INT16|TINYINT|SMALLINT", "smallint"),
-    (r"INT32|INTEGER", "integer"),
-    (r"INT64|BIGINT", "bigint"),
+    (r"U?INT8|U?INT16|TINYINT|SMALLINT", "smallint"),
+    (r"U?INT32|INTEGER", "integer"),
+    (r"U?INT64|BIGINT", "bigint"),
     (r"U?INT128|U?HUGEINT|BIGNUM|DECIMAL(?:\(\d+(?:, ?\d+)?\))?", "numeric"),
     (r"FLOAT", "real"),
     (r"DOUBLE", "double precision"),
@@ -57,6 +56,9 @@ def type_name(duckdb_name: str) -> str:
 
 
 Build = Callable[[re.Match[str]], SqlRunError]
+_WIDER = "Cast an operand to bigint or numeric."
+_FEWER_PLACES = "to numeric(38, s) with fewer decimal places, or to double precision."
+_OPERATIONS = {"multiplication": "a product", "addition": "a sum", "subtraction": "a difference"}
 
 
 def _invalid(group: str) -> Build:
@@ -80,6 +82,41 @@ def _out_of_range(template: str) -> Build:
 def _fixed(error: type[SqlRunError], template: str) -> Build:
     return lambda found: error(template.format(**found.groupdict()))
 
+
+def _too_many_digits(found: re.Match[str]) -> SqlRunError:
+    what = _OPERATIONS.get(found["operation"] or "addition", found["operation"])
+    operand = "an operand" if found["operation"] else "its argument"
+    digits = "has more than 38 digits, those behind the point among them"
+    return OutOfRangeError(f"numeric out of range: {what} {digits}. Cast {operand} {_FEWER_PLACES}")
+
+
+def _no_room(found: re.Match[str]) -> SqlRunError:
+    precision, scale = int(found["precision"]), int(found["scale"])
+    type_words = f"numeric({precision}, {scale}), which has {precision - scale} digits before the point"
+    return OutOfRangeError(f"numeric out of range: {found['value']} does not fit {type_words}. Cast {_FEWER_PLACES}")
+
+
+_NUMBERS: tuple[tuple[str, Build], ...] = (
+    (r"Overflow in (?:SUM of DECIMAL|HUGEINT addition|(?P<operation>\w+) of DECIMAL\(\d+\))", _too_many_digits),
+    (
+        r"Overflow (?:on abs\((?P<value>-?\d+)|in negation of (?:integer|numeric) value)",
+        lambda found: OutOfRangeError(
+            f"integer out of range: the negative of {found['value'] or 'the least value of its type'}. {_WIDER}"
+        ),
+    ),
+    (r"Overflow in \w+ of (?P<type>U?INT\d+) \((?P<value>[^)!]*)", _out_of_range(f"{{type}} out of range: {{value}}. {_WIDER}")),
+    (r"Overflow in \w+ of (?P<value>-?\d+ / [^)!]*)", _out_of_range(f"bigint out of range: {{value}}. {_WIDER}")),
+    (
+        r"(?:Casting value \"|[Cc]ould not cast value |Type \w+ with value )(?P<value>-?[\d.]+(?:e[+-]?\d+)?)\"? "
+        r"(?:to|can't be cast .*? type) (?:type )?\(?DECIMAL\((?P<precision>\d+), ?(?P<scale>\d+)\)",
+        _no_room,
+    ),
+    (
+        r"(?:Failed to cast decimal value|Type U?(?:INT\d+|DOUBLE|FLOAT|DECIMAL\(\d+, ?\d+\)) with value) (?P<value>\S+) "
+        r"(?:to|can't be cast .*?) type (?P<type>U?INT\d+)",
+        _out_of_range("{type} out of range: {value}. Cast to a wider type."),
+    ),
+)
 
 _WORDS: tuple[tuple[str, Build], ...] = (
     # Macros say what is wrong with an argument by a cast that fails; see ``macros``.
@@ -196,18 +233,25 @@ def in_sql_words(error: duckdb.Error) -> SqlRunError | None:
     if not isinstance(error, _VALUE_ERRORS):
         return None
     line = str(error).split("\n")[0]
-    number = numeric_message(str(error))
-    if number is not None:
-        return _of_number(number)
-    for pattern, build in _WORDS:
-        found = re.search(pattern, line, re.DOTALL)
-        if found is not None:
-            return build(found)
-    return InvalidValueError(f"{_plain(line)}.")
+    return number_in_words(str(error)) or _first(_WORDS, line) or InvalidValueError(f"{_plain(line)}.")
 
 
-def _of_number(message: str) -> SqlRunError:
-    """Return the message about a number as the error of its kind."""
+def number_in_words(said: str) -> SqlRunError | None:
+    """Return an error of DuckDB about a number, or of a function of ours, ``None`` if it is about something else."""
+    own = _FROM_FUNCTION.search(said)
+    return _first(_NUMBERS, said) if own is None else _own(own[1].strip())
+
+
+def _first(words: tuple[tuple[str, Build], ...], said: str) -> SqlRunError | None:
+    matches = ((re.search(pattern, said, re.DOTALL), build) for pattern, build in words)
+    return next((build(found) for found, build in matches if found is not None), None)
+
+
+_FROM_FUNCTION = re.compile(r"Python exception occurred while executing the UDF: \w+: (.*)", re.DOTALL)
+
+
+def _own(message: str) -> SqlRunError:
+    """Return what a function of ours says as the error of its kind."""
     if message.startswith("division by zero"):
         return DivisionByZeroError()
     text = re.fullmatch(r"invalid input (?:syntax )?for type ([\w ]+): (['\"])(.*)\2\.?", message, re.DOTALL)
