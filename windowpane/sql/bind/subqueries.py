@@ -19,7 +19,7 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
 from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.forms import is_row_of_subquery, row_values
-from windowpane.sql.expressions.operators import comparables, key_value
+from windowpane.sql.expressions.operators import combined, comparables, key_value
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, common
 from windowpane.sql.nodes import Fold, Node
 
@@ -144,9 +144,7 @@ class Subqueries:
         keys = [(ours.column(outer).id, column.id) for outer, column in inner.keys]
         keys += [(ours.column(one).id, theirs.column(other).id) for one, other in pairs or []]
         conditions = [part for part in (inner.condition, residual) if part is not None]
-        condition = None
-        for part in conditions:
-            condition = part if condition is None else build(BOOLEAN, "({0} AND {1})", condition, part)
+        condition = combined("AND", *conditions) if conditions else None
         self._select.node = plan.join(ours.apply(self._select.node), theirs.apply(node), kind, keys, condition, self._ids)
 
     # --- values ----------------------------------------------------------------------------------------

@@ -331,9 +331,6 @@ class ScalarBinder:
             raise self.text.unsupported(tree, "now() in this place of a materialized view", instead)
         return Expr(self.now, TIMESTAMPTZ, name="now", rises_with=NOW)
 
-    def _logical_operands(self, operator: str, tree: exp.Expr) -> Expr:
-        return operators.logical(operator, self.bind(tree.this), self.bind(tree.expression))
-
 
 def _number(digits: str) -> Expr:
     """Return a number: an integer if it is written as one and fits, else the numeric with its digits.
@@ -386,18 +383,6 @@ def _negated(binder: ScalarBinder, tree: exp.Expr) -> Expr:
     return operators.negate(binder.bind(tree.this))
 
 
-def _inverted(binder: ScalarBinder, tree: exp.Expr) -> Expr:
-    return operators.logical("NOT", binder.bind(tree.this))
-
-
-def _parenthesis(binder: ScalarBinder, tree: exp.Expr) -> Expr:
-    return binder.bind(tree.this)
-
-
-def _coerced(binder: ScalarBinder, tree: exp.Expr) -> Expr:
-    return binder._cast(tree)
-
-
 def _if(binder: ScalarBinder, tree: exp.If) -> Expr:
     """Bind Flink's ``IF(condition, value, other)``."""
     if tree.args.get("false") is None:
@@ -410,14 +395,14 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Literal: ScalarBinder._literal,
     exp.Null: lambda binder, tree: Expr.null(),
     exp.Boolean: lambda binder, tree: Expr(str(tree.this).upper(), BOOLEAN, name="bool"),
-    exp.Cast: _coerced,
+    exp.Cast: lambda binder, tree: binder._cast(tree),
     exp.Interval: ScalarBinder._interval,
     exp.Neg: _negated,
-    exp.Not: _inverted,
+    exp.Not: lambda binder, tree: operators.logical("NOT", binder.bind(tree.this)),
     exp.BitwiseNot: lambda binder, tree: operators.inverted_bits(binder.bind(tree.this)),
-    exp.Paren: _parenthesis,
-    exp.And: lambda binder, tree: binder._logical_operands("AND", tree),
-    exp.Or: lambda binder, tree: binder._logical_operands("OR", tree),
+    exp.Paren: lambda binder, tree: binder.bind(tree.this),
+    exp.And: lambda binder, tree: operators.logical("AND", binder.bind(tree.this), binder.bind(tree.expression)),
+    exp.Or: lambda binder, tree: operators.logical("OR", binder.bind(tree.this), binder.bind(tree.expression)),
     exp.Is: ScalarBinder._is,
     exp.In: ScalarBinder._in,
     exp.Case: ScalarBinder._case,
