@@ -171,7 +171,7 @@ class TableWriter:
         old = ", ".join(quoted(f"old.{column.name}") for column in relation.visible)
         made = self._storage.temporary(f"SELECT {old}, {', '.join(items)} FROM ({conflicting(rows, relation)}){where}")
         made = self._with_generated(made, info)
-        self._check_nulls(made, relation)
+        check_nulls(self._storage, made, relation)
         new = ", ".join(f"{quoted(column.name)} AS {quoted(f'set.{column.name}')}" for column in relation.visible)
         return f"SELECT {old}, {new} FROM {made}"
 
@@ -279,7 +279,7 @@ class TableWriter:
         count = int(self._storage.run(f"INSERT INTO {relation.storage} ({names}, {quoted(ROW_ID)}) {query}")[0][0])
         self._storage.waiting.number(relation.name, count)
         self.delta = newer_rows(relation, last)
-        self._check_nulls(self.delta.relation, relation)
+        check_nulls(self._storage, self.delta.relation, relation)
         return count
 
     def _all_columns(self, names: tuple[str, ...], info: TableInfo) -> str:
@@ -295,21 +295,13 @@ class TableWriter:
         items = self._all_columns(names, info) + f", {quoted(SPLIT)}" * (SPLIT in names)
         rows = self._storage.temporary(f"SELECT {items}, row_number() OVER () AS windowpane_n FROM ({query})")
         rows = self._with_generated(rows, info)
-        self._check_nulls(rows, relation)
+        check_nulls(self._storage, rows, relation)
         return rows
 
     def _with_generated(self, rows: str, info: TableInfo) -> str:
         if not info.generated:
             return rows
         return self._storage.temporary(f"SELECT * REPLACE ({info.generated_sql}) FROM {rows}")
-
-    def _check_nulls(self, rows: str, relation: Relation) -> None:
-        for column in relation.visible:
-            required = column.not_null
-            if required and not self._storage.is_empty(f"{rows} WHERE {quoted(column.name)} IS NULL"):
-                raise SqlRunError(
-                    f"column {column.name!r} of {relation.name!r} is NOT NULL, and a row has NULL there. Nothing was inserted."
-                )
 
     def _on_time(self, rows: str, info: TableInfo, *, has_splits: bool = False) -> str:
         """Return the rows that are taken, and count the late ones; the chunk then advances the watermark, by late rows, too.
@@ -380,7 +372,7 @@ class TableWriter:
         if info.generated:
             new = f"SELECT * REPLACE ({info.generated_sql}) FROM ({new})"
         rows = self._storage.temporary(new)
-        self._check_nulls(rows, relation)
+        check_nulls(self._storage, rows, relation)
         weight = quoted(WEIGHT)
         changes = self._storage.temporary(f"SELECT *, 1 AS {weight} FROM {rows} UNION ALL SELECT *, -1 FROM {old}")
         self.apply(Delta(changes), info)
@@ -433,6 +425,14 @@ class TableWriter:
             f"found.{quoted(one)} IS NOT DISTINCT FROM {relation.storage}.{quoted(other)}" for one, other in pairs
         )
         return f" WHERE EXISTS (SELECT 1 FROM ({compile_plan(node)}) AS found WHERE {same_key})"
+
+
+def check_nulls(storage: Storage, rows: str, relation: Relation) -> None:
+    """Refuse NULL in a column that is NOT NULL."""
+    for column in relation.visible:
+        if column.not_null and not storage.is_empty(f"{rows} WHERE {quoted(column.name)} IS NULL"):
+            there = f"column {column.name!r} of {relation.name!r} is NOT NULL, and a row has NULL there."
+            raise SqlRunError(f"{there} Nothing was inserted.")
 
 
 def newer_rows(relation: Relation, number: int) -> Delta:

@@ -29,7 +29,7 @@ from windowpane.hidden_columns import PARTITION, SPLIT
 from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.message_rows import is_topic
-from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.tables import check_nulls
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import TIMESTAMP, VARCHAR
 from windowpane.sql.failures.malformed_rows import NOTHING, Found
@@ -248,7 +248,7 @@ class SourceRows:
     def _on_time(self, arrived: pa.Table, made: Made, values: str, limit: str | None) -> Taken:
         """Return the result of the query on the rows that are not late."""
         storage, held, source = task_storage(), self.table.watermark, self._completed(values, limit)
-        self._check(storage, source)
+        check_nulls(storage, source, self.table.relation)
         if held is None:
             return Taken(self._made(arrived, made, source), None, None, 0, arrived.num_rows)
         column = quoted(held.column)
@@ -281,12 +281,6 @@ class SourceRows:
         if not self.table.generated:
             return f"({values})"
         return f"(SELECT *, {self.table.generated_sql} FROM ({values}))"
-
-    def _check(self, storage: Storage, rows: str) -> None:
-        """Refuse NULL in a column that is NOT NULL."""
-        for column in self.table.relation.visible:
-            if column.not_null and storage.run(f"SELECT 1 FROM {rows} WHERE {quoted(column.name)} IS NULL LIMIT 1"):
-                raise SqlRunError(f"column {column.name!r} of {self.name!r} is NOT NULL, and a row has NULL there.")
 
 
 def _by_split(rows: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
