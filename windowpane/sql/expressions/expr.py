@@ -503,8 +503,8 @@ def _castable(one: SqlType, other: SqlType) -> bool:
     return (one.name, other.name) in {("time", "interval"), ("interval", "time"), ("jsonb", "varchar"), ("array", "array")}
 
 
-def counted(arguments: Sequence[Expr], least: int, most: int) -> None:
+def counted(arguments: Sequence[object], least: int, most: int) -> None:
     """Check the number of arguments."""
     if not least <= len(arguments) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
-        raise MismatchError(f"it takes {wanted} arguments, not {len(arguments)}.")
+        raise MismatchError(f"it takes {wanted} argument{'' if wanted == '1' else 's'}, not {len(arguments)}.")

@@ -12,8 +12,8 @@ from windowpane.sql.bind.build_plan import Computed, over
 from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, settled
-from windowpane.sql.expressions.operators import by_value, key_value, sortable
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, settled
+from windowpane.sql.expressions.operators import by_value, combined, key_value, sortable
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, UNKNOWN, SqlType, common, is_integer
 from windowpane.sql.nodes import Node, Order
 from windowpane.sql.parse.dialect import SESSION_GAP
@@ -248,11 +248,6 @@ class _Call:
             return self._value(calls, binder, frame, register)
         return self._aggregate(calls, binder, frame, register)
 
-    def _count(self, least: int, most: int) -> None:
-        if not least <= len(self.arguments) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}"
-            raise MismatchError(f"it takes {wanted} argument{'' if wanted == '1' else 's'}, not {len(self.arguments)}.")
-
     def _constant(self, calls: WindowCalls, binder: ScalarBinder, index: int) -> int | None:
         """Return an argument that is a whole number, 1 where there is none; ``None``: it is NULL."""
         if len(self.arguments) <= index:
@@ -266,7 +261,7 @@ class _Call:
 
     def _numbering(self, calls: WindowCalls, binder: ScalarBinder, register: Register) -> Expr:
         tiles = self.name == "ntile"
-        self._count(int(tiles), int(tiles))
+        counted(self.arguments, int(tiles), int(tiles))
         kind: SqlType = NUMBERING[self.name]
         offset = self._constant(calls, binder, 0) if tiles else 1
         if offset is None:
@@ -281,7 +276,7 @@ class _Call:
         return build(kind, f"CAST(NULL AS {kind.duckdb})", name=self.name)
 
     def _offset(self, calls: WindowCalls, binder: ScalarBinder, register: Register) -> Expr:
-        self._count(1, 3)
+        counted(self.arguments, 1, 3)
         value = settled(binder.bind(self.arguments[0]))
         default = binder.bind(self.arguments[2]) if len(self.arguments) > 2 else None
         if default is not None:
@@ -336,7 +331,7 @@ class _Call:
 
     def _value(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
         nth = self.name == "nth_value"
-        self._count(1 + nth, 1 + nth)
+        counted(self.arguments, 1 + nth, 1 + nth)
         value = settled(binder.bind(self.arguments[0]))
         offset = self._constant(calls, binder, 1)
         if offset is None:
@@ -383,9 +378,7 @@ class _Call:
         conditions = [] if self.filter is None else [binder.condition(self.filter, "FILTER")]
         if only is not None:
             conditions.append(only)
-        if not conditions:
-            return None
-        return calls.argument(conditions[0] if len(conditions) == 1 else build(BOOLEAN, "({0} AND {1})", *conditions))
+        return calls.argument(combined("AND", *conditions)) if conditions else None
 
     def _counts_rows(self) -> bool:
         return self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star)

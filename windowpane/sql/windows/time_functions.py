@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, rising
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, rising
 from windowpane.sql.expressions.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType
 from windowpane.sql.values.intervals import length
 from windowpane.windowing.intervals import Interval
@@ -34,8 +34,7 @@ def instant_sql(micros: str, kind: SqlType) -> str:
 
 
 def _tumble_start(arguments: Sequence[Expr]) -> Expr:
-    if not 2 <= len(arguments) <= 3:
-        raise MismatchError(f"it takes a time, a size and perhaps an offset, not {len(arguments)} arguments.")
+    counted(arguments, 2, 3)
     kind = bound_type(arguments[0].type)
     time = convert(arguments[0], kind)
     size, offset = _size(arguments[1]), [_interval(each) for each in arguments[2:]]
@@ -77,8 +76,7 @@ def _micros(interval: str) -> str:
 
 
 def _date_bin(arguments: Sequence[Expr]) -> Expr:
-    if len(arguments) != 3:
-        raise MismatchError(f"it takes a length, a time and an origin, not {len(arguments)} arguments.")
+    counted(arguments, 3, 3)
     kind = bound_type(arguments[1].type)
     size, value, origin = _size(arguments[0]), convert(arguments[1], kind), convert(arguments[2], kind)
     template = floor_sql(micros_sql("{0}"), _micros("{1}"), micros_sql("{2}"))
