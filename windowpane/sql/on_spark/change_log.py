@@ -25,16 +25,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowpane.errors import UnreadableStateError
 from windowpane.state.compact import from_stream, to_stream
-
-if TYPE_CHECKING:
-    pass
 
 _BLOBS = 1
 """How many parts are read at once. A part that a task wrote has the rows of one Arrow batch of Spark, 10,000 unless the session
