@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from windowpane.errors import SqlNameError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.as_of import as_of_join, version_join
+from windowpane.sql.bind.binding import Binding
 from windowpane.sql.bind.correlation import outputs_of
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
@@ -18,14 +17,11 @@ from windowpane.sql.expressions.types import SqlType, common, comparison_type
 from windowpane.sql.nodes import Node
 from windowpane.sql.windows.series import unnest
 
-if TYPE_CHECKING:
-    from windowpane.sql.bind.queries import QueryBinder
-
 _KINDS = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
 
 class Joins:
-    def __init__(self, query: QueryBinder, tables: dict[str, exp.Expr]) -> None:
+    def __init__(self, query: Binding, tables: dict[str, exp.Expr]) -> None:
         self._query, self._tables, self._text = query, tables, query.text
 
     def apply(self, node: Node, scope: Scope, joins: list[exp.Expr]) -> tuple[Node, Scope]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.binding import Binding
 from windowpane.sql.bind.bound_query import BoundQuery, Tables, output_place
 from windowpane.sql.bind.conditions import conjuncts
 from windowpane.sql.bind.correlation import Inner, Ties
@@ -30,14 +30,11 @@ from windowpane.sql.windows.table_functions import TableFunctions
 from windowpane.sql.windows.temporal_filters import asks_the_clock, in_time
 from windowpane.sql.windows.top_n import rewrite
 
-if TYPE_CHECKING:
-    from windowpane.sql.bind.queries import QueryBinder
-
 
 class SelectPlan:
     """One SELECT on its way to a plan: FROM first, then what each clause adds."""
 
-    def __init__(self, query: QueryBinder, tree: exp.Select, tables: Tables, around: Scope | None = None) -> None:
+    def __init__(self, query: Binding, tree: exp.Select, tables: Tables, around: Scope | None = None) -> None:
         """Bind FROM; ``around`` are the columns of the query around a subquery."""
         self.query, self.tree, self.tables = query, tree, tables
         self.text, self.ids = query.text, query.ids

@@ -8,12 +8,12 @@ query around it (``ties``) are the keys of these joins.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from windowpane.errors import present
 from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.binding import Selecting
 from windowpane.sql.bind.correlation import Inner, outputs_of
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
@@ -22,9 +22,6 @@ from windowpane.sql.expressions.forms import is_row_of_subquery, row_values
 from windowpane.sql.expressions.operators import combined, comparables, key_value
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, common
 from windowpane.sql.nodes import Fold, Node
-
-if TYPE_CHECKING:
-    from windowpane.sql.bind.select_plan import SelectPlan
 
 Pairs = list[tuple[Expr, Expr]]
 
@@ -54,7 +51,7 @@ def _selecting(tree: exp.Expr) -> exp.Expr:
 
 
 class Subqueries:
-    def __init__(self, select: SelectPlan) -> None:
+    def __init__(self, select: Selecting) -> None:
         self._select, self._ids, self._text = select, select.query.ids, select.query.text
         self._above: list[_Beside] = []
 

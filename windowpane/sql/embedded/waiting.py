@@ -10,12 +10,17 @@ It is held in memory, and written once a transaction.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from windowpane.sql.values.text_values import text_literal
 
-if TYPE_CHECKING:
-    from windowpane.sql.embedded.storage import Storage
+
+class _Statements(Protocol):
+    def run(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
+        """Run one and return the rows of its result."""
+
+    def is_empty(self, relation: str) -> bool:
+        """Whether a relation has no rows."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class _Numbers:
 
 
 class Waiting:
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: _Statements) -> None:
         self._storage = storage
         self._held: dict[str, _Numbers] | None = None
         self._stored: dict[str, _Numbers] = {}

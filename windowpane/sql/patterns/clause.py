@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from sqlglot import exp
 
 from windowpane.errors import PatternError, SqlSyntaxError
 from windowpane.planning.patterns.programs import check_bounds
 from windowpane.sql.bind import build_plan as plan
-from windowpane.sql.bind.scope import Column, Scope, Visible
+from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.binder import name_of
 from windowpane.sql.expressions.expr import Expr, settled
 from windowpane.sql.expressions.operators import key_value, sortable
 from windowpane.sql.expressions.types import BOOLEAN, INTERVAL, TIMESTAMP, TIMESTAMPTZ
 from windowpane.sql.nodes import Match, Node, Order
-from windowpane.sql.parse.positions import place_at
-from windowpane.sql.patterns.values import MatchValues
+from windowpane.sql.parse.positions import Text, place_at
+from windowpane.sql.patterns.values import Constants, MatchValues
 from windowpane.sql.values.intervals import interval_sql, length
 from windowpane.sql.windows.emit_on_close import emit_on_close, with_times
 from windowpane.windowing.intervals import Interval
@@ -31,16 +31,23 @@ from windowpane.windowing.patterns.text import parse_pattern
 from windowpane.windowing.patterns.tree import Exclusion, Pattern, every_part, looked_for, variables
 from windowpane.windowing.patterns.values import Began, MatchTime
 
-if TYPE_CHECKING:
-    from windowpane.sql.bind.queries import QueryBinder
-
 _NEEDED = (
     "A view with a pattern ends with EMIT ON WINDOW CLOSE, over rows that stay (APPEND ONLY) and are ordered by the column of a "
     "WATERMARK. A SELECT takes any rows."
 )
 
 
-def match_recognize(query: QueryBinder, tree: exp.MatchRecognize, node: Node, scope: Scope) -> tuple[Node, Scope]:
+class Query(Constants, Protocol):
+    """What a clause needs of the query around it: ``QueryBinder``."""
+
+    text: Text
+    ids: Ids
+    streaming: bool
+    now: str
+    window_places: dict[str, exp.Expr]
+
+
+def match_recognize(query: Query, tree: exp.MatchRecognize, node: Node, scope: Scope) -> tuple[Node, Scope]:
     """Return the matches in a relation, and what can be named of them.
 
     Raises:
@@ -53,7 +60,7 @@ def match_recognize(query: QueryBinder, tree: exp.MatchRecognize, node: Node, sc
 
 @dataclass
 class _Clause:
-    query: QueryBinder
+    query: Query
     tree: exp.MatchRecognize
     scope: Scope
 
@@ -63,7 +70,7 @@ class _Clause:
         self.pattern = self._pattern()
         named = frozenset((*variables(self.pattern), *looked_for(self.pattern)))
         self.subsets = self._subsets(named)
-        self.values = MatchValues(self.query, self.scope, named, self.subsets, None)
+        self.values = MatchValues(self.text, self.scope, self.query.ids, self.query, self.query.now, named, self.subsets, None)
         keys = [settled(self.values.rows("PARTITION BY").bind(each)) for each in self.tree.args.get("partition_by") or []]
         self.partition = [(key.name, self.values.computed.column(key_value(key))) for key in keys]
         self.order, self.time = self._order()

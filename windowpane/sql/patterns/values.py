@@ -10,28 +10,25 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
 from windowpane.planning.patterns.binding import Unbound
 from windowpane.sql.bind.build_plan import Computed
-from windowpane.sql.bind.scope import Column, Scope
+from windowpane.sql.bind.scope import Column, Ids, Scope
 from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, Parts, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, if_kept, settled
 from windowpane.sql.expressions.operators import comparables
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, SqlType, is_float, is_integer
-from windowpane.sql.parse.positions import shown
+from windowpane.sql.parse.positions import Text, shown
 from windowpane.sql.values.intervals import length
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.expressions import Constant, Expression, Operation
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.patterns.spec import Measure
 from windowpane.windowing.patterns.values import Classifier, MatchNumber, MatchTime, Moved, Picked
-
-if TYPE_CHECKING:
-    from windowpane.sql.bind.queries import QueryBinder
 
 _ENDS = ("first", "last")
 _MOVES = {"prev": -1, "next": 1}
@@ -45,6 +42,16 @@ _INSTEAD = (
     "In DEFINE, values of several rows of a match are compared, computed with + - * / %, and joined by AND, OR, NOT, IS NULL, "
     "BETWEEN, IN and COALESCE; functions are of the values of one row."
 )
+
+
+class Constants(Protocol):
+    """Evaluates constants: ``QueryBinder``."""
+
+    def evaluate(self, tree: exp.Expr, kind: SqlType | None = None) -> Any:
+        """Return the value of a constant expression, as a type if one is given."""
+
+    def evaluate_sql(self, sql: str) -> Any:
+        """Return the value of a constant as DuckDB writes it."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +95,19 @@ class MatchValues:
 
     def __init__(
         self,
-        query: QueryBinder,
+        text: Text,
         scope: Scope,
+        ids: Ids,
+        constants: Constants,
+        now: str,
         variables: frozenset[str],
         subsets: Mapping[str, frozenset[str]],
         time: Column | None,
     ) -> None:
-        self.query, self.text, self.scope, self.time, self.subsets = query, query.text, scope, time, subsets
+        self.text, self.scope, self.time, self.subsets = text, scope, time, subsets
         self.names = variables | subsets.keys()
-        self.computed = Computed(query.ids)
+        self.computed = Computed(ids)
+        self.constants, self._ids, self._now = constants, ids, now
         self._measures: dict[str, tuple[Column, Measure]] = {}
 
     @property
@@ -105,7 +116,7 @@ class MatchValues:
         return list(self._measures.values())
 
     def rows(self, clause: str) -> _RowBinder:
-        binder = _RowBinder(self.text, self.scope, clause, self.query.now)
+        binder = _RowBinder(self.text, self.scope, clause, self._now)
         binder.names = self.names
         return binder
 
@@ -117,7 +128,7 @@ class MatchValues:
         """Return the column of a value that comes out of the pattern."""
         key = f"{value!r} {is_final}"
         if key not in self._measures:
-            column = self.query.ids.column(name, kind)
+            column = self._ids.column(name, kind)
             self._measures[key] = (column, Measure(column.id, value, is_final))
         return self._measures[key][0].renamed(name).expr
 
@@ -137,7 +148,7 @@ class MatchValues:
         if not 1 <= len(arguments) <= 2:
             raise self.text.type_error(tree, f"{name} takes a value, and how many rows further, not {len(arguments)} arguments.")
         default = 1 if name in _MOVES else 0
-        offset: Any = self.query.evaluate(arguments[1]) if len(arguments) > 1 else default
+        offset: Any = self.constants.evaluate(arguments[1]) if len(arguments) > 1 else default
         if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
             raise self.text.type_error(tree, f"{name} counts rows by a whole number from 0 on, not {offset!r}.")
         inner = arguments[0]
@@ -319,7 +330,7 @@ class _Condition:
         return place.variable in self.of_row
 
     def _constant(self, tree: exp.Expr, kind: SqlType) -> Expression:
-        found: Any = self.values.query.evaluate(tree, kind)
+        found: Any = self.values.constants.evaluate(tree, kind)
         if isinstance(found, Interval):
             micros = length(found)
             if micros is None:
@@ -329,7 +340,7 @@ class _Condition:
 
     def _is_null_of_nothing(self, tree: exp.Expr) -> bool:
         """Whether a value of a row that is not there is NULL."""
-        return self.values.query.evaluate_sql(_NullBinder(self.values, False).bind(tree).sql) is None
+        return self.values.constants.evaluate_sql(_NullBinder(self.values, False).bind(tree).sql) is None
 
     def _of_several(self, tree: exp.Expr, kind: SqlType) -> Expression:
         """Return a part whose operands are of several rows."""
