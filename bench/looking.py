@@ -3,8 +3,9 @@
 Usage: ``python -m bench.looking [--rows N] [--batches N] [--runs N]`` for the first, ``python -m bench.looking --sessions N`` for
 the second. Queries take turns, each in a process of its own; a batch is one file of ``--rows`` payments into tumbling windows by
 card. With the page on it is open in a client that takes its data after each batch, and metrics are scraped every second. The
-figure is the median of the seconds of batches, the first left out, in pairs of runs that follow each other. Of sessions the
-figures are seconds of wall and processor and the memory of ``windowpane inspect``, in processes of their own.
+figure is the median of the seconds of batches, the first left out, in pairs of runs that follow each other; beside it stands the
+processor time of the driver's Python in a minute, page, metrics and their clients included, from the second batch on. Of sessions
+the figures are seconds of wall and processor and the memory of ``windowpane inspect``, in processes of their own.
 """
 
 from __future__ import annotations
@@ -51,13 +52,17 @@ def run(system: str, folder: Path) -> None:
             ]
             for client in clients:
                 client.start()
+        while query.isActive and len(query.recentProgress) < 2:
+            query.awaitTermination(1)
+        began, used = time.perf_counter(), time.process_time()
         query.awaitTermination()
+        used, wall = time.process_time() - used, time.perf_counter() - began
         ended.set()
         took = [each["durationMs"]["triggerExecution"] / 1000 for each in query.recentProgress if each["numInputRows"]]
         if page is not None and served is not None:
             page.close()
             served.close()
-    print(json.dumps(took[1:]), flush=True)
+    print(json.dumps({"batches": took[1:], "processor": 60 * used / wall}), flush=True)
 
 
 def _take(url: str, ended: threading.Event) -> None:
@@ -79,12 +84,13 @@ def slowed(folder: Path, runs: int) -> None:
     """Print what looking costs."""
     pairs = []
     for number in range(runs):
-        pair = {}
+        pair, used = {}, {}
         for system in SYSTEMS if number % 2 else SYSTEMS[::-1]:
             done = subprocess.run(command(system, folder), capture_output=True, text=True, check=True)
-            pair[system] = statistics.median(json.loads(done.stdout.splitlines()[-1]))
+            said = json.loads(done.stdout.splitlines()[-1])
+            pair[system], used[system] = statistics.median(said["batches"]), said["processor"]
         pairs.append(pair)
-        print("  ".join(f"{system} {pair[system]:.3f} s" for system in SYSTEMS), flush=True)
+        print("  ".join(f"{each} {pair[each]:.3f} s, {used[each]:.1f} s a minute" for each in SYSTEMS), flush=True)
     ratios = [pair["looked at"] / pair["plain"] for pair in pairs]
     print(f"slowed by {100 * (statistics.median(ratios) - 1):+.1f} % ({min(ratios):.3f} to {max(ratios):.3f})")
 
@@ -106,9 +112,9 @@ def looked_at(sessions: int) -> None:
         writer = results.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
         writer.trigger(availableNow=True).start().awaitTermination()
         spark.stop()
-        looks = (["query"], ["watermarks"], ["state"], ["windows"], ["--key", f"card-{sessions // 2:010}"])
-        for look in looks:
-            print(f"{' '.join(look):30}", _look([str(checkpoint), *look]), flush=True)
+        print(f"{'--help: a start alone':30}", _look(["--help"]), flush=True)
+        for look in (["query"], ["watermarks"], ["state"], ["windows"], ["keys"], ["--key", f"card-{sessions // 2:010}"], []):
+            print(f"{' '.join(look) or 'all tables':30}", _look([str(checkpoint), *look]), flush=True)
 
 
 def _look(given: list[str]) -> str:

@@ -327,19 +327,17 @@ def inspect(
     console, batch = wide_console(), -2
     with _refusals(location):
         while True:
-            found, shown = shown_tables(location, table, key or [], window, most)
-            if found != batch:
-                for name, each in shown:
-                    if as_json:
-                        typer.echo(json_text(name, each))
-                    elif as_csv:
-                        for line in csv_lines(each):
-                            typer.echo(line)
-                    else:
-                        print_table(console, name, each)
+            batch, shown = shown_tables(location, table, key or [], window, most, batch)
+            for name, each in shown:
+                if as_json:
+                    typer.echo(json_text(name, each))
+                elif as_csv:
+                    for line in csv_lines(each):
+                        typer.echo(line)
+                else:
+                    print_table(console, name, each)
             if not follow:
                 return
-            batch = found
             time.sleep(0.5)
 
 

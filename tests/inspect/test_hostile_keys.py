@@ -17,7 +17,8 @@ import windowpane as wp
 from tests.golden.checkpoints import FOLDER, extract
 from windowpane.cli import app
 from windowpane.errors import InvalidSpecError
-from windowpane.inspect.inspection import Inspection, key_row
+from windowpane.inspect.held_rows import key_row
+from windowpane.inspect.inspection import Inspection
 from windowpane.inspect.printing import csv_lines, json_text, print_table
 from windowpane.testing import WindowTestHarness
 from windowpane.ui.data import contents_data, page_data
@@ -89,7 +90,7 @@ def test_nothing_of_a_text_reaches_the_terminal_but_its_letters() -> None:
 
 def test_the_data_of_the_page_ends_no_element() -> None:
     found = _inspected(TEXTS)
-    data = {"queries": [page_data(found)], "contents": contents_data(found, [])}
+    data = {"queries": [page_data(found)], "contents": contents_data(found)}
     assert "<" not in as_json(data)
     keys = {row["key"] for row in json.loads(as_json(data))["queries"][0]["tables"]["keys"]["rows"]}
     assert keys == {"NULL" if text is None else text for text in TEXTS}
@@ -97,14 +98,11 @@ def test_the_data_of_the_page_ends_no_element() -> None:
 
 def test_nested_keys_are_said_as_json() -> None:
     place = pa.struct([("x", pa.int32()), ("y", pa.string())])
-
-    class OfPlaces:
-        keys = pa.schema([("place", place)])
-
-    row = key_row(OfPlaces(), '{"x": 1, "y": "<b>"}')  # type: ignore[arg-type]
+    schema = pa.schema([("place", place)])
+    row = key_row(schema, '{"x": 1, "y": "<b>"}', "the query")
     assert row["place"].to_pylist() == [{"x": 1, "y": "<b>"}]
     with pytest.raises(InvalidSpecError, match="none of place struct<x: int32, y: string>"):
-        key_row(OfPlaces(), "1, <b>")  # type: ignore[arg-type]
+        key_row(schema, "1, <b>", "the query")
 
 
 @pytest.mark.parametrize(

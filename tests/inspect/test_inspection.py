@@ -12,15 +12,18 @@ import pytest
 
 import windowpane as wp
 from tests.golden.checkpoints import FOLDER, extract
+from windowpane.engines.join.held_counts import HeldCounts, Sides
 from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.panes.standings import waits_for_clocks
 from windowpane.engines.program import MAIN, Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import InvalidSpecError, MissingCheckpointError
 from windowpane.hidden_columns import PREFIX
+from windowpane.inspect.held_rows import table_of
 from windowpane.inspect.inspection import Inspection
 from windowpane.inspect.printing import is_complete
 from windowpane.inspect.tables import TABLES
+from windowpane.kernels.joined_windows import LEFT, RIGHT
 from windowpane.state.listing import listed
 from windowpane.state.memory import HeldWrites
 from windowpane.windowing.times import MAX
@@ -166,16 +169,38 @@ def test_rows_of_a_join_by_window_leave_with_their_windows(checkpoints: Path) ->
     found = wp.inspect(checkpoints / "join_window")
     (lateness,) = {bucket.windows.spec.lateness for bucket in found._buckets if bucket.windows is not None}
     panes = found.contents().to_pylist()
-    expected: dict[str, tuple[int, int]] = {}
+    expected: dict[str, int] = {}
     for pane in panes:
         key = pane["k"] or "NULL"
-        rows, leaves = expected.get(key, (0, 0))
         cleaned = lateness.cleanup_time(int(pane["window_end"].timestamp() * 1e6) - 1)
-        expected[key] = (rows + (pane["elements"] or pane["partials"]), max(leaves, cleaned))
+        expected[key] = max(expected.get(key, 0), cleaned)
     leaves = found.join["leaves"].cast(pa.int64()).to_pylist()
-    shown = zip(found.join["key"].to_pylist(), found.join["rows"].to_pylist(), leaves, strict=True)
-    assert {key: (rows, at) for key, rows, at in shown} == expected
+    shown: dict[str, int] = {}
+    for key, at in zip(found.join["key"].to_pylist(), leaves, strict=True):
+        shown[key] = max(shown.get(key, 0), at)
+    assert shown == expected
     assert sum(found.join["bytes"].to_pylist()) <= sum(found.state["bytes"].to_pylist())
+
+
+@pytest.mark.parametrize("name", [each for each in NAMES if each.startswith("join")])
+def test_rows_of_joins_are_told_by_side(checkpoints: Path, name: str) -> None:
+    """As many rows of each side as the engine of windows has counted, and of the others as many as have their values shown."""
+    found = wp.inspect(checkpoints / name)
+    rows = found.join.to_pylist()
+    if name == "join_window":
+        counted = sum((HeldCounts(HeldWrites(each.store)).written() for each in found._buckets if table_of(each)), Sides())
+        shown = [sum(row["rows"] for row in rows if row["side"] == side) for side in ("left", "right")]
+        assert shown == [counted[LEFT], counted[RIGHT]] == [12, 7]
+    assert {row["side"] for row in rows} <= {"left", "right"}
+    if not found._windows_buckets:
+        assert Counter(found.contents()["holds"].to_pylist()) == _rows_by(rows)
+
+
+def _rows_by(rows: list[dict[str, Any]]) -> Counter[str]:
+    count = Counter[str]()
+    for row in rows:
+        count[row["holds"]] += row["rows"]
+    return count
 
 
 @pytest.mark.parametrize("name", ["match_text", "match_reference"])
@@ -203,7 +228,7 @@ def test_views_of_sql_show_what_their_nodes_hold(tmp_path: Path) -> None:
     assert views["closed"].query["engine"].to_pylist() == ["slices"]
     assert views["best"].query["engine"].to_pylist() == ["nodes of SQL"]
     held = {row["structure"]: row["entries"] for row in views["best"].state.to_pylist()}
-    assert held["node 1, rows of input 0"] == 31
+    assert held["node 1, Join: rows of the left side"] == 31
 
 
 def test_nothing_of_a_checkpoint_is_changed(checkpoints: Path) -> None:

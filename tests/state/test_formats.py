@@ -26,6 +26,7 @@ from windowpane.spark.stages.messages import keep_results, taken_results
 from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.process import OwnWatermark
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
+from windowpane.state.listing import KEPT, kept_blob, read_kept
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import NewPage, RowPages
 from windowpane.state.segment_log import SegmentLog
@@ -117,6 +118,14 @@ def history_results(store: MemoryBlobStore) -> None:
     keep_results(store, found or [(0, pa.table({"n": [1]}))])
 
 
+def kept_by_node(store: MemoryBlobStore) -> None:
+    blob = store.get(KEPT)
+    if blob is None:
+        store.put(KEPT, kept_blob({"node": "Join"}))
+    else:
+        read_kept(blob)
+
+
 KINDS: dict[str, Callable[[MemoryBlobStore], object]] = {
     "bucket-header": lambda store: BucketHeader.read(store, {}).write(store),
     "window-stagger": lambda store: staggered(present(slices_of(TEN), "of one size"), TEN, store, 3),
@@ -137,6 +146,7 @@ KINDS: dict[str, Callable[[MemoryBlobStore], object]] = {
     "segment-log-chunk": segment_log,
     "hash-pages-index": hash_pages,
     "hash-pages-page": hash_pages,
+    "kept-by-node": kept_by_node,
     "memory-blobs": of_bytes(MemoryBlobStore().snapshot, MemoryBlobStore().restore),
     "harness-snapshot": of_bytes(WindowTestHarness(TEN).snapshot, lambda blob: WindowTestHarness.restore(blob, TEN)),
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -19,12 +19,23 @@ from windowpane.engines.registry import AnyProgram, engine_named
 from windowpane.engines.spec import EngineSpec
 from windowpane.errors import UnreadableDescriptionError
 from windowpane.planning.description.programs import read_back
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.listing import listed
+from windowpane.state.listing import Listed, listed
 from windowpane.windowing.joins import WindowMatch
 
-_MOST_NODES = 8  # so many nodes, and inputs of one, are looked for
-_OF_OVER = {"g": "rows with their results", "b": "rows that wait", "t": "tails", "p": "rows of attempts"}
+MOST_PANES: Final = Size("panes of a bucket that are read to list windows and keys", 1 << 16, (1 << 16,))
+"""What is shown of more is of those that end first, and says so."""
+
+
+class KeptByNode(Protocol):
+    """What a node of SQL keeps that no engine of programs runs."""
+
+    def listed(self) -> Iterator[tuple[str, Listed]]:
+        """Yield what each of its tables holds, and its size."""
+
+    def held(self) -> Iterator[Any]:
+        """Yield the rows of each table, as ``held_rows`` has them."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,10 @@ class Bucket:
         header: what the last batch left.
         program: the program, ``None`` where a part of it is not found by its name.
         spec: its engine, likewise.
-        said: what is said of it where its engine was not chosen: what is not found, or who runs it.
+        said: what is said of it where its engine was not chosen: what is not found, or which node of SQL it is.
+        node: what a node of SQL holds that no engine of programs runs.
+        names: what people call the columns of the program, where these have ids.
+        reached: of nodes of SQL the watermarks of relations in microseconds, where the bucket has them.
     """
 
     operator: int
@@ -48,11 +62,18 @@ class Bucket:
     program: AnyProgram | None
     spec: EngineSpec[Any] | None
     said: str = ""
+    node: KeptByNode | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    reached: Mapping[str, int] | None = None
 
-    @cached_property
-    def holds(self) -> Mapping[str, str]:
-        """What each structure of its state holds, by name; of nodes of SQL the inputs that they keep."""
-        return _inputs_of_nodes(self.store) if self.spec is None else self.spec.holds
+    def listed(self) -> Iterator[tuple[str, Listed]]:
+        """Yield what each structure of its state holds, and what its index says."""
+        if self.node is not None:
+            yield from self.node.listed()
+        for name, holds in (self.spec.holds if self.spec is not None else {}).items():
+            found = listed(self.store, name)
+            if found is not None:
+                yield holds, found
 
     @cached_property
     def engine(self) -> Any:
@@ -85,6 +106,11 @@ class Bucket:
         if isinstance(engine, ListsPanes):
             yield from (table for table in engine.held(self.store, wanted) if table.num_rows)
 
+    @cached_property
+    def panes(self) -> Panes:
+        """Its panes, those that end first in front, read once for all tables that are made of them."""
+        return Panes(self.held(Wanted()))
+
     @property
     def clock(self) -> int:
         """The clock that its windows end by."""
@@ -93,40 +119,63 @@ class Bucket:
         return self.header.processing_time if is_by_clock else self.header.watermark
 
 
+class Panes:
+    """Panes that are read when they are first asked for, and kept: at most ``MOST_PANES``.
+
+    Attributes:
+        is_complete: whether no pane is left out of those that were asked for so far.
+    """
+
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables, self._read, self._room = tables, list[pa.Table](), MOST_PANES.value
+        self.is_complete = True
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Yield those that were read, and then others."""
+        yield from self._read
+        for table in self._tables if self.is_complete else ():
+            part = table.slice(0, self._room)
+            self._room -= part.num_rows
+            self.is_complete = part.num_rows == table.num_rows
+            if part.num_rows:
+                self._read.append(part)
+                yield part
+            if not self.is_complete:
+                return
+
+
 def buckets_of(operator: int, number: int, store: BlobStore) -> Iterator[Bucket]:
-    """Yield what each program has in a bucket: one, or those before it whose windows are still open."""
+    """Yield what each program has in a bucket: one, or those before it whose windows are still open; of nodes of SQL nothing."""
     blob = store.get(HEADER)
-    if blob is None:
-        if _inputs_of_nodes(store):
-            nothing = BucketHeader({"kind": "nodes of SQL", "engine": "nodes of SQL"})
-            yield Bucket(operator, number, store, nothing, None, None, "the store of its session keeps the program")
-        return
-    header = BucketHeader.of(blob)
+    newest = None if blob is None else BucketHeader.of(blob)
+    if newest is not None and "kind" in newest.description:
+        for part, header in _generations(store, newest):
+            yield _bucket(operator, number, part, header)
+
+
+def headers_of(store: BlobStore) -> Iterator[BucketHeader]:
+    """Yield the header of each program that has something in a bucket."""
+    blob = store.get(HEADER)
+    if blob is not None:
+        yield from (header for _, header in _generations(store, BucketHeader.of(blob)))
+
+
+def _generations(store: BlobStore, header: BucketHeader) -> Iterator[tuple[BlobStore, BucketHeader]]:
     if not header.generation:
-        yield _bucket(operator, number, store, header)
+        yield store, header
         return
     for generation in range(header.generation + 1):
         part = OfGeneration(store, generation)
         own = part.get(HEADER)
         if own is not None:
-            yield _bucket(operator, number, part, BucketHeader.of(own))
+            yield part, BucketHeader.of(own)
 
 
 def _bucket(operator: int, number: int, store: BlobStore, header: BucketHeader) -> Bucket:
     description = header.description
     spec = engine_named(description["engine"]) if "engine" in description else None
-    if "kind" not in description:
-        return Bucket(operator, number, store, header, None, spec, "the store of its session keeps the program")
     try:
         program = read_back(description)
     except UnreadableDescriptionError as error:
         return Bucket(operator, number, store, header, None, spec, f"it cannot be read back: {error}")
     return Bucket(operator, number, store, header, program, spec)
-
-
-def _inputs_of_nodes(store: BlobStore) -> dict[str, str]:
-    """Return the structures of nodes of SQL: each keeps its inputs, and has a place of its own where several run together."""
-    parts = {str(index): f"rows of input {index}" for index in range(_MOST_NODES)} | _OF_OVER
-    places = {"": ""} | {f"{number}.": f"node {number}, " for number in range(_MOST_NODES)}
-    names = {place + part: said + holds for place, said in places.items() for part, holds in parts.items()}
-    return {name: holds for name, holds in names.items() if listed(store, name) is not None}

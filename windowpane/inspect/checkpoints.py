@@ -12,20 +12,22 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
 
 from windowpane.connectors.object_stores import Location, is_remote, shown
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.errors import MissingCheckpointError, MistakeError, UnreadableStateError
-from windowpane.inspect.buckets import Bucket, buckets_of
+from windowpane.inspect.buckets import Bucket, buckets_of, headers_of
 from windowpane.inspect.change_logs import ChangeLog
 from windowpane.inspect.holders import Committed
 from windowpane.inspect.sorted_tables import SortedTable
+from windowpane.state.listing import KEPT
 
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"
 _ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
@@ -122,7 +124,18 @@ class Checkpoint:
     def programs(self, operator: int, batch: int) -> Iterator[Bucket]:
         """Yield what each program of an operator has in each bucket, as a committed batch left it."""
         for blobs in self.buckets(operator, batch):
-            yield from buckets_of(operator, blobs.number, blobs)
+            blobs.open()
+            found = list(buckets_of(operator, blobs.number, blobs))
+            if not found and any(blobs.get(name) is not None for name in (KEPT, f"0.{KEPT}")):
+                from windowpane.inspect.nodes import buckets_of_nodes  # with all of SQL, which programs do not need
+
+                found = list(buckets_of_nodes(operator, blobs.number, blobs))
+            yield from found
+
+    def headers(self, operator: int, batch: int) -> Iterator[BucketHeader]:
+        """Yield the headers of these: each batch writes them, so the newest log has them, and no other is opened."""
+        for blobs in self.buckets(operator, batch):
+            yield from headers_of(blobs)
 
     def changes(self) -> list[dict[str, Any]]:
         """Return what restarts have changed: batch, time, parts."""
@@ -154,13 +167,15 @@ class Checkpoint:
         logs = {number: name for number, kind, name in named if kind == "changelog" and snapshot < number <= version}
         if len(logs) < version - snapshot:
             raise UnreadableStateError(f"{self.location}/{folder} has no version {version}: the checkpoint is incomplete")
-        tables, family = self._snapshot(folder, zips[snapshot]) if zips else ([], None)
-        changed = [
-            ChangeLog(self._open(f"{folder}/{logs[each]}", is_hopped=True), codec, logs[each]) for each in sorted(logs)[::-1]
-        ]
-        return BucketBlobs(partition, tables, family, changed)
+        changed = [partial(self._log, f"{folder}/{logs[each]}", codec) for each in sorted(logs)[::-1]]
+        return BucketBlobs(partition, partial(self._snapshot, folder, zips.get(snapshot)), changed)
 
-    def _snapshot(self, folder: str, name: str) -> tuple[list[SortedTable], int | None]:
+    def _log(self, path: str, codec: str) -> ChangeLog:
+        return ChangeLog(self._open(path, is_hopped=True), codec, path.rpartition("/")[2])
+
+    def _snapshot(self, folder: str, name: str | None) -> tuple[list[SortedTable], int | None]:
+        if name is None:
+            return [], None
         with self._open(f"{folder}/{name}") as file, zipfile.ZipFile(file) as archive:
             about = json.loads(archive.read("metadata").decode().split("\n", 1)[1])
         paths = [f"{folder}/SSTs/{each['dfsSstFileName']}" for each in about["sstFiles"]]
@@ -180,22 +195,46 @@ class Checkpoint:
 
 @dataclass
 class BucketBlobs:
-    """The blobs of a bucket by name: a store that is only read. Changes come first, the newest in front."""
+    """The blobs of a bucket by name: a store that is only read. Changes come first, the newest in front.
+
+    Args:
+        number: the number of the bucket.
+        open_snapshot: opens the tables of the snapshot, and returns them with the number of the map in them.
+        open_logs: opens each log that follows it, the newest in front.
+    """
 
     number: int
-    tables: Sequence[SortedTable]
-    family: int | None
-    logs: Sequence[ChangeLog]
+    open_snapshot: Callable[[], tuple[list[SortedTable], int | None]]
+    open_logs: Sequence[Callable[[], ChangeLog]]
+
+    def open(self) -> None:
+        """Open all files: those that are open are read, though a query that runs removes them."""
+        self._snapshot, self._opened = self.open_snapshot(), [each() for each in self.open_logs]
+
+    @cached_property
+    def _snapshot(self) -> tuple[list[SortedTable], int | None]:
+        return self.open_snapshot()
+
+    @cached_property
+    def _opened(self) -> list[ChangeLog]:
+        return []
+
+    @property
+    def _logs(self) -> Iterator[ChangeLog]:
+        for place, opens in enumerate(self.open_logs):
+            if place == len(self._opened):
+                self._opened.append(opens())
+            yield self._opened[place]
 
     def get(self, key: str) -> bytes | None:
         """Return the blob under ``key``, or None."""
         if self._prefix is None:
             return None
         full = self._prefix + _name_row(key)
-        for log in self.logs:
+        for log in self._logs:
             if full in log.changes:
                 return _blob(log.value(full))
-        entries = [entry for table in self.tables if (entry := table.get(full)) is not None]
+        entries = [entry for table in self._snapshot[0] if (entry := table.get(full)) is not None]
         return _blob(max(entries).value) if entries else None
 
     def prefetch(self, keys: Sequence[str]) -> None:
@@ -215,14 +254,15 @@ class BucketBlobs:
         return next(self._prefixes(), None)
 
     def _prefixes(self) -> Iterator[bytes]:
-        for log in self.logs:
+        for log in self._logs:
             for key in log.changes:
                 end = 6 + int.from_bytes(key[2:6], "little")
                 if _is_name_row(key[end:]):
                     yield key[:end]
-        if self.family is not None:
-            low = self.family.to_bytes(2, "little")
-            for table in self.tables:
+        tables, family = self._snapshot
+        if family is not None:
+            low = family.to_bytes(2, "little")
+            for table in tables:
                 for key, _ in table.scan(low):
                     if key.startswith(low):
                         yield key[: 6 + int.from_bytes(key[2:6], "little")]

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError
-from windowpane.inspect.checkpoints import Checkpoint
+from windowpane.inspect import holder_of
 from windowpane.inspect.inspection import Inspection
 from windowpane.inspect.tables import TABLES
 
 
 def shown_tables(
-    location: str, table: str | None, key: Sequence[str], window: str | None, most: int
+    location: str, table: str | None, key: Sequence[str], window: str | None, most: int, before: int = -2
 ) -> tuple[int, list[tuple[str, pa.Table]]]:
     """Return the number of the last batch, and tables by name.
 
@@ -23,11 +23,15 @@ def shown_tables(
         key: the values of a key whose contents are asked for, none for no key.
         window: start and end of a window, with a slash between, whose contents are asked for.
         most: how many rows are shown at most.
+        before: the batch that was shown already: nothing is read until there is another.
 
     Raises:
         InvalidSpecError: there is no such table, or the window is none.
     """
-    found = Inspection(Checkpoint(location), most)
+    holder = holder_of(location)
+    if holder.last_batch() == before:
+        return before, []
+    found = Inspection(holder, most)
     if key or window is not None or table == "contents":
         bounds = None if window is None else tuple(each.strip() for each in window.split("/"))
         if bounds is not None and len(bounds) != 2:

@@ -6,17 +6,19 @@ which is the time, and when the clock lets a row go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.common.held_panes import ELEMENTS, PARTIALS, SIZE, Wanted
+from windowpane.engines.common.held_panes import ROWS, SIZE, Wanted
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.filling.program import FillingProgram
-from windowpane.engines.join.program import JoinProgram
+from windowpane.engines.join.program import JoinProgram, passed_name
+from windowpane.engines.join.windows import SIDE
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.patterns.program import PatternProgram
@@ -24,8 +26,11 @@ from windowpane.engines.program import Program
 from windowpane.engines.registry import AnyProgram
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.settling.program import SettlingProgram
-from windowpane.hidden_columns import END, START, TIME, hidden
+from windowpane.errors import InvalidSpecError
+from windowpane.hidden_columns import END, PREFIX, START, TIME, hidden
 from windowpane.inspect.buckets import Bucket
+from windowpane.inspect.tables import instants
+from windowpane.kernels.joined_windows import LEFT, RIGHT
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
 from windowpane.state.listing import hash_pages, listed
@@ -47,8 +52,20 @@ TABLE_OF = {
 """The table that shows what a kind of program holds."""
 
 
+SIDES = {"left": "left", "right": "right", "versions": "right", "last": "right"}
+"""The side that rows of joins are of, by the first word of what holds them."""
+
+
+def table_of(bucket: Bucket) -> str | None:
+    """Return the table that shows what a bucket holds beside windows, ``None`` where there is none."""
+    return "nodes" if bucket.node is not None else TABLE_OF.get(type(bucket.program))
+
+
 class Held(NamedTuple):
-    """Some rows that are held alike: what they are, their keys as text, times in microseconds or ``None``, and bytes of all."""
+    """Some rows that are held alike: what they are, their keys as text, times in microseconds or ``None``, and bytes of all.
+
+    ``rows`` are the rows themselves, with the names of their key columns; ``stays`` says until when one stays that leaves then.
+    """
 
     holds: str
     keys: pa.Array
@@ -57,11 +74,45 @@ class Held(NamedTuple):
     size: int
     rows: pa.Table | None = None
     counts: pa.Array | None = None
+    stays: Callable[[int | None], str] | None = None
+    key_names: tuple[str, ...] = ()
+
+    def text_of(self, key: Any) -> str:
+        """Return a key as the text by which its rows are found.
+
+        Raises:
+            InvalidSpecError: it has other columns, or a value cannot be one of its type.
+        """
+        if self.rows is None:
+            return key_of_values(list(values_of_key(self.key_names, key, self.holds).values()))
+        kinds = pa.schema([pa.field(name, self.rows[name].type) for name in self.key_names])
+        return str(key_texts(key_row(kinds, key, self.holds).columns, 1)[0].as_py())
+
+    def as_table(self, operator: int, bucket: int) -> pa.Table:
+        """Return the rows with the values of their columns, and when they leave; rows that are told by keys alone as these."""
+        count = len(self.keys)
+        table: dict[str, Any] = {
+            "operator": pa.array([operator] * count, pa.int64()),
+            "bucket": pa.array([bucket] * count, pa.int64()),
+            "holds": pa.array([self.holds] * count, pa.string()),
+        }
+        if self.rows is None:
+            table |= {"key": self.keys, "rows": self.counts}
+        else:
+            own = [name for name in self.rows.column_names if not name.startswith(PREFIX)]
+            table |= {f"{name} of the row" if name in table else name: self.rows[name] for name in own}
+        leaves = pa.nulls(count, pa.int64()) if self.leaves is None else self.leaves
+        table["leaves"] = instants(leaves)
+        if self.stays is not None:
+            table["stays"] = pa.array([self.stays(each) for each in leaves.to_pylist()], pa.string())
+        return pa.table(table)
 
 
 def held_rows(bucket: Bucket) -> Iterator[Held]:
     """Yield what a bucket of a program that is no window holds."""
     program, store = bucket.program, bucket.store
+    if bucket.node is not None:
+        yield from bucket.node.held()
     if program is None or bucket.spec is None:
         return
     if bucket.windows is not None:
@@ -72,20 +123,34 @@ def held_rows(bucket: Bucket) -> Iterator[Held]:
         if found is None or holds in ("timers", "their keys"):
             continue
         if found.kind == "sorted pages":
-            yield from _of_keys(SortedPages(store, name), holds)
+            yield from _of_keys(SortedPages(store, name), holds, tuple(_key_columns(program, "l")))
             continue
         for size, table in _tables(bucket, store, name, found.kind):
-            yield _held(program, name, holds, table, size)
+            yield _held(bucket, program, name, holds, table, size)
 
 
 def _of_windows(bucket: Bucket, windows: Program) -> Iterator[Held]:
-    """Yield the rows of both sides that a join by window holds: each leaves with its window."""
-    for table in bucket.held(Wanted()):
-        ends = table[END].combine_chunks()
-        leaves = pa.array([None if end is None else windows.spec.lateness.cleanup_time(end - 1) for end in ends.to_pylist()])
-        counts = pc.coalesce(table[ELEMENTS], table[PARTIALS]).combine_chunks()
-        keys = key_texts([table[name] for name in windows.keys.names], table.num_rows)
-        yield Held("rows of both sides", keys, None, leaves.cast(pa.int64()), pc.sum(table[SIZE]).as_py(), counts=counts)
+    """Yield the rows of each side that a join by window holds: each leaves with its window."""
+    program = bucket.program
+    if not isinstance(program, JoinProgram):
+        return
+    for table in bucket.held(Wanted(rows=True)):
+        table = table.combine_chunks()
+        lists = table[ROWS].combine_chunks()
+        places, rows = pc.list_parent_indices(lists), pa.Table.from_struct_array(lists.flatten())
+        ends = table[END].take(places).combine_chunks()
+        cleaned = windows.spec.lateness.cleanup_times(ends.fill_null(0).to_numpy() - 1)
+        leaves = pa.array(cleaned, mask=ends.is_null().to_numpy(zero_copy_only=False))
+        lengths = np.maximum(pc.list_value_length(lists).fill_null(0).to_numpy(), 1)
+        sizes = (table[SIZE].to_numpy() / lengths)[places.to_numpy()]
+        for (side, of), code in zip(program.sides.items(), (LEFT, RIGHT), strict=True):
+            keep = rows[SIDE].to_numpy() == code
+            if keep.any():
+                own = rows.select([passed_name(side, name) for name in of.columns.names]).rename_columns(of.columns.names)
+                own = own.filter(pa.array(keep))
+                keys = key_texts([own[name] for name in of.keys], own.num_rows)
+                size = int(sizes[keep].sum())
+                yield Held(f"{side} rows", keys, None, leaves.filter(pa.array(keep)), size, own, key_names=tuple(of.keys))
 
 
 def _tables(bucket: Bucket, store: BlobStore, name: str, kind: str) -> Iterator[tuple[int, pa.Table]]:
@@ -107,28 +172,29 @@ def _tables(bucket: Bucket, store: BlobStore, name: str, kind: str) -> Iterator[
             yield table.nbytes, table
 
 
-def _of_keys(pages: SortedPages, holds: str) -> Iterator[Held]:
+def _of_keys(pages: SortedPages, holds: str, key_names: tuple[str, ...]) -> Iterator[Held]:
     """Yield what keyed state holds; a sort buffer, whose keys are no keys of rows, as a whole."""
     if holds == "rows that wait":
         yield Held(holds, pa.array([""]), None, None, pages.byte_size, counts=pa.array([len(pages)]))
         return
     state = KeyedState(pages)
-    keys, counts, sizes = list[str](), list[int](), list[int]()
     for key, key_bytes, window, name, size in state.sizes():
         state.set_current_key(key, key_bytes)
         value = state.get(window, name)
-        keys.append(key_of_values(key if isinstance(key, tuple) else (key,)))
-        counts.append(len(value) if isinstance(value, list | dict | tuple) else 1)
-        sizes.append(size)
-    for key, count, size in zip(keys, counts, sizes, strict=True):
-        yield Held(holds, pa.array([key]), None, None, size, counts=pa.array([count]))
+        text = key_of_values(key if isinstance(key, tuple) else (key,))
+        count = len(value) if isinstance(value, list | dict | tuple) else 1
+        told = {"left": "left rows, by key", "right": "right rows, by key", "versions": "versions, by key"}.get(name, holds)
+        yield Held(told, pa.array([text]), None, None, size, counts=pa.array([count]), key_names=key_names)
 
 
-def _held(program: AnyProgram, name: str, holds: str, table: pa.Table, size: int) -> Held:
+def _held(bucket: Bucket, program: AnyProgram, name: str, holds: str, table: pa.Table, size: int) -> Held:
     names = [each for each in _key_columns(program, name) if each in table.column_names]
     times = _times(program, table)
     leaves = None if times is None else _leaves(program, name, times)
-    return Held(holds, key_texts([table[each] for each in names], table.num_rows), times, leaves, size, table)
+    keys = key_texts([table[each] for each in names], table.num_rows)
+    known = dict(zip(names, program.keys.names, strict=True)) if isinstance(program, RollingProgram) else bucket.names
+    rows = table.rename_columns([known.get(each, each) for each in table.column_names])
+    return Held(holds, keys, times, leaves, size, rows, key_names=tuple(known.get(each, each) for each in names))
 
 
 def _key_columns(program: AnyProgram, name: str) -> Sequence[str]:
@@ -187,7 +253,7 @@ def key_texts(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> pa.Ar
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, ", ")
 
 
-def _texts(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def _texts(column: pa.ChunkedArray | pa.Array, null: str | None = "NULL") -> pa.Array:
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(flat.type):
         flat = flat.dictionary_decode()
@@ -195,9 +261,60 @@ def _texts(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         texts = flat.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         texts = pa.array([None if value is None else str(value) for value in flat.to_pylist()], pa.string())
-    return texts.fill_null("NULL")
+    return texts if null is None else texts.fill_null(null)
 
 
 def key_of_values(values: Sequence[Any]) -> str:
     """Return a key of Python values as the same text."""
     return ", ".join(key_texts([pa.array([value])], 1)[0].as_py() if value is not None else "NULL" for value in values)
+
+
+def key_row(schema: pa.Schema, key: Any, whose: str) -> pa.Table:
+    """Return a key as a table of one row.
+
+    Args:
+        schema: the key columns.
+        key: the value of the only one, those of several as a tuple, or a mapping of columns to values; texts are cast.
+        whose: what the columns are of, for people.
+
+    Raises:
+        InvalidSpecError: it has other columns, or a value cannot be one of its type.
+    """
+    values = values_of_key(schema.names, key, whose)
+    try:
+        columns = [_key_column(values[each.name], each.type) for each in schema]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
+        types = ", ".join(f"{each.name} {each.type}" for each in schema)
+        raise InvalidSpecError(f"the key {key!r} is none of {types}: {error}.") from None
+    return pa.table(columns, schema=schema)
+
+
+def values_of_key(names: Sequence[str], key: Any, whose: str) -> dict[str, Any]:
+    """Return the values of a key by its columns, in their order; see ``key_row``."""
+    given = key if isinstance(key, tuple) else (key,)
+    values = dict(key) if isinstance(key, Mapping) else dict(zip(names, given, strict=False))
+    if set(values) != set(names) or (not isinstance(key, Mapping) and len(given) != len(names)):
+        raise InvalidSpecError(f"the key {key!r} has other columns than those of {whose}: {', '.join(names) or 'none'}.")
+    return {name: values[name] for name in names}
+
+
+def _key_column(value: Any, kind: pa.DataType) -> pa.Array:
+    """Return a value as a column of one row; texts are read as values of the type, of nested ones as JSON."""
+    if isinstance(value, str) and pa.types.is_nested(kind):
+        value = json.loads(value)
+    return pa.array([value], pa.string()).cast(kind) if isinstance(value, str) else pa.array([value], kind)
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return tables of rows as one; a column that has several types in them is text."""
+    kinds: dict[str, set[pa.DataType]] = {}
+    for table in tables:
+        for field in table.schema:
+            kinds.setdefault(field.name, set()).add(field.type)
+    texts = {name for name, found in kinds.items() if len(found) > 1}
+    parts = []
+    for table in tables:
+        for name in texts & set(table.column_names):
+            table = table.set_column(table.column_names.index(name), name, _texts(table[name], None))
+        parts.append(table)
+    return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.inspect.buckets import Bucket
 
 
@@ -42,6 +43,9 @@ class Holder(Protocol):
 
     def programs(self, operator: int, batch: int) -> Iterator[Bucket]:
         """Yield what each program of an operator has in each bucket, as a committed batch left it."""
+
+    def headers(self, operator: int, batch: int) -> Iterator[BucketHeader]:
+        """Yield the headers of these, which are read without what else they hold."""
 
     def changes(self) -> Sequence[Mapping[str, Any]]:
         """Return what restarts have changed: batch, time, parts."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.common.held_panes import ELEMENTS, NEXT, OF_PANES, PARTIALS, SIZE, WORDS, Wanted
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.engines.registry import engines_for
@@ -17,14 +19,13 @@ from windowpane.engines.spec import choose
 from windowpane.errors import InvalidSpecError, UnreadableStateError
 from windowpane.hidden_columns import END, PREFIX, START
 from windowpane.inspect.buckets import Bucket
-from windowpane.inspect.held_rows import TABLE_OF, held_rows
+from windowpane.inspect.held_rows import SIDES, held_rows, joined, key_row, table_of
 from windowpane.inspect.holders import Holder
 from windowpane.inspect.lateness import late_rows
 from windowpane.inspect.sources import watermarks_of
 from windowpane.inspect.tables import INSTANT, TABLES
 from windowpane.inspect.windows import Listing, keys_of, timers_of, windows_of
 from windowpane.planning.changing import complete_since
-from windowpane.state.listing import listed
 from windowpane.windowing.times import MAX, MIN
 
 if TYPE_CHECKING:
@@ -52,10 +53,18 @@ class Inspection:
         holder: who holds the state: a checkpoint, or a harness.
         most: how many windows, keys and batches are shown at most.
         recent: the progress of the last batches, where the query runs in this process.
+        totals: the counters up to batches that earlier inspections have read, by batch: they are kept there.
     """
 
-    def __init__(self, holder: Holder, most: int = 1000, recent: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(
+        self,
+        holder: Holder,
+        most: int = 1000,
+        recent: Iterable[Mapping[str, Any]] = (),
+        totals: dict[int, dict[str, int]] | None = None,
+    ) -> None:
         self.location = holder.location
+        self._known = {} if totals is None else totals
         self._holder, self._most, self._recent = holder, most, list(recent)
         for left in range(_TRIES)[::-1]:
             self.batch = holder.last_batch()
@@ -106,7 +115,7 @@ class Inspection:
                     "operator": operator,
                     "plan": None if first is None else json.dumps(first.header.description),
                     "engine": None if first is None else first.header.description.get("engine", "nodes of SQL"),
-                    "why": None if first is None else _why(first),
+                    "why": None if first is None else _why(of),
                     "buckets": len({each.number for each in of}),
                     "batches": self.batch + 1,
                     "last_batch_time": batches[-1].committed * 1000 if batches else None,
@@ -140,13 +149,14 @@ class Inspection:
     def timers(self) -> pa.Table:
         """How many timers are due when, the first ones in front."""
         counts: dict[tuple[Any, ...], int] = {}
-        for bucket in self._windows_buckets:
-            for row in timers_of(bucket):
-                at = row["operator"], row["time"], row["clock"], row["kind"]
-                counts[at] = counts.get(at, 0) + row["how_many"]
+        listed = [timers_of(bucket, self._most) for bucket in self._windows_buckets]
+        for row in (row for each in listed for row in each.rows):
+            at = row["operator"], row["time"], row["clock"], row["kind"]
+            counts[at] = counts.get(at, 0) + row["how_many"]
         columns = ("operator", "time", "clock", "kind")
         rows = [dict(zip(columns, at, strict=True)) | {"how_many": counts[at]} for at in sorted(counts)]
-        return TABLES["timers"].of(rows[: self._most], self._is_known and len(rows) <= self._most)
+        is_complete = self._is_known and all(each.is_complete for each in listed) and len(rows) <= self._most
+        return TABLES["timers"].of(rows[: self._most], is_complete)
 
     @cached_property
     def late(self) -> pa.Table:
@@ -158,24 +168,23 @@ class Inspection:
         """A row for each structure of each bucket, from its index."""
         rows = []
         for bucket in self._buckets:
-            for name, holds in bucket.holds.items():
-                found = listed(bucket.store, name)
-                if found is not None:
-                    is_time = found.first is not None and found.kind == "segment log" and holds.startswith(("partials", "panes"))
-                    waiting = f"{found.waiting} parts wait for it" if found.waiting else "nothing waits for it"
-                    rows.append(
-                        {
-                            "operator": bucket.operator,
-                            "bucket": bucket.number,
-                            "structure": holds,
-                            "kind": found.kind,
-                            "blobs": found.blobs,
-                            "bytes": found.size,
-                            "entries": found.entries,
-                            "compaction": waiting if found.kind == "segment log" else "pages are rewritten as they change",
-                            "oldest": found.first if is_time else None,
-                        }
-                    )
+            for holds, found in bucket.listed():
+                is_time = found.first is not None and found.kind == "segment log" and holds.startswith(("partials", "panes"))
+                waiting = f"{found.waiting} parts wait for it" if found.waiting else "nothing waits for it"
+                rewritten = "pages are rewritten as they change" if found.kind.endswith("pages") else None
+                rows.append(
+                    {
+                        "operator": bucket.operator,
+                        "bucket": bucket.number,
+                        "structure": holds,
+                        "kind": found.kind,
+                        "blobs": found.blobs,
+                        "bytes": found.size,
+                        "entries": found.entries,
+                        "compaction": waiting if found.kind == "segment log" else rewritten,
+                        "oldest": found.first if is_time else None,
+                    }
+                )
         return TABLES["state"].of(rows)
 
     @cached_property
@@ -222,29 +231,36 @@ class Inspection:
         return self._held("patterns")
 
     @cached_property
+    def nodes(self) -> pa.Table:
+        """What nodes of SQL views hold, by key: rows of joins, groups, the top of partitions."""
+        return self._held("nodes")
+
+    @cached_property
     def between(self) -> pa.Table:
         """Changes that wait to be settled, and windows that gaps are filled from, by key."""
         return self._held("between")
 
     def contents(self, key: Key = None, window: tuple[Any, Any] | None = None, operator: int | None = None) -> pa.Table:
-        """Return what windows hold: the results that a firing now would give, and the partials in words.
+        """Return what windows hold: the results that a firing now would give, and the partials in words; of others their rows.
 
         Args:
             key: a key, ``None`` for all.
             window: start and end of a window, as instants; ``None`` for all.
-            operator: of which operator, ``None`` for the last one of windows.
+            operator: of which operator, ``None`` for the last one of windows; where there is none, for all.
 
         Raises:
-            InvalidSpecError: the key has other columns, or a value cannot be one of its type.
+            InvalidSpecError: the key has other columns, or a value cannot be one of its type; a window of rows without windows.
         """
         found = [each for each in self._windows_buckets if operator in (None, each.operator)]
         if not found:
-            return pa.table({})
+            if window is not None:
+                raise InvalidSpecError("the query holds rows, and no windows: say a key, or none.")
+            return self._rows([each for each in self._buckets if operator in (None, each.operator)], key)
         of = [each for each in found if each.operator == found[-1].operator]
         start, end = (None, None) if window is None else (micros_of(window[0]), micros_of(window[1]))
         tables, count = list[pa.Table](), 0
         for bucket in of:
-            asked = None if key is None else key_row(bucket, key)
+            asked = None if key is None else key_row(bucket.keys, key, "the query")
             for table in bucket.held(Wanted(asked, start, end, results=True)):
                 tables.append(_contents(bucket, table))
                 count += table.num_rows
@@ -256,12 +272,31 @@ class Inspection:
             return _contents(of[0], nothing)
         return pa.concat_tables(tables, promote_options="permissive").slice(0, self._most)
 
+    def _rows(self, buckets: Iterable[Bucket], key: Key) -> pa.Table:
+        """Return the rows that are held, with the values of their columns, and until when they stay."""
+        tables, count, refused = list[pa.Table](), 0, list[InvalidSpecError]()
+        for bucket in buckets:
+            for held in held_rows(bucket):
+                table = held.as_table(bucket.operator, bucket.number)
+                try:
+                    table = table if key is None else table.filter(pc.equal(held.keys, held.text_of(key)))
+                except InvalidSpecError as error:
+                    refused.append(error)
+                    continue
+                tables.append(table)
+                count += table.num_rows
+            if count >= self._most:
+                break
+        if refused and not tables:
+            raise refused[0]
+        return joined([table for table in tables if table.num_rows] or tables[:1]).slice(0, self._most)
+
     # What they are made of.
 
     @property
     def _is_known(self) -> bool:
         """Whether all programs are known: what others hold is in ``state`` alone, and ``query`` says why."""
-        return all(each.program is not None for each in self._buckets)
+        return all(each.program is not None or each.node is not None for each in self._buckets)
 
     @property
     def _windows_buckets(self) -> list[Bucket]:
@@ -269,15 +304,23 @@ class Inspection:
 
     def _totals(self, batch: int) -> dict[str, int] | None:
         """Return the counters of all batches up to one, and its gauges; ``None`` where its state is not kept any more."""
-        totals: dict[str, int] = {}
-        try:
-            for operator in self._operators:
-                for bucket in self._holder.programs(operator, batch):
-                    for name, number in bucket.header.totals.items():
-                        totals[name] = totals.get(name, 0) + number
-        except (UnreadableStateError, OSError):
-            return None
-        return totals
+        if batch not in self._known:
+            totals: dict[str, int] = {}
+            try:
+                headers = self._headers(batch)
+            except (UnreadableStateError, OSError):
+                return None
+            for name, number in (pair for header in headers for pair in header.totals.items()):
+                totals[name] = totals.get(name, 0) + number
+            self._known[batch] = totals
+            for old in sorted(self._known)[: -_COUNTED - 1]:
+                del self._known[old]
+        return self._known[batch]
+
+    def _headers(self, batch: int) -> list[BucketHeader]:
+        if batch == self.batch:
+            return [bucket.header for bucket in self._buckets]
+        return [header for operator in self._operators for header in self._holder.headers(operator, batch)]
 
     def _of(self, operator: int) -> list[Bucket]:
         return [each for each in self._buckets if each.operator == operator]
@@ -292,7 +335,7 @@ class Inspection:
     def _held(self, name: str) -> pa.Table:
         rows: dict[tuple[Any, ...], dict[str, Any]] = {}
         for bucket in self._buckets:
-            if TABLE_OF.get(type(bucket.program)) != name:
+            if table_of(bucket) != name:
                 continue
             for held in held_rows(bucket):
                 _add(rows, bucket, held)
@@ -314,18 +357,24 @@ def _add(rows: dict[tuple[Any, ...], dict[str, Any]], bucket: Bucket, held: Any)
     grouped = table.group_by("key").aggregate([("rows", "sum"), ("oldest", "min"), ("oldest", "max"), ("leaves", "max")])
     for row in grouped.to_pylist():
         at = bucket.operator, bucket.number, held.holds, row["key"]
-        mine = rows.setdefault(at, {"operator": at[0], "bucket": at[1], "holds": at[2], "key": at[3], "rows": 0, "bytes": 0})
+        side = SIDES.get(held.holds.split()[0])
+        mine = rows.setdefault(
+            at, {"operator": at[0], "bucket": at[1], "holds": at[2], "key": at[3], "rows": 0, "bytes": 0, "side": side}
+        )
         mine["bytes"] += held.size * row["rows_sum"] // max(sum(table["rows"].to_pylist()), 1)
         mine["rows"] += row["rows_sum"]
         for name, side, pick in (("oldest", "oldest_min", min), ("newest", "oldest_max", max), ("leaves", "leaves_max", max)):
             given = [value for value in (mine.get(name), row[side]) if value is not None]
             mine[name] = pick(given) if given else None
+        if held.stays is not None:
+            mine["stays"] = held.stays(mine["leaves"])
 
 
-def _why(bucket: Bucket) -> str:
-    """Return why the engine runs a program: as it is chosen now, or that it was asked for."""
-    if bucket.said or bucket.program is None or bucket.spec is None:
-        return bucket.said
+def _why(buckets: Sequence[Bucket]) -> str:
+    """Return why the engine runs a program: as it is chosen now, or that it was asked for; of nodes of SQL which they are."""
+    bucket, said = buckets[-1], [each.said for each in buckets if each.said]
+    if said or bucket.program is None or bucket.spec is None:
+        return "; ".join(dict.fromkeys(said))
     chosen = choose(engines_for(bucket.program), bucket.program)
     return chosen.reason if chosen.engine.name == bucket.spec.name else "asked for"
 
@@ -349,32 +398,6 @@ def _contents(bucket: Bucket, table: pa.Table) -> pa.Table:
 
 def _shown(micros: int | None) -> int | None:
     return None if micros in (None, MIN, MAX) else micros
-
-
-def key_row(bucket: Bucket, key: Key) -> pa.Table:
-    """Return a key as a table of one row with the types of the program's keys.
-
-    Raises:
-        InvalidSpecError: it has other columns, or a value cannot be one of its type.
-    """
-    schema = bucket.keys
-    given = key if isinstance(key, tuple) else (key,)
-    values = dict(key) if isinstance(key, Mapping) else dict(zip(schema.names, given, strict=False))
-    if set(values) != set(schema.names) or (not isinstance(key, Mapping) and len(given) != len(schema)):
-        raise InvalidSpecError(f"the key {key!r} has other columns than those of the query: {', '.join(schema.names) or 'none'}.")
-    try:
-        columns = [_key_column(values[each.name], each.type) for each in schema]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
-        types = ", ".join(f"{each.name} {each.type}" for each in schema)
-        raise InvalidSpecError(f"the key {key!r} is none of {types}: {error}.") from None
-    return pa.table(columns, schema=schema)
-
-
-def _key_column(value: Any, kind: pa.DataType) -> pa.Array:
-    """Return a value as a column of one row; texts are read as values of the type, of nested ones as JSON."""
-    if isinstance(value, str) and pa.types.is_nested(kind):
-        value = json.loads(value)
-    return pa.array([value], pa.string()).cast(kind) if isinstance(value, str) else pa.array([value], kind)
 
 
 def micros_of(instant: Any) -> int:
@@ -419,9 +442,3 @@ def _of_progress(progress: Mapping[str, Any] | None) -> dict[str, Any]:
 def _dataframe(spark: SparkSession, table: pa.Table) -> DataFrame:
     frame: DataFrame = spark.createDataFrame(table)
     return frame
-
-
-def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table as dicts."""
-    for batch in table.to_batches():
-        yield from batch.to_pylist()

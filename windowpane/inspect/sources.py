@@ -23,6 +23,12 @@ def watermarks_of(buckets: Sequence[Bucket], spark_watermark: int, now: int) -> 
     if not buckets:
         return
     first = buckets[0]
+    if first.reached is not None:
+        of_relations = {name: at - 1 for each in buckets for name, at in (each.reached or {}).items()}
+        last = min(of_relations.values(), default=MIN)
+        for relation, at in of_relations.items():
+            yield _row(first.operator, relation, None, at, now, None, at == last, at)
+        return
     own = next((read_state(blob)[0] for each in buckets if (blob := each.store.get(OWN_WATERMARK)) is not None), None)
     delay = first.header.description.get("watermark delay")
     if own is not None:

@@ -44,6 +44,11 @@ class TableKind:
         return pa.table(columns, schema=self.columns).replace_schema_metadata({"complete": "yes" if complete else "no"})
 
 
+def instants(micros: pa.Array) -> pa.Array:
+    """Return microseconds as instants; those before the first watermark, after the end of time, and in no calendar are NULL."""
+    return pa.array([_value(value, INSTANT) for value in micros.to_pylist()], INSTANT)
+
+
 def _value(value: Any, kind: pa.DataType) -> Any:
     if kind == INSTANT and isinstance(value, int):
         return None if value in (MIN, MAX) or not _LEAST <= value <= _MOST else value
@@ -123,10 +128,11 @@ TABLES: Final[dict[str, TableKind]] = {
             "stages:text state_bytes:int",
         ),
         _table("over", "What do OVER windows hold?", _ROWS, "how-to/monitoring.md", _HELD),
-        _table("join", "What do joins hold?", _ROWS, "how-to/monitoring.md", _HELD),
+        _table("join", "What do joins hold?", _ROWS, "how-to/monitoring.md", _HELD.replace(" key", " side:text key", 1)),
         _table("rolling", "What do rolling features hold?", _ROWS, "how-to/monitoring.md", _HELD),
         _table("deduplication", "What is deduplication waiting to forget?", _ROWS, "how-to/monitoring.md", _HELD),
         _table("patterns", "Which rows wait for the rest of a pattern?", _ROWS, "how-to/monitoring.md", _HELD),
+        _table("nodes", "What do nodes of SQL views hold?", _ROWS, "how-to/monitoring.md", f"{_HELD} stays:text"),
         _table("between", "What waits between operators?", _ROWS, "how-to/monitoring.md", _HELD),
     )
 }

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays.instants import format_instant
-from windowpane.engines.common.held_panes import ELEMENTS, KNOWN, NEXT, PARTIALS, SIZE, Wanted
+from windowpane.engines.common.held_panes import ELEMENTS, KNOWN, NEXT, PARTIALS, SIZE
 from windowpane.engines.program import Program
 from windowpane.errors import present
 from windowpane.hidden_columns import END, START
 from windowpane.inspect.buckets import Bucket
 from windowpane.inspect.held_rows import key_texts
-from windowpane.sizes import Size
 from windowpane.windowing.assigners import ClosedSessionWindows
 from windowpane.windowing.times import format_micros
 
-MOST_PANES: Final = Size("panes that are read to list windows and keys", 1 << 18, (1 << 18,))
-"""So many of a bucket are read at most: what is shown of more is of those that end first, and says so."""
 _SUMS: Final = [(ELEMENTS, "sum"), (PARTIALS, "sum"), (SIZE, "sum"), (NEXT, "min")]
 
 
@@ -33,13 +31,11 @@ class Listing(NamedTuple):
 def windows_of(bucket: Bucket, most: int) -> Listing:
     """Return the open windows of a bucket, those that end first, at most ``most``."""
     program = present(bucket.windows, "only windows are asked for")
-    parts, read, complete = list[pa.Table](), 0, True
-    for table in bucket.held(Wanted()):
+    parts, complete = list[pa.Table](), True
+    for table in bucket.panes:
         known = table.append_column("known", table[KNOWN])
-        grouped = known.group_by([START, END]).aggregate([*_SUMS, (KNOWN, "max"), ([], "count_all")])
-        parts.append(grouped)
-        read += table.num_rows
-        if sum(part.num_rows for part in parts) > most or read > MOST_PANES.value:
+        parts.append(known.group_by([START, END]).aggregate([*_SUMS, (KNOWN, "max"), ([], "count_all")]))
+        if sum(part.num_rows for part in parts) > most:
             complete = False
             break
     if not parts:
@@ -49,7 +45,7 @@ def windows_of(bucket: Bucket, most: int) -> Listing:
         [*((f"{name}_{how}", how) for name, how in _SUMS), (f"{KNOWN}_max", "max"), ("count_all", "sum")]
     )
     merged = merged.sort_by([(END, "ascending"), (START, "ascending")])
-    complete &= merged.num_rows <= most
+    complete &= merged.num_rows <= most and bucket.panes.is_complete
     return Listing([_window(program, bucket, row) for row in merged.slice(0, most).to_pylist()], complete)
 
 
@@ -106,15 +102,11 @@ def why_open(program: Program, clock: int, end: int | None, known: str | None) -
 def keys_of(bucket: Bucket, most: int) -> Listing:
     """Return the keys of a bucket, the largest first, at most ``most``."""
     program = present(bucket.windows, "only windows are asked for")
-    parts, read, complete = list[pa.Table](), 0, True
-    for table in bucket.held(Wanted()):
+    parts = list[pa.Table]()
+    for table in bucket.panes:
         texts = key_texts([table[name] for name in program.keys.names], table.num_rows)
         narrow = pa.table({"key": texts, SIZE: table[SIZE], END: table[END], NEXT: table[NEXT]})
         parts.append(narrow.group_by("key").aggregate([(SIZE, "sum"), (END, "max"), (NEXT, "min"), ([], "count_all")]))
-        read += table.num_rows
-        if read > MOST_PANES.value:
-            complete = False
-            break
     if not parts:
         return Listing([], True)
     merged = (
@@ -135,7 +127,7 @@ def keys_of(bucket: Bucket, most: int) -> Listing:
         }
         for row in merged.slice(0, most).to_pylist()
     ]
-    return Listing(rows, complete and merged.num_rows <= most)
+    return Listing(rows, bucket.panes.is_complete and merged.num_rows <= most)
 
 
 def _newest(program: Program, end: int) -> int | None:
@@ -144,19 +136,30 @@ def _newest(program: Program, end: int) -> int | None:
     return end - gap if program.spec.merges and isinstance(gap, int) else None
 
 
-def timers_of(bucket: Bucket) -> Iterator[dict[str, Any]]:
-    """Yield when something happens to how many panes of a bucket: timers of triggers, ends of windows, and cleanups."""
+def timers_of(bucket: Bucket, most: int) -> Listing:
+    """Return when something happens to how many panes of a bucket, the first instants in front, at most ``most``.
+
+    These are timers of triggers, ends of windows, and cleanups; of those at one instant for one pane only the last counts.
+    """
     program = present(bucket.windows, "only windows are asked for")
     clock = "event time" if program.spec.lateness.is_event_time else "processing time"
-    read = 0
-    for table in bucket.held(Wanted()):
-        for pair in table.group_by([END, NEXT]).aggregate([([], "count_all")]).to_pylist():
-            end, own = pair[END], pair[NEXT]
-            fires = None if end is None else end - 1
-            cleaned = None if end is None else program.spec.lateness.cleanup_time(end - 1)
-            for time, kind in {own: "trigger", cleaned: "cleanup", fires: "end of window"}.items():
-                if time is not None and time > bucket.clock:
-                    yield {"operator": bucket.operator, "time": time, "clock": clock, "kind": kind, "how_many": pair["count_all"]}
-        read += table.num_rows
-        if read > MOST_PANES.value:
-            return
+    parts = [table.select([END, NEXT]) for table in bucket.panes]
+    if not parts:
+        return Listing([], True)
+    together = pa.concat_tables(parts)
+    has_end, has_own = (together[name].is_valid().to_numpy() for name in (END, NEXT))
+    own, fires = together[NEXT].fill_null(0).to_numpy(), together[END].fill_null(0).to_numpy() - 1
+    cleaned = program.spec.lateness.cleanup_times(fires)
+    is_own = has_own & ~(has_end & ((own == fires) | (own == cleaned)))
+    kinds = {
+        "cleanup": cleaned[has_end & (cleaned != fires)],
+        "end of window": fires[has_end],
+        "trigger": own[is_own],
+    }
+    rows = []
+    for kind, times in kinds.items():
+        found, counts = np.unique(times[times > bucket.clock], return_counts=True)
+        pairs = zip(found[: most + 1].tolist(), counts[: most + 1].tolist(), strict=True)
+        rows += [{"operator": bucket.operator, "time": at, "clock": clock, "kind": kind, "how_many": n} for at, n in pairs]
+    rows.sort(key=lambda row: (row["time"], row["kind"]))
+    return Listing(rows[:most], bucket.panes.is_complete and len(rows) <= most)

@@ -33,6 +33,7 @@ from windowpane.sql.catalog.replacing import Replacing
 from windowpane.sql.embedded import tables
 from windowpane.sql.embedded.postgres_views import ViewTables
 from windowpane.sql.embedded.state_file import Server, opened
+from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import MismatchError, quoted
 from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
 from windowpane.sql.failures.bad_values import BadValues
@@ -599,3 +600,8 @@ def _lines(name: str, lines: list[str]) -> Result:
 def _columns(found: Mapping[str, list[str]]) -> Result:
     table = pa.table({f"c{index}": pa.array(values, pa.string()) for index, values in enumerate(found.values())})
     return Result(f"SELECT {table.num_rows}", tuple(found), (VARCHAR,) * len(found), table, True)
+
+
+def storage_of(session: Session) -> Storage:
+    """Return the store of a session, for those who look into it."""
+    return session._storage

@@ -1,14 +1,24 @@
-"""What a structure of blobs says of itself, from its index alone: for people who look at state."""
+"""What a structure of blobs says of itself, from its index alone: for people who look at state.
+
+Rows of nodes of SQL have a blob beside them, which says what they are. Who may mutate: the engine of the node, once a batch,
+where it differs. Recovery: nothing else reads it.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
 from windowpane.state.row_pages import RowPages
 from windowpane.state.segment_log import SegmentLog
 from windowpane.state.sorted_pages import SortedPages
+
+KEPT, _KIND = "kept", "kept-by-node"
 
 
 @dataclass(frozen=True)
@@ -34,12 +44,10 @@ class Listed:
 
 def listed(store: BlobStore, name: str) -> Listed | None:
     """Return what the structure of a name holds, ``None`` if it holds nothing."""
-    if store.get(f"{name}.r") is not None:
-        rows = RowPages(store, name)
-        return Listed("row pages", len(rows) + 2, rows.byte_size, None)
     index = store.get(f"{name}.i")
     if index is None:
-        return None
+        rows = None if store.get(f"{name}.r") is None else RowPages(store, name)
+        return None if rows is None else Listed("row pages", len(rows) + 2, rows.byte_size, None)
     kind = index[4 : 4 + index[3]].decode()
     if kind == "segment-log-index":
         log = SegmentLog(store, name)
@@ -55,3 +63,14 @@ def listed(store: BlobStore, name: str) -> Listed | None:
 def hash_pages(store: BlobStore, name: str) -> HashPages:
     """Return pages that are only read."""
     return HashPages(store, name, stored_hashes, lambda page: PageSummary(0, page.num_rows))
+
+
+def kept_blob(kept: Mapping[str, Any]) -> bytes:
+    """Return what a node of SQL keeps as a blob."""
+    return frame(_KIND, json.dumps(kept).encode())
+
+
+def read_kept(blob: bytes) -> dict[str, Any]:
+    """Return what a blob says that a node keeps."""
+    found: dict[str, Any] = json.loads(unframe(_KIND, blob))
+    return found

@@ -65,6 +65,10 @@ class HeldByHarness:
         """Yield the bucket."""
         yield self.bucket
 
+    def headers(self, operator: int, batch: int) -> Iterator[BucketHeader]:
+        """Yield the header of each."""
+        yield from (bucket.header for bucket in self.programs(operator, batch))
+
     def changes(self) -> Sequence[Mapping[str, Any]]:
         """Return none: nothing is restarted."""
         return []

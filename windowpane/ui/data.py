@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.errors import InvalidSpecError
 from windowpane.inspect.inspection import Inspection
 from windowpane.inspect.printing import bytes_text, duration_text, is_complete, plain_rows
 from windowpane.inspect.tables import TABLES
@@ -34,11 +35,30 @@ def page_data(found: Inspection, error: str | None = None) -> dict[str, Any]:
     }
 
 
-def contents_data(found: Inspection, key: list[str]) -> dict[str, Any]:
-    """Return what a key holds: its windows with results, and what is in words."""
-    values = tuple(None if each == "NULL" else each for each in key)
-    table = found.contents(key=values) if values else found.contents()
+def contents_data(found: Inspection, key: str | None = None) -> dict[str, Any]:
+    """Return what is held of a key: its windows with results, or rows; all that is held for ``None``.
+
+    Args:
+        found: the inspection.
+        key: the value of the key column, or those of several with commas between; NULL is ``NULL``.
+
+    Raises:
+        InvalidSpecError: it is no key of what is held.
+    """
+    if key is None:
+        return _table("contents", found.contents().slice(0, _MOST_CONTENTS))
+    whole, parts = (key,), tuple(part.strip() for part in key.split(","))
+    try:
+        table = found.contents(key=_values(whole))
+    except InvalidSpecError:
+        if len(parts) == 1:
+            raise
+        table = found.contents(key=_values(parts))
     return _table("contents", table.slice(0, _MOST_CONTENTS))
+
+
+def _values(texts: tuple[str, ...]) -> tuple[str | None, ...]:
+    return tuple(None if each == "NULL" else each for each in texts)
 
 
 def _table(name: str, table: pa.Table) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def served_page() -> str:
 def exported(checkpoint: str) -> str:
     """Return the page of a checkpoint as one file, which loads nothing and runs no other script than its own."""
     found = Inspection(Checkpoint(checkpoint), 300)
-    data = {"queries": [page_data(found)], "contents": contents_data(found, []) if found.windows.num_rows else None}
+    data = {"queries": [page_data(found)], "contents": contents_data(found)}
     script, style = asset("page.js"), asset("page.css")
     policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:"
     page = asset("page.html").replace("<!--style-->", f"<style>{style}</style>")

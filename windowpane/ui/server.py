@@ -1,12 +1,11 @@
 """The server of the page: read-only, on the loopback address unless told otherwise, then with a token.
 
-Paths: ``/`` the page, ``/page.css``, ``/page.js``, ``/data`` all figures, ``/search?key=`` what a key holds, ``/events`` the
-number of each batch as it is committed. There is no other path, and no other method than GET.
+Paths: ``/`` the page, ``/page.css``, ``/page.js``, ``/data`` all figures, ``/search?key=`` what a key holds, ``/events`` a
+number whenever there are new ones. There is no other path, and no other method than GET.
 """
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -19,10 +18,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from windowpane.errors import WindowpaneError
-from windowpane.inspect.checkpoints import Checkpoint
-from windowpane.inspect.inspection import Inspection
-from windowpane.ui.data import contents_data, page_data
 from windowpane.ui.document import ASSETS, asset, served_page
+from windowpane.ui.reader import Reader
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'"
@@ -34,8 +31,6 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_PACE = 0.5  # seconds between two looks for a new batch
-_MOST = 300  # rows of a table that the page is sent
 
 
 class Page:
@@ -47,9 +42,7 @@ class Page:
 
     def __init__(self, checkpoints: Sequence[str], port: int, host: str, queries: Sequence[Any] = ()) -> None:
         """Open the port; ``queries`` run in this process, in the order of their checkpoints."""
-        self._checkpoints, self._queries = list(checkpoints), list(queries)
-        for each in checkpoints:
-            Checkpoint(each)  # one that is not there is refused now
+        self._reader = Reader(checkpoints, queries)
         self._token = None if host in _LOOPBACK else secrets.token_urlsafe(24)
         self._hosts = {*_LOOPBACK, host} if self._token is None else None
         self._socket = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -86,6 +79,7 @@ class Page:
         if self._thread is not None:
             self._thread.join(5)
         self._socket.close()
+        self._reader.close()
 
     def _guarded(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def guarded(request: Request) -> Response:
@@ -111,32 +105,19 @@ class Page:
         return Response(asset(name), media_type=ASSETS[name])
 
     async def _data(self, request: Request) -> Response:
-        return JSONResponse({"queries": await asyncio.to_thread(self._all)})
+        return Response(await self._reader.data(), media_type="application/json")
 
     async def _search(self, request: Request) -> Response:
         number = int(request.query_params.get("query", "0")) if request.query_params.get("query", "0").isdecimal() else 0
-        place = self._checkpoints[min(number, len(self._checkpoints) - 1)]
-        key = request.query_params.getlist("key")
-        found = Inspection(Checkpoint(place), _MOST)
-        return JSONResponse(await asyncio.to_thread(contents_data, found, key))
+        return JSONResponse(await self._reader.search(number, request.query_params.get("key", "")))
 
     async def _events(self, request: Request) -> Response:
-        async def batches() -> AsyncIterator[str]:
-            before: list[int] = []
+        async def versions() -> AsyncIterator[str]:
+            before = 0
             while not await request.is_disconnected() and not self._server.should_exit:
-                now = await asyncio.to_thread(lambda: [Checkpoint(each).last_batch() for each in self._checkpoints])
+                now = await self._reader.wait(before)
                 if now != before:
-                    yield f"data: {now[0]}\n\n"
+                    yield f"data: {now}\n\n"
                 before = now
-                await asyncio.sleep(_PACE)
 
-        return StreamingResponse(batches(), media_type="text/event-stream")
-
-    def _all(self) -> list[dict[str, Any]]:
-        found = []
-        for number, place in enumerate(self._checkpoints):
-            query = self._queries[number] if number < len(self._queries) else None
-            recent = [] if query is None else query.recentProgress
-            error = None if query is None or query.exception() is None else str(query.exception())
-            found.append(page_data(Inspection(Checkpoint(place), _MOST, recent), error))
-        return found
+        return StreamingResponse(versions(), media_type="text/event-stream")

@@ -33,6 +33,8 @@ NEXT, KNOWN = hidden("next"), hidden("known")
 """When the next timer of its own is due, and what its trigger knows, in words; NULL where it has none."""
 WORDS = hidden("words")
 """Its partials in words."""
+ROWS = hidden("rows")
+"""The rows that it holds, a list of structs."""
 
 OF_PANES = pa.schema(
     [
@@ -58,12 +60,14 @@ class Wanted:
         start: with ``end`` the window, ``None`` for all.
         end: see there.
         results: whether what a firing now would give is asked for, too.
+        rows: whether the rows are, where they are held one by one.
     """
 
     key: pa.Table | None = None
     start: int | None = None
     end: int | None = None
     results: bool = False
+    rows: bool = False
 
     def takes_window(self, start: int | None, end: int | None) -> bool:
         return (self.start is None or self.start == start) and (self.end is None or self.end == end)
@@ -98,7 +102,10 @@ class ListsPanes(Protocol):
     """An engine of windows, which lists what a bucket holds."""
 
     def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
-        """Yield key columns and those of ``OF_PANES``; with results also these, as the output has them, and ``WORDS``."""
+        """Yield key columns and those of ``OF_PANES``; with results also these, as the output has them, and ``WORDS``.
+
+        With rows there is a column ``ROWS``, of a program whose function is given the rows of a window.
+        """
 
 
 @dataclass(frozen=True)
@@ -149,6 +156,8 @@ class PaneTables:
             [*keys, *(_column(known.get(each.name), each.type, rows) for each in OF_PANES)],
             names=[*self.program.keys.names, *OF_PANES.names],
         ).filter(pa.array(keep))
+        if self.wanted.rows and self.fold is not None:
+            table = table.append_column(ROWS, partials[self.fold.columns[0]].filter(pa.array(keep)))
         if self.wanted.results and self.fold is not None and set(self.fold.columns) <= set(partials.column_names):
             kept = partials.filter(pa.array(keep))
             table = self._with_results(table, kept, None if starts is None else starts[keep], ends[keep], self.fold)

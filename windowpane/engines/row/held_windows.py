@@ -8,7 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.common.held_panes import ELEMENTS, KNOWN, NEXT, OF_PANES, PARTIALS, SIZE, WORDS, Wanted, trigger_words
+from windowpane.engines.common.held_panes import (
+    ELEMENTS,
+    KNOWN,
+    NEXT,
+    OF_PANES,
+    PARTIALS,
+    ROWS,
+    SIZE,
+    WORDS,
+    Wanted,
+    trigger_words,
+)
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program
 from windowpane.engines.rows import key_values, output_table, python_keys
 from windowpane.errors import UserFunctionError
@@ -83,6 +94,9 @@ class HeldWindows:
             entries = self._state.get_list(state_window, CONTENTS)
             count = sum(len(getattr(entry, "values", (entry,))) for entry in entries)
             pane |= {ELEMENTS: count, WORDS: f"{count} elements"}
+            if self._wanted.rows:
+                runs = (entry.values if hasattr(entry, "values") else (entry.value,) for entry in entries)
+                pane[ROWS] = [value for run in runs for value in run]
         if self._wanted.results:
             try:
                 pane["rows"] = self._operator.look(key, key_bytes, window)
@@ -97,6 +111,9 @@ class HeldWindows:
         columns = [pa.array([key[at] for key in keys], field.type) for at, field in enumerate(program.keys)]
         columns += [pa.array([pane.get(each.name) for pane, _ in fired], each.type) for each in OF_PANES]
         table = pa.table(columns, names=[*program.keys.names, *OF_PANES.names])
+        if self._wanted.rows:
+            kind = pa.list_(pa.struct(list(program.value_types)))
+            table = table.append_column(ROWS, pa.array([pane.get(ROWS) for pane, _ in fired], kind))
         if self._wanted.results:
             given = {*program.keys.names, WINDOW_START, WINDOW_END}
             results = output_table("main", program.main, [(row, pane["key"], pane["window"]) for pane, row in fired], given)

@@ -4,7 +4,8 @@ State is read by the plan that wrote it. A session that would plan a view in ano
 another version of windowpane may, refuses the store before it reads a row of it.
 
 Layout: ``windowpane.plans`` has the structure of the plan of each view as JSON, written in the transaction that makes the view.
-It has no generated SQL: how an expression is written may change.
+It has no generated SQL: how an expression is written may change. ``windowpane.kept`` has what the operators of a view keep in the
+store, for people who look into it; nothing else reads that.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ def remember(storage: Storage, views: Sequence[ViewInfo]) -> None:
     for view in views:
         forget(storage, view.relation.name)
         storage.run("INSERT INTO windowpane.plans VALUES (?, ?)", [view.relation.name, _text(view)])
+        if view.job is not None:
+            storage.run("INSERT INTO windowpane.kept VALUES (?, ?)", [view.relation.name, json.dumps(view.job.kept())])
 
 
 def _text(view: ViewInfo) -> str:
@@ -30,7 +33,8 @@ def _text(view: ViewInfo) -> str:
 
 
 def forget(storage: Storage, view: str) -> None:
-    storage.run("DELETE FROM windowpane.plans WHERE view = ?", [view])
+    for table in ("plans", "kept"):
+        storage.run(f"DELETE FROM windowpane.{table} WHERE view = ?", [view])
 
 
 def check(storage: Storage, tables: Sequence[TableInfo], views: Sequence[ViewInfo]) -> None:

@@ -42,6 +42,7 @@ _SET_UP = (
     f"CREATE TABLE IF NOT EXISTS windowpane.format AS SELECT {_FORMAT} AS version",
     "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.plans (view VARCHAR, plan VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.kept (view VARCHAR, kept VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR, late BIGINT DEFAULT 0)",
     "CREATE TABLE IF NOT EXISTS windowpane.splits (relation VARCHAR, marks VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT, flushed BIGINT)",

@@ -8,6 +8,8 @@ value. A batch reads the pages of the keys it touches, and those with a row that
 on these pages as if they were its whole state, and its state behind the batch is written back. Who may mutate: this engine,
 once a batch. Recovery: Spark commits all state of a batch or none.
 
+Beside the state of a node lies, as JSON, what it is (``KEPT``): nothing reads it but people who look into a checkpoint.
+
 Every bucket gets the watermarks with every batch: each task that read something adds a clock table to the rows, and the newest
 watermark of each relation counts. The first bucket sends them to the next stage.
 """
@@ -39,11 +41,13 @@ from windowpane.sql.streaming.distinct_values import Placing
 from windowpane.sql.streaming.folding import Folded
 from windowpane.sql.streaming.freeing import closing_columns
 from windowpane.sql.streaming.joining import Joined
+from windowpane.sql.streaming.kept import kept_by
 from windowpane.sql.streaming.matching import Matching
 from windowpane.sql.streaming.over import over_on_blobs, runs_keyed
 from windowpane.sql.streaming.physical import FOLDED, physical
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
+from windowpane.state.listing import KEPT, kept_blob
 from windowpane.windowing.times import MAX, MIN
 
 CLOCK_OUTPUT = MAIN + 1
@@ -86,6 +90,7 @@ class NodeEngine:
     def __init__(self, stages: Sequence[tuple[int, Stage]]) -> None:
         """Run stages, by their numbers in the plan: each behind those it reads."""
         self._stages, self._storage = dict(stages), task_storage()
+        self._kept: dict[int, dict[str, Any]] = {}
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket; the watermarks are tables beside those of the rows."""
@@ -101,10 +106,19 @@ class NodeEngine:
                 arrived = self._arrived(stage, [next(tables) for _ in stage.inputs], emitted, batch.clock)
                 own = _BucketBlobs(store, "" if len(stages) == 1 else f"{place}.")
                 emitted[number] = self._run_node(stage, own, arrived)
+                self._say(number, own, clock_of(batch.clock) if batch.bucket == 0 else {})
             result = emitted[number]
             changes = None if result is None else self._storage.arrow(f"SELECT * FROM {result}")
         results = [(MAIN, changes)] if changes is not None and changes.num_rows else []
         return BucketOutput([*results, *watermarks])
+
+    def _say(self, number: int, store: _BucketBlobs, clock: Mapping[str, str]) -> None:
+        """Keep what the state of a stage is beside it, and in the first bucket the watermarks."""
+        if number not in self._kept:
+            self._kept[number] = kept_by(self._stages[number].node, self._storage, paged=True)
+        blob = kept_blob({**self._kept[number], "clock": clock})
+        if store.get(KEPT) != blob:
+            store.put(KEPT, blob)
 
     def _arrived(
         self, stage: Stage, tables: Sequence[list[pa.Table]], emitted: Mapping[int, Delta | None], clock: pa.Table

@@ -22,7 +22,7 @@ from windowpane.sql.nodes import Aggregate, Join, Node, Over, SessionWindows, Se
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import same
 
-_WITNESSES = {"left": (1,), "semi": (1,), "anti": (1,), "right": (0,), "full": (0, 1)}
+WITNESSES = {"left": (1,), "semi": (1,), "anti": (1,), "right": (0,), "full": (0, 1)}
 """For each kind of join the inputs whose rows decide whether rows of the other side have a partner."""
 
 
@@ -54,6 +54,29 @@ def frees_rows(node: Join, clock: Clock) -> bool:
         return False
     limits = [_both(node.left, one, node.right, other, clock) for one, other in node.keys]
     return any(limit is not None for limit in limits) or any(_past(node, index, clock) for index in range(2))
+
+
+def ended(node: Node, clock: Clock, *, whole: bool = True) -> list[str]:
+    """Return for each input the condition on its rows in state by which they are freed, empty where none is.
+
+    A row of a session is freed with the whole of it: the condition asks for the end of the session beside the row. A row that
+    decides whether others have a partner may stay beyond that.
+
+    Args:
+        node: the node.
+        clock: its watermarks.
+        whole: see ``free``.
+    """
+    if isinstance(node, Join):
+        if node.by_arrival:
+            return ["", ""]
+        limits = [(pair, _both(node.left, pair[0], node.right, pair[1], clock)) for pair in node.keys]
+        witnesses = () if whole else WITNESSES.get(node.kind, ())
+        past = ["" if index in witnesses else _past(node, index, clock) for index in range(2)]
+        return [_any(iter([*(_behind(pair[index], limit) for pair, limit in limits), past[index] or None])) for index in range(2)]
+    found = list(_passed(node, clock))
+    limit = _session_limit(node, clock) if isinstance(node, SessionWindows) else None
+    return [_any(iter([each or None, _behind(node.columns[-1].id, limit)])) for each in found]
 
 
 class _Named:
@@ -120,9 +143,13 @@ def _both(left: Node, one: str, right: Node, other: str, clock: Clock) -> str | 
     return clock.of(Watermark.least(left.watermarks[one], right.watermarks[other]))
 
 
-def _free_sessions(node: SessionWindows, storage: Storage, clock: Clock, table: str) -> None:
+def _session_limit(node: SessionWindows, clock: Clock) -> str | None:
     watermark = node.input.watermarks.get(node.time)
-    limit = clock.of(watermark) if watermark is not None and watermark.final else None
+    return clock.of(watermark) if watermark is not None and watermark.final else None
+
+
+def _free_sessions(node: SessionWindows, storage: Storage, clock: Clock, table: str) -> None:
+    limit = _session_limit(node, clock)
     if limit is None:
         return
     old = f"(SELECT * FROM {table} WHERE {quoted(node.time)} + {node.gap.sql} < {limit})"
@@ -138,7 +165,7 @@ def _free_join(node: Join, storage: Storage, clock: Clock, tables: Sequence[str]
         if closed:
             storage.run(f"DELETE FROM {table} WHERE {closed}")
     past = [_past(node, index, clock) for index in range(2)]
-    witnesses = _WITNESSES.get(node.kind, ())
+    witnesses = WITNESSES.get(node.kind, ())
     useless = [
         storage.temporary(
             _without_partners(node, index, tables, past) if index in witnesses else _where(tables[index], past[index])

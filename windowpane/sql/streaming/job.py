@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried
-from windowpane.sql.nodes import Node, Scan
+from windowpane.sql.nodes import Node, Scan, every_node
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import Delta, kept
+from windowpane.sql.streaming.kept import kept_by
 from windowpane.sql.streaming.operators import Operator
 from windowpane.sql.streaming.physical import physical, physical_lines
 
@@ -82,6 +84,12 @@ class Job:
         rows = sum(self._storage.count(f"windowpane_state.{quoted(name)}") for (name,) in tables)
         found = self._storage.run("SELECT sum(octet_length(blob)) FROM windowpane.blobs WHERE owner = ?", [owner])
         return f"rows now: {rows:,}" if tables else f"bytes now: {found[0][0] or 0:,}"
+
+    def kept(self) -> list[dict[str, Any]]:
+        """Return what its operators keep, as JSON has it, each with the owner of its state."""
+        found = [(number, node) for node in every_node(self.node) if (number := self._numbers.get(id(node))) is not None]
+        parts = {number: kept_by(node, self._storage) for number, node in found}
+        return [{**parts[number], "owner": f"{self._name}/{number}"} for number in sorted(parts) if parts[number]]
 
     def forget(self) -> None:
         for operator in self._operators.values():

@@ -34,7 +34,7 @@ from windowpane.windowing.times import MAX, MIN
 _FOREVER = EngineClock(MAX, 0)
 
 
-def _program(node: Match, storage: Storage, *, is_sorted: bool) -> PatternProgram:
+def pattern_program(node: Match, storage: Storage, *, is_sorted: bool = False) -> PatternProgram:
     """Return the program of a node; where its rows come sorted, their order is that of arrival."""
     columns = arrow_types(storage, node.input)
     columns = pa.schema([field for field in columns if field.name in node.reads])
@@ -54,7 +54,7 @@ class Matching(OnBlobs):
 
     def __init__(self, node: Match, storage: Storage, blobs: Blobs, clock: Clock) -> None:
         self._node, self._storage, self._blobs, self._clock = node, storage, blobs, clock
-        self._program = _program(node, storage, is_sorted=False)
+        self._program = pattern_program(node, storage)
         self._engine: Engine = make_engine(self._program)
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
@@ -104,7 +104,7 @@ def matched(node: Node, storage: Storage, keep: Callable[[str], None] | None = N
 
 def _all_matches(node: Match, storage: Storage) -> str:
     """Return the relation of the matches in all rows of a node's input."""
-    program = _program(node, storage, is_sorted=True)
+    program = pattern_program(node, storage, is_sorted=True)
     asks = node.spec.within is not None or any(isinstance(measure.value, MatchTime) for measure in node.spec.measures)
     rows = _rows(storage, program, node, f"({compile_plan(node.input)})", node.time if asks else None)
     if rows[TIME].null_count:

@@ -54,19 +54,19 @@ def over_spec(node: Over) -> OverSpec:
 
 def runs_keyed(node: Over, storage: Storage) -> bool:
     """Whether DuckDB recomputes the partitions of an OVER node: it has a call that the engines do not have."""
-    return not node.closes and _program(node, storage) is None
+    return not node.closes and over_program(node, storage) is None
 
 
 def over_on_blobs(node: Over, storage: Storage, blobs: Blobs) -> Operator:
     """Return the operator that runs an OVER node on the OVER engines."""
     if node.closes:
         return ClosingOver(node, storage, blobs)
-    program = present(_program(node, storage), "the caller asked")
+    program = present(over_program(node, storage), "the caller asked")
     return EngineOver(node, storage, blobs, program)
 
 
-def _program(node: Over, storage: Storage) -> OverProgram | None:
-    """Return the program of a node, ``None`` if the engines cannot run it."""
+def over_program(node: Over, storage: Storage) -> OverProgram | None:
+    """Return the program of a node that does not wait for a close, ``None`` if the engines cannot run it."""
     if not node.input.key or any(call.over is None for call in node.calls):
         return None
     columns, _ = arrow_schema(storage, node)
@@ -79,6 +79,14 @@ def _program(node: Over, storage: Storage) -> OverProgram | None:
     except WindowpaneError:
         return None
     return with_engine(program)
+
+
+def closing_program(node: Over, storage: Storage) -> OverProgram:
+    """Return the program of a node whose rows wait for those that complete their frames."""
+    spec, (columns, _) = over_spec(node), arrow_schema(storage, node)
+    names = [column.id for column in node.columns[len(node.input.columns) :]]
+    outputs = output_schema(spec, columns, names)
+    return OverProgram(spec, columns, outputs, Emit.CLOSE, append_only=True, engine=OverCloseEngine.name)
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -156,9 +164,7 @@ class ClosingOver(OnBlobs):
         """Run ``node`` with state in ``blobs``."""
         self._node, self._storage = node, storage
         self._blobs = blobs
-        spec, (columns, _) = over_spec(node), arrow_schema(storage, node)
-        names = [column.id for column in node.columns[len(node.input.columns) :]]
-        program = OverProgram(spec, columns, output_schema(spec, columns, names), Emit.CLOSE, append_only=True)
+        program = closing_program(node, storage)
         refused = refusal(program)
         if refused is not None:
             raise InvalidSpecError(f"OVER with EMIT ON WINDOW CLOSE: {refused}. Leave out EMIT ON WINDOW CLOSE.")

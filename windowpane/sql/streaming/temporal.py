@@ -27,6 +27,15 @@ def _told(expr: Expr, moment: str) -> Expr:
     return replace(expr, parts=tuple(_told(part, moment) for part in expr.parts)) if expr.parts else expr
 
 
+def _needed(node: TemporalFilter, moment: str) -> str:
+    return _told(combined("AND", node.possible, node.undecided), moment).sql
+
+
+def settled_where(node: TemporalFilter, moment: str) -> str:
+    """Return the condition on rows that the clock has settled at a moment, in the result or not: they are not kept."""
+    return f"({_needed(node, moment)}) IS NOT TRUE"
+
+
 class TemporalFilterer(Operator):
     """Deletes rows from the result, and inserts rows, as the clock advances.
 
@@ -83,8 +92,8 @@ class TemporalFilterer(Operator):
     def _keep(self, batch: Delta | None, now: str) -> None:
         """Drop the rows that the clock has settled, and keep those of a batch that it has not."""
         table, names = self.tables[0], ", ".join(map(quoted, self._columns))
-        needed = self._at(combined("AND", self._node.possible, self._node.undecided), now)
-        self._storage.run(f"DELETE FROM {table} WHERE ({needed}) IS NOT TRUE")
+        needed = _needed(self._node, now)
+        self._storage.run(f"DELETE FROM {table} WHERE {settled_where(self._node, now)}")
         if batch is not None:
             inserted = f"{quoted(WEIGHT)} > 0 AND {needed}"
             self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {batch} WHERE {inserted}")

@@ -171,7 +171,7 @@ function drawState() {
   const sizes = [...buckets.values()], mean = sum / Math.max(sizes.length, 1);
   if (sizes.length > 1) parts.push(make("p", {}, `The largest of ${sizes.length} buckets has ${(Math.max(...sizes) / Math.max(mean, 1)).toFixed(1)} times the mean: ${Math.max(...sizes) > 2 * mean ? "▲ state is skewed." : "● state is even."}`));
   parts.push(healthy(state), grid(state, 50), make("h3", {}, "Largest keys"), grid(table("keys"), 20), healthy(table("keys")));
-  for (const name of ["over", "join", "rolling", "deduplication", "patterns", "between"]) {
+  for (const name of ["over", "join", "rolling", "deduplication", "patterns", "nodes", "between"]) {
     const held = table(name);
     if (held.rows.length) parts.push(make("h3", {}, held.question), grid(held, 20), healthy(held));
   }
@@ -273,21 +273,18 @@ async function search(event) {
   const text = document.querySelector("#key").value, parts = text.split(",").map((part) => part.trim());
   let found;
   if (all.contents !== undefined) {
-    const names = all.contents ? all.contents.columns.slice(2, all.contents.columns.indexOf("window_start")) : [];
-    const rows = all.contents ? all.contents.rows.filter((row) => names.every((name, at) => String(row[name] ?? "NULL") === (names.length === 1 ? text.trim() : parts[at]))) : [];
-    found = { columns: all.contents ? all.contents.columns : [], rows, complete: true };
+    const names = all.contents.columns.slice(2, Math.max(all.contents.columns.indexOf("window_start"), 2));
+    const is = (row, name, part) => String(row[name] ?? "NULL") === part;
+    const holds = (row) => (names.length ? names.every((name, at) => is(row, name, names.length === 1 ? text.trim() : parts[at])) : parts.every((part) => all.contents.columns.some((name) => is(row, name, part))));
+    found = { columns: all.contents.columns, rows: all.contents.rows.filter(holds), complete: true };
   } else {
     const asked = new URLSearchParams(location.search);
     asked.set("query", chosen);
-    (table("query").rows.length && keyColumns() > 1 ? parts : [text.trim()]).forEach((part) => asked.append("key", part));
+    asked.set("key", text.trim());
     found = await (await fetch("search?" + asked)).json();
   }
   put("#found", make("h3", { dir: "auto" }, `Key ${cut(text, 100)}`),
-    found.error ? make("p", {}, found.error) : found.rows.length ? grid(found, 50) : make("p", {}, "No open window holds this key."));
-}
-
-function keyColumns() {
-  try { return (JSON.parse(table("query").rows.at(-1).plan).keys || []).length; } catch { return 1; }
+    found.error ? make("p", {}, found.error) : found.rows.length ? grid(found, 50) : make("p", {}, "Nothing is held of this key."));
 }
 
 function draw() {
