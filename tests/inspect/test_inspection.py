@@ -89,7 +89,7 @@ def test_state_is_what_the_structures_say(inspected: Inspection) -> None:
     expected = [
         (bucket.operator, bucket.number, holds, found.size, found.entries, found.blobs)
         for bucket in inspected._buckets
-        for name, holds in bucket.spec.holds.items()  # type: ignore[union-attr]
+        for name, holds in bucket.holds.items()
         if (found := listed(bucket.store, name)) is not None
     ]
     columns = ("operator", "bucket", "structure", "bytes", "entries", "blobs")

@@ -66,11 +66,18 @@ class Bucket:
     names: Mapping[str, str] = field(default_factory=dict)
     reached: Mapping[str, int] | None = None
 
+    @property
+    def holds(self) -> Mapping[str, str]:
+        """What each structure of its state holds, by name; of a join by window those of the windows."""
+        if self.spec is None:
+            return {}
+        return engine_named(self.engine.windows_on).holds if isinstance(self.engine, JoinWindowEngine) else self.spec.holds
+
     def listed(self) -> Iterator[tuple[str, Listed]]:
         """Yield what each structure of its state holds, and what its index says."""
         if self.node is not None:
             yield from self.node.listed()
-        for name, holds in (self.spec.holds if self.spec is not None else {}).items():
+        for name, holds in self.holds.items():
             found = listed(self.store, name)
             if found is not None:
                 yield holds, found

@@ -53,7 +53,7 @@ function shown(column, value) {
   if (["behind_now", "seconds", "at_least", "less_than"].includes(column)) return seconds(value);
   if (typeof value === "number") return Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(6).replace(/\.?0+$/, "");
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "string") return /^\d{4}-\d\d-\d\dT/.test(value) ? value.replace("T", " ").replace(/(\.0+)?\+00:00$/, "") : cut(value, 400);
+  if (typeof value === "string") return /^\d{4}-\d\d-\d\dT/.test(value) ? value.replace("T", " ").replace(/\+00:00$/, "").replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "") : cut(value, 400);
   return cut(JSON.stringify(value), 400);
 }
 
@@ -239,14 +239,15 @@ function histogram(bars, delay) {
 
 function drawPlan() {
   const rows = table("query").rows, last = table("batches").rows.at(-1) || {}, sources = table("watermarks").rows, flow = [];
+  const arrow = across() < 600 ? "↓" : "→";
   flow.push(make("div", {}, make("b", {}, "sources"), sources.map((row) => make("p", { dir: "auto" }, row.name))));
   rows.forEach((row, at) => {
-    flow.push(make("div", { class: "arrow" }, at === 0 && last.rows_in != null ? `→ ${shown("rows", last.rows_in)} rows` : "→"));
+    flow.push(make("div", { class: "arrow" }, at === 0 && last.rows_in != null ? `${arrow} ${shown("rows", last.rows_in)} rows` : arrow));
     flow.push(make("div", {}, make("b", {}, `operator ${row.operator}: ${row.engine}`), make("p", { dir: "auto" }, row.why || ""),
       make("p", { class: "hint" }, counted(row.buckets, "bucket") + (last.seconds != null ? `; last batch ${seconds(last.seconds)}` : "")),
       make("details", {}, make("summary", {}, "program"), make("pre", { dir: "auto" }, pretty(row.plan)))));
   });
-  flow.push(make("div", { class: "arrow" }, last.firings != null ? `→ ${shown("rows", last.firings)} firings` : "→"), make("div", {}, make("b", {}, "outputs")));
+  flow.push(make("div", { class: "arrow" }, last.firings != null ? `${arrow} ${shown("rows", last.firings)} firings` : arrow), make("div", {}, make("b", {}, "outputs")));
   put("#plan .body", rows.length ? make("div", { class: "flow" }, flow) : make("p", {}, "No batch is committed yet, so no program is known."),
     make("h3", {}, "Last batches"), grid({ ...table("batches"), rows: table("batches").rows.slice().reverse() }, 15), healthy(table("batches")));
 }
