@@ -436,15 +436,6 @@ def _no_more(was: Description, now: Description, before: Any, after: Any) -> Out
     return Outcome(Verdict.REFUSED, "state did not keep it")
 
 
-def _columns_of_views(was: Description, now: Description, before: Any, after: Any) -> Outcome:
-    """The rows of a view are stored: columns can be renamed, moved and left out."""
-    known = {each["value"] for each in before}
-    missing = [each["name"] for each in after if each["value"] not in known]
-    if missing:
-        return Outcome(Verdict.REFUSED, f"its rows lack {', '.join(missing)}")
-    return Outcome(Verdict.SAFE, "its rows are stored, and are rewritten")
-
-
 PATTERNS: Mapping[str, Rule] = {
     **dict.fromkeys(("pattern", "conditions", "subsets", "within", "after match"), _another_pattern),
     **dict.fromkeys(("code", "engine", "asks", "retain"), _free),
@@ -487,7 +478,6 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "filling": FILLING,
     "settling": {"columns": _fewer_columns},
     "patterns": PATTERNS,
-    "view": {"columns": _columns_of_views},
 }
 """By kind of program the parts that may differ; any other part that does is refused."""
 

@@ -1,9 +1,9 @@
 """Another query for a materialized view, CREATE OR REPLACE and ALTER ... AS, while views and sinks read it.
 
-Planning writes nothing: it compares the view with the new one, part by part, by the rules of ``engines.changes``, and plans the
-views that read it once more. Where the new view has the operators of the old one, and columns of its rows, state goes on: the
-rows are rewritten. Otherwise it is built beside the old one from what it reads, under a name of its own (``entries.beside``), and
-so is each reader that has another plan then, or cannot take back what it has read.
+Planning writes nothing: it compares the view with the new one, part by part, and plans the views that read it once more. Where
+its rows and its state are all that the new one needs (``going_on``), it goes on, and its rows are rewritten. Otherwise it is
+built beside the old one from what it reads, under a name of its own (``entries.beside``), and so is each reader that has another
+plan then, or cannot take back what it has read.
 
 The swap is one transaction: rows and state get the names of the old ones, definitions are read again, and the readers that go on
 and the sinks get what has changed, as of a flush. A crash before it leaves the old views; a session that opens removes what was
@@ -13,7 +13,7 @@ built beside them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from windowpane.engines.changes import ANOTHER_STATE, Change, Description, Outcome, Verdict, changes
@@ -32,15 +32,17 @@ from windowpane.sql.catalog.entries import (
     shown_name,
     sink_of_query,
 )
+from windowpane.sql.catalog.going_on import GoingOn, Parts, is_same
 from windowpane.sql.catalog.relations import PlainView, Relation, shape
 from windowpane.sql.catalog.renaming import drop_stored, move_stored
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import Expr, quoted
-from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, every_node, structure
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, every_node
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.reader import read_script
 from windowpane.sql.parse.statements import CreateSink, CreateView
 from windowpane.sql.streaming.deltas import Delta, difference, kept
+from windowpane.sql.streaming.folding import state_table
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
 
@@ -52,7 +54,7 @@ class Replacement:
     Args:
         readers: what reads the view, in the order of the catalog.
         built: the views that are built beside the old ones, in their order; none where state goes on.
-        columns: where state goes on, the column of the old rows for each of the new ones.
+        way: how it goes on; ``None`` where it is built.
     """
 
     statement: CreateView
@@ -60,7 +62,7 @@ class Replacement:
     report: Report
     readers: tuple[str, ...]
     built: tuple[str, ...]
-    columns: Mapping[str, str] = field(default_factory=dict)
+    way: GoingOn | None = None
 
     @property
     def lines(self) -> list[str]:
@@ -107,15 +109,13 @@ class Replacing:
         if own:
             message = f"{name!r} would read itself, {'' if own == [name] else 'through '}{', '.join(map(repr, own))}."
             raise place.error(SqlNameError, message)
-        found = _changes(old, plan)
-        columns = _columns(old, plan) if max((each.outcome.verdict for each in found), default=0) <= Verdict.SAFE else None
-        goes_on = columns is not None and not self._deliveries.needs_another_table(old, plan.relation)
-        goes_on = goes_on and self._runner.goes_on(old, plan.node)
-        built = self._built(statement, plan, readers, is_built=not goes_on)
-        if built and goes_on:
-            built = self._built(statement, plan, readers, is_built=True)
-        report = Report(found, None, None)
-        return Replacement(statement, plan, report, readers, built, columns if columns is not None and not built else {})
+        is_stopped = self._deliveries.needs_another_table(old, plan.relation) or not self._runner.goes_on(old, plan.node)
+        way = None if is_stopped else GoingOn.of(old, plan, self._storage)
+        found = _changes(old, plan, way)
+        built = self._built(statement, plan, readers, way)
+        if built and way is not None:
+            way, built = None, self._built(statement, plan, readers, None)
+        return Replacement(statement, plan, Report(found, None, None), readers, built, way)
 
     def _readers(self, name: str) -> tuple[str, ...]:
         """Return what reads a relation, and what reads that, in the order of the catalog."""
@@ -125,11 +125,13 @@ class Replacing:
                 found.add(other)
         return tuple(other for other in self._catalog.entries if other in found and other != name)
 
-    def _built(self, statement: CreateView, plan: views.ViewPlan, readers: tuple[str, ...], *, is_built: bool) -> tuple[str, ...]:
-        """Return the views that must be built, of one and those that read it."""
+    def _built(
+        self, statement: CreateView, plan: views.ViewPlan, readers: tuple[str, ...], way: GoingOn | None
+    ) -> tuple[str, ...]:
+        """Return the views that must be built, of one, if there is no way in which it goes on, and those that read it."""
         name, place = statement.name, statement.place
-        built, unfit = [name] if is_built else [], dict[str, str]()
-        before = {name: self._catalog.view(name).relation}
+        built, unfit = [name] if way is None else [], dict[str, str]()
+        before = {} if way is not None and way.keeps_rows else {name: self._catalog.view(name).relation}
         self._catalog.instead = {name: plan.relation}
         try:
             for reader in readers:
@@ -137,7 +139,7 @@ class Replacing:
                 try:
                     if isinstance(entry, ViewInfo):
                         again = self._planned(reader)
-                        if not _goes_on(entry.node, again.node, before if is_built else {}):
+                        if not _goes_on(entry.node, again.node, before):
                             built.append(reader)
                             before[reader] = entry.relation
                             self._catalog.instead[reader] = again.relation
@@ -211,9 +213,13 @@ class Replacing:
     def swap(self, planned: Replacement) -> None:
         """Put the new views in the place of the old ones, and let those that read them go on with what has changed."""
         name, deltas, reshaped, tables = planned.statement.name, dict[str, Delta](), list[str](), list[str]()
-        if not planned.built:
+        state: str | None = None
+        if planned.way is not None:
             self._runner.settle(name)
-            self._rewrite(planned)
+            delta = self._rewrite(planned, planned.way)
+            if delta is not None:
+                deltas[name] = delta
+            state = self._taken_out(name, planned.way)
             self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
             self._definitions.strictness(name, is_new=True)
             reshaped += [name] * (shape(self._catalog.view(name).relation) != shape(planned.plan.relation))
@@ -227,6 +233,8 @@ class Replacing:
             if delta is not None:
                 deltas[each] = delta
         self._definitions.redefine(name, planned.statement.text, planned.readers)
+        if state is not None:
+            self._put_in(name, state)
         made_by.remember(self._storage, self._catalog.views())
         names = {each: beside(each) for each in planned.built} or {name: name}
         self._runner.swapped(Swap(names, deltas, reshaped))
@@ -238,22 +246,43 @@ class Replacing:
             if beside(name) in self._catalog.entries:
                 self._definitions.remove(beside(name))
 
-    def _rewrite(self, planned: Replacement) -> None:
-        relation, columns = planned.plan.relation, planned.columns
-        items = ", ".join(f"{quoted(columns[each.name])} AS {quoted(each.name)}" for each in relation.columns)
-        rows = self._storage.temporary(f"SELECT {items} FROM {relation.storage}")
+    def _rewrite(self, planned: Replacement, way: GoingOn) -> Delta | None:
+        """Give a view that goes on its new rows; return what changes for those that read it."""
+        relation, old = planned.plan.relation, self._catalog.view(planned.statement.name).relation
+        rows = self._storage.temporary(way.rows_sql)
+        before = None if way.keeps_rows else self._storage.temporary(f"SELECT * FROM {old.storage}")
         self._storage.run(f"DROP TABLE {relation.storage}")
         views.create(self._storage, planned.plan)
-        self._storage.run(f"INSERT INTO {relation.storage} SELECT * FROM {rows}")
+        names = ", ".join(quoted(each.name) for each in relation.columns)
+        self._storage.run(f"INSERT INTO {relation.storage} ({names}) SELECT {names} FROM {rows}")
+        return None if before is None else self._differing(old, before, relation)
+
+    def _differing(self, old: Relation, rows: str, new: Relation) -> Delta | None:
+        """Return what is different in the columns that two views have in common, the first of whose rows are given."""
+        common = {each: kind for each, kind in new.types.items() if old.types.get(each) == kind}
+        if old.key != new.key or not common.keys() >= set(new.key):
+            return None
+        delta = difference(self._storage, rows, new.storage, common)
+        return None if delta is None else kept(self._storage, delta)
+
+    def _taken_out(self, name: str, way: GoingOn) -> str | None:
+        """Return the state of the groups of a view as that of the new ones, and drop it; ``None`` where it stays."""
+        if way.moved is None:
+            return None
+        job = self._catalog.view(name).operators
+        state = self._storage.temporary(way.moved.state_sql(job))
+        job.drop()
+        return state
+
+    def _put_in(self, name: str, state: str) -> None:
+        """Fill the state of the groups of a view."""
+        view = self._catalog.view(name)
+        self._storage.run(f"INSERT INTO {state_table(view.operators.owner(Parts.of(view.node).operators))} SELECT * FROM {state}")
 
     def _take_place(self, name: str) -> Delta | None:
         """Let the view that was built beside another one take its place; return what changes for those that go on."""
         old, new = self._catalog.view(name), self._catalog.view(beside(name))
-        delta = None
-        common = {each: kind for each, kind in new.relation.types.items() if old.relation.types.get(each) == kind}
-        if old.relation.key == new.relation.key and common.keys() >= set(new.relation.key):
-            delta = difference(self._storage, old.relation.storage, new.relation.storage, common)
-            delta = None if delta is None else kept(self._storage, delta)
+        delta = self._differing(old.relation, old.relation.storage, new.relation)
         self._runner.drop(old)
         self._storage.run(f"DROP TABLE {old.relation.storage}")
         made_by.forget(self._storage, name)
@@ -269,13 +298,7 @@ def _defined_by(view: str) -> str:
 def _goes_on(old: Node, new: Node, built: Mapping[str, Relation]) -> bool:
     """Whether a view that reads others can take what changes in them: its plan stays, and so do no rows that it has read."""
     read = [each for each in every_node(old) if isinstance(each, Scan) and each.relation in built]
-    return _is_same(old, new) and not any(each.append_only or each.watermarks for each in read)
-
-
-def _is_same(one: Node, other: Node) -> bool:
-    if one != other or structure(one) != structure(other):
-        return False
-    return all(mine.watermarks == others.watermarks for mine, others in zip(every_node(one), every_node(other), strict=True))
+    return is_same(old, new) and not any(each.append_only or each.watermarks for each in read)
 
 
 def _shown(relation: Relation) -> str:
@@ -286,48 +309,27 @@ def _shown(relation: Relation) -> str:
 # --- what differs --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """A plan taken apart: the values of its columns, and the conditions above its operators, over what these emit."""
-
-    values: Mapping[str, Expr]
-    conditions: tuple[Expr, ...]
-    operators: Node
-
-    @classmethod
-    def of(cls, node: Node) -> _Parts:
-        values, conditions = {column.id: column.expr for column in node.columns}, list[Expr]()
-        while type(node) in (Project, Filter):
-            if isinstance(node, Project):
-                items = {column.id: item for column, item in zip(node.columns, node.items, strict=True)}
-                values = {name: value.over(items) for name, value in values.items()}
-                conditions = [condition.over(items) for condition in conditions]
-            elif isinstance(node, Filter):
-                conditions.append(node.condition)
-            (node,) = node.inputs
-        return cls(values, tuple(conditions), node)
-
-
-def _columns(old: ViewInfo, new: views.ViewPlan) -> dict[str, str] | None:
-    """Return the column of the old rows for each of the new ones, where both have the same operators; else ``None``."""
-    was, now = _Parts.of(old.node), _Parts.of(new.node)
-    if not _is_same(was.operators, now.operators) or was.conditions != now.conditions:
-        return None
-    by_value = {was.values[identity]: name for name, identity in old.ids.items()}
-    found = {name: by_value.get(now.values[identity]) for name, identity in new.ids.items()}
-    columns = {name: of for name, of in found.items() if of is not None and old.relation.types[of] == new.relation.types[name]}
-    return columns if len(columns) == len(found) else None
-
-
-def _changes(old: ViewInfo, new: views.ViewPlan) -> tuple[Change, ...]:
+def _changes(old: ViewInfo, new: views.ViewPlan, way: GoingOn | None) -> tuple[Change, ...]:
+    """Return the parts of two views that differ."""
     found = changes(_description(old.node, old.relation, old.ids), _description(new.node, new.relation, new.ids))
-    if all(each.outcome.verdict <= Verdict.SAFE for each in found) and _columns(old, new) is None:
-        return (*found, Change("operators", "as before", "planned in another way", Outcome(Verdict.REFUSED, ANOTHER_STATE)))
-    return found
+    if way is not None:
+        return tuple(replace(each, outcome=Outcome(Verdict.SAFE, way.effect(each.part))) for each in found)
+    found = tuple(replace(each, outcome=Outcome(Verdict.REFUSED, _reason(each))) for each in found)
+    return found or (Change("operators", "as before", "planned in another way", Outcome(Verdict.REFUSED, ANOTHER_STATE)),)
+
+
+def _reason(change: Change) -> str:
+    """Return why a view does not go on where a part differs."""
+    if change.part == "having" and change.was is not None:
+        return "rows that it left out are not stored"
+    if change.part.startswith("call ") and change.was is None:
+        return "rows of before are not in it, and a view has no results that are complete later"
+    return ANOTHER_STATE
 
 
 def _description(node: Node, relation: Relation, ids: Mapping[str, str]) -> Description:
-    parts = _Parts.of(node)
+    """Return a view as parts, with the words of its query."""
+    parts = Parts.of(node)
     names = {column.id: column.name for each in every_node(node) for column in each.columns}
     columns = [
         {"name": column.name, "type": str(column.type), "value": parts.values[ids[column.name]].sql}
@@ -335,7 +337,8 @@ def _description(node: Node, relation: Relation, ids: Mapping[str, str]) -> Desc
     ]
     found: dict[str, Any] = {"kind": "view", "columns": columns}
     if parts.conditions:
-        found["having"] = [condition.shown(names) for condition in parts.conditions]
+        part = "having" if isinstance(parts.operators, Aggregate) else "where"
+        found[part] = [condition.shown(names) for condition in parts.conditions]
     for each in every_node(parts.operators):
         for part, value in _described(each, names):
             number = sum(known.partition(" #")[0] == part for known in found)

@@ -122,16 +122,10 @@ class Folded(Stateful):
         return f"{deleted} UNION ALL SELECT {self._row('', 1)} FROM {merged} WHERE {now}{changed}"
 
     def _values(self, prefix: str) -> list[str]:
-        """Return the columns of the result over groups whose sums, extremes and numbers have a prefix."""
-        width = len(self._node.groups)
-        calls = zip(self._folds, self._node.columns[width:], strict=True)
-        values = [f"CAST({_value(fold, index, prefix)} AS {column.type.duckdb})" for index, (fold, column) in enumerate(calls)]
-        return [*map(quoted, self._node.groups), *values]
+        return _results(self._node, prefix)
 
     def _row(self, prefix: str, weight: int) -> str:
-        values = zip(self._values(prefix), self._node.columns, strict=True)
-        items = [value if value == quoted(column.id) else f"{value} AS {quoted(column.id)}" for value, column in values]
-        return ", ".join([*items, f"{weight} AS {quoted(WEIGHT)}"])
+        return f"{rows_of_groups(self._node, prefix)}, {weight} AS {quoted(WEIGHT)}"
 
     def _batch_sql(self, batch: Delta | str) -> str:
         """Return the groups of a batch; what calls with DISTINCT add to them is merged into their state at once."""
@@ -178,6 +172,19 @@ class Folded(Stateful):
                 f"s.n{index} AS {_OLD}n{index}",
             ]
         return items
+
+
+def rows_of_groups(node: Aggregate, prefix: str = "") -> str:
+    """Return the columns of the result over groups as they are stored; names of sums, extremes and numbers have a prefix."""
+    values = zip(_results(node, prefix), node.columns, strict=True)
+    return ", ".join(value if value == quoted(column.id) else f"{value} AS {quoted(column.id)}" for value, column in values)
+
+
+def _results(node: Aggregate, prefix: str) -> list[str]:
+    folds, width = (fold for fold in node.folds if fold is not None), len(node.groups)
+    calls = zip(folds, node.columns[width:], strict=True)
+    values = [f"CAST({_value(fold, index, prefix)} AS {column.type.duckdb})" for index, (fold, column) in enumerate(calls)]
+    return [*map(quoted, node.groups), *values]
 
 
 def _filtered(call: str, *conditions: str | None) -> str:

@@ -77,8 +77,12 @@ class Job:
         """Return the plan with how its nodes run, and how much each keeps now."""
         return physical_lines(self.node, self._storage, size=self._size)
 
+    def owner(self, node: Node) -> str:
+        """Return the name under which the state of a node of the plan is."""
+        return f"{self._name}/{self._numbers[id(node)]}"
+
     def _size(self, node: Node) -> str:
-        owner = f"{self._name}/{self._numbers[id(node)]}"
+        owner = self.owner(node)
         names = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'windowpane_state'"
         tables = self._storage.run(f"{names} AND starts_with(table_name, ?)", [f"{owner}/"])
         rows = sum(self._storage.count(f"windowpane_state.{quoted(name)}") for (name,) in tables)
