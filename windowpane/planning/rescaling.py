@@ -93,10 +93,8 @@ def rescaled(old: Buckets, count: int, forgets: Key | None = None) -> list[Memor
         UnmovableStateError: state that belongs to no key, or that other programs wrote.
         UnreadableDescriptionError: a part of the user's own that is not found by its name.
     """
-    if any(HEADER not in store and any(not _is_of_bucket(name) for name in store) for store in old):
-        raise UnmovableStateError(
-            "its state is of nodes of SQL, which say nothing of keys; views are made anew from their sources"
-        )
+    for store in old:
+        _check_keys(store)
     parted = [_by_generation(store) for store in old if HEADER in store]
     newest = max((generation for parts in parted for generation in parts), default=0)
     new = [MemoryBlobStore() for _ in range(count)]
@@ -118,7 +116,7 @@ def rescaled(old: Buckets, count: int, forgets: Key | None = None) -> list[Memor
 def problems(store: MemoryBlobStore, bucket: int, count: int) -> list[str]:
     """Return what is wrong with one of ``count`` buckets: blobs that do not decode, keys of other buckets, a wrong count."""
     found = [_unreadable(store, name) for name in store]
-    if any(found) or HEADER not in store:
+    if any(found) or HEADER not in store or _is_of_nodes(store):
         return [each for each in found if each is not None]
     strays: list[str] = []
 
@@ -140,7 +138,12 @@ def problems(store: MemoryBlobStore, bucket: int, count: int) -> list[str]:
 
 
 def holds(store: MemoryBlobStore, key: Key) -> bool:
-    """Whether a bucket has state of a key, given by its parts."""
+    """Whether a bucket has state of a key, given by its parts.
+
+    Raises:
+        UnmovableStateError: its state is of nodes of SQL.
+    """
+    _check_keys(store)
     found = set[bytes]()
     for part in _by_generation(store).values() if HEADER in store else ():
         moving = _Moving([part], 1, None, lambda parts, _: found.add(encode_key(parts)))
@@ -148,6 +151,22 @@ def holds(store: MemoryBlobStore, key: Key) -> bool:
         if moving.encoded(key) in found:
             return True
     return False
+
+
+def _check_keys(store: MemoryBlobStore) -> None:
+    if _is_of_nodes(store):
+        raise UnmovableStateError(
+            "its state is of nodes of a SQL view. Which bucket a row of these is in, the view's plan computes, and rows of OVER "
+            "and of patterns, and distinct values, do not have it beside them. A view that is created anew has as many buckets "
+            "as spark.sql.shuffle.partitions says then"
+        )
+
+
+def _is_of_nodes(store: MemoryBlobStore) -> bool:
+    """Whether a bucket holds nodes of SQL: they have no header, or one of OVER that describes no program."""
+    if HEADER in store:
+        return not BucketHeader.of(_blob(store, HEADER)).description
+    return any(not _is_of_bucket(name) for name in store)
 
 
 def _unreadable(store: MemoryBlobStore, name: str) -> str | None:
@@ -227,7 +246,9 @@ class _Moving:
     def _check(self) -> None:
         stagger = (self._parts.get("assigner") or {}).get("stagger", {"value": "ALIGNED"})
         if stagger["value"] != "ALIGNED" and self._sees is None:  # to look at keys they need not move
-            raise UnmovableStateError("each bucket has shifted its windows by an offset of its own (stagger)")
+            raise UnmovableStateError(
+                "each bucket has shifted its windows by an offset of its own (stagger), so a key that moves would have two kinds"
+            )
         filled = [
             header.description
             for header, store in zip(self._headers, self._old, strict=True)

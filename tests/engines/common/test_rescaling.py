@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import windowpane as wp
 from tests.engines.columnar_programs import program_of
+from verify.fuzz.over_parts.inputs import random_trial
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import UnmovableStateError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.planning.engines import make_engine
+from windowpane.planning.engines import make_engine, with_engine
 from windowpane.planning.rescaling import holds, problems, rescaled
+from windowpane.state.codec import frame
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 
@@ -87,9 +91,15 @@ def test_rows_of_all_keys_together_and_nodes_of_sql_are_refused() -> None:
         rescaled([store], 1, ("JFK",))
     assert [len(each.keys()) > 1 for each in rescaled([store], 3)] == [True, False, False]
     nodes = MemoryBlobStore()
-    nodes.put("node", b"a table")
-    with pytest.raises(UnmovableStateError, match="nodes of SQL"):
-        rescaled([nodes], 2)
+    over = replace(random_trial(1).program, description={})  # as nodes of OVER have it
+    make_engine(replace(over, engine=with_engine(over).engine)).run(nodes, [random_trial(1).batches[0].rows], Clock(MIN, 0))
+    for store in (MemoryBlobStore(), nodes):
+        store.put("0", frame("hash-pages-page", b"a table"))
+        assert problems(store, 0, 2) == []
+        with pytest.raises(UnmovableStateError, match="nodes of a SQL view"):
+            rescaled([store], 2)
+        with pytest.raises(UnmovableStateError, match="nodes of a SQL view"):
+            holds(store, ("JFK",))
 
 
 def test_what_buckets_have_counted_is_counted_once_and_a_key_that_is_forgotten_is_no_example() -> None:
