@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 import windowpane as wp
 from tests.connectors.conftest import Broker
 from windowpane.connectors.kafka_client import Connection, Topics
-from windowpane.connectors.kafka_reading import Span, SpanReader, limited, spans
+from windowpane.connectors.kafka_reading import Span, SpanReader, for_tasks, limited, spans
 from windowpane.errors import ConnectorError, InvalidSpecError, MissingOffsetsError, UnknownTopicError
 
 
@@ -22,7 +22,7 @@ def never(*given: Any) -> None:
 
 def values(broker: Broker, span: Span, goes_on: bool = False, gone: Any = None) -> list[bytes | None]:
     reader = SpanReader(Connection(broker.servers), goes_on, gone or never)
-    return [value for messages in reader(span) for value in messages.values()]
+    return [value for messages in reader([span]) for value in messages.values()]
 
 
 def end_of(broker: Broker, topic: str) -> int:
@@ -52,6 +52,30 @@ def test_only_what_is_committed_is_read_and_no_open_transaction_is_waited_for(br
     while (committed := end_of(broker, topic)) == end and time.monotonic() < deadline:
         time.sleep(0.05)  # the marker is written behind the answer
     assert values(broker, Span(topic, 0, end, committed)) == [b"3"]
+
+
+def test_spans_of_a_task_are_read_one_after_the_other(broker: Broker) -> None:
+    topic, other = broker.topic(3), broker.topic(1)
+    for partition in range(3):
+        producer = Producer({"bootstrap.servers": broker.servers})
+        for number in range(2_000):
+            producer.produce(topic, f"{partition} {number}".encode(), partition=partition)
+        producer.flush()
+    broker.send(other, *(str(number).encode() for number in range(40)))
+    wanted = [Span(topic, 2, 0, 2_000), Span(topic, 0, 500, 501), Span(topic, 1, 1_990, 2_000), Span(other, 0, 3, 40)]
+    found: dict[Span, list[bytes | None]] = {span: [] for span in wanted}
+    for messages in SpanReader(Connection(broker.servers), False, never)(wanted):
+        found[messages.span] += messages.values()
+    assert [found[span] for span in wanted[:3]] == [
+        [f"{span.partition} {number}".encode() for number in range(span.start, span.end)] for span in wanted[:3]
+    ]
+    assert found[wanted[3]] == [str(number).encode() for number in range(3, 40)]
+
+
+def test_short_spans_share_a_task_and_long_ones_have_their_own() -> None:
+    cut = [Span("t", number, 0, count) for number, count in enumerate((20_000, 20_000, 20_000, 90_000, 1))]
+    assert [[span.partition for span in task] for task in for_tasks(cut)] == [[0, 1, 2], [3], [4]]
+    assert list(for_tasks([])) == []
 
 
 def test_messages_that_are_gone_stop_a_reader_or_are_passed_over_and_said(broker: Broker) -> None:

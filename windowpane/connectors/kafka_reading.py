@@ -8,7 +8,7 @@ waits for a transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,10 @@ class Messages:
         )
 
 
+def _is_of(message: Any, span: Span) -> bool:
+    return bool(message.partition() == span.partition and message.topic() == span.topic)
+
+
 def _microseconds(message: Any) -> int | None:
     kind, milliseconds = message.timestamp()
     return milliseconds * 1_000 if kind else None
@@ -89,15 +93,18 @@ class SpanReader:
     goes_on: bool  # whether messages that are gone are passed over
     gone: Callable[[Span, int, int], None]  # called with each run of offsets that is passed over
 
-    def __call__(self, span: Span) -> Iterator[Messages]:
+    def __call__(self, spans: Iterable[Span]) -> Iterator[Messages]:
+        """Yield the messages of spans, one span after the other, over one connection."""
+        wanted = list(spans)
         settings = {
             "enable_partition_eof": True,
-            "queued_min_messages": min(_QUEUED, span.end - span.start),
+            "queued_min_messages": min(_QUEUED, max((span.end - span.start for span in wanted), default=1)),
             "fetch_message_max_bytes": _FETCHED,
             "fetch_wait_max_ms": 50,  # at the end of a partition Kafka waits for so long before it says so
         }
         with self.connection.consumer(settings=settings) as consumer:
-            yield from self._read(consumer, span)
+            for span in wanted:
+                yield from self._read(consumer, span)
 
     def _read(self, consumer: Any, span: Span) -> Iterator[Messages]:
         from confluent_kafka import TopicPartition
@@ -106,6 +113,8 @@ class SpanReader:
         consumer.assign([TopicPartition(span.topic, span.partition, at)])
         while at < span.end:
             found, ended = consumer.consume(min(MESSAGES, span.end - at), timeout=_WAIT), False
+            if found and not _is_of(found[0], span):  # of the span before: what was fetched last comes first
+                found = [message for message in found if _is_of(message, span)]
             messages = [message for message in found if message.error() is None]
             if messages and messages[-1].offset() >= span.end:  # offsets rise
                 messages, ended = [message for message in messages if message.offset() < span.end], True
@@ -148,6 +157,18 @@ def spans(start: Offsets, end: Offsets) -> list[Span]:
         for number, to in sorted(numbers.items(), key=lambda each: int(each[0]))
         if (begin := start.get(topic, {}).get(number, 0)) < to
     ]
+
+
+def for_tasks(spans: Sequence[Span]) -> Iterator[list[Span]]:
+    """Yield spans by task: short ones share one, which then has about as many messages as are decoded at once."""
+    together: list[Span] = []
+    for span in spans:
+        together.append(span)
+        if sum(each.end - each.start for each in together) >= MESSAGES:
+            yield together
+            together = []
+    if together:
+        yield together
 
 
 def limited(start: Offsets, end: Offsets, rows: int) -> Offsets:

@@ -1,6 +1,6 @@
 """Kafka as a DataFrame: Spark keeps account of offsets, and tasks read the messages between them where rows are encoded.
 
-A streaming query plans spans of partitions (``Span``), one a task; a bounded read has them in its plan.
+A streaming query plans spans of partitions (``Span``) for its tasks; a bounded read has them in its plan.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from windowpane.connectors.kafka_reading import (
     Span,
     SpanReader,
     check_behind,
+    for_tasks,
     limited,
     spans,
     warn_of_gone,
@@ -158,7 +159,7 @@ class Read:
             end = self.offsets(consumer, self.ending, "ending")
             bounds = self.connection.bounds(consumer, self.topics)
         found = [_within(each, bounds, self.goes_on) for each in spans(start, end)]
-        rows = [(each.topic, each.partition, each.start, each.end) for each in found if each.start < each.end]
+        rows = [astuple(each) for each in found if each.start < each.end]
         return spark.createDataFrame(rows, SPAN)
 
     def offsets(self, consumer: Any, place: Place, role: str) -> Offsets:
@@ -242,10 +243,7 @@ class MessageReader:
             yield from (self._rows(messages) for batch in batches for messages in handed_over(batch))
             return
         reader = SpanReader(self.read.connection, self.read.goes_on, self._gone)
-        for batch in batches:
-            for row in batch.to_pylist():
-                for messages in reader(Span(row["topic"], row["partition"], row["start"], row["end"])):
-                    yield self._rows(messages)
+        yield from map(self._rows, reader(Span(**row) for batch in batches for row in batch.to_pylist()))
 
     def _gone(self, span: Span, at: int, to: int) -> None:
         warn_of_gone(span.topic, span.position(at), to - at)
@@ -381,8 +379,8 @@ class SpanStream(PlannedStream):
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         return limits.ReadAllAvailable() if self._read.max_rows is None else limits.ReadMaxRows(self._read.max_rows)
 
-    def parts(self, start: Offsets, end: Offsets) -> list[tuple[Any, ...]]:
-        return [(each.topic, each.partition, each.start, each.end) for each in spans(start, end)]
+    def tasks(self, start: Offsets, end: Offsets) -> list[list[tuple[Any, ...]]]:
+        return [[astuple(span) for span in task] for task in for_tasks(spans(start, end))]
 
     def commit(self, end: Offsets) -> None:
         """Tell the group of the query how far it is, for those who watch its lag; the checkpoint alone decides."""

@@ -6,7 +6,7 @@ code, not in options, which plans and logs show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -28,9 +28,9 @@ _AvailableNow: Any = object if limits is None else limits.SupportsTriggerAvailab
 
 @dataclass
 class Part(InputPartition):
-    """What one task is to read, as a row."""
+    """What one task is to read, as rows."""
 
-    row: tuple[Any, ...]
+    rows: Sequence[tuple[Any, ...]]
 
 
 class PlannedStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
@@ -44,6 +44,10 @@ class PlannedStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc
     def parts(self, start: Any, end: Any) -> Sequence[tuple[Any, ...]]:
         raise NotImplementedError
 
+    def tasks(self, start: Any, end: Any) -> Iterable[Sequence[tuple[Any, ...]]]:
+        """Return the parts by task: each has one of its own."""
+        return ([each] for each in self.parts(start, end))
+
     def latestOffset(self, start: Any = None, limit: Any = None) -> Any:  # noqa: N802
         return self.ends() if self._target is None else self._target
 
@@ -54,14 +58,14 @@ class PlannedStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc
         return limits.ReadAllAvailable()
 
     def partitions(self, start: Any, end: Any) -> list[Part]:
-        return [Part(each) for each in self.parts(start, end)]
+        return [Part(each) for each in self.tasks(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        yield partition.row  # type: ignore[attr-defined]
+        yield from partition.rows  # type: ignore[attr-defined]
 
 
 def planned(spark: SparkSession, schema: str, make: Callable[[], PlannedStream]) -> Any:
-    """Return a streaming DataFrame of the parts that a stream plans, a task each."""
+    """Return a streaming DataFrame of the parts that a stream plans for its tasks."""
     registered = f"windowpane_{uuid4().hex[:12]}"
 
     class Planned(DataSource):

@@ -62,8 +62,7 @@ class Topic:
     def messages(self, start: Offsets, end: Offsets) -> Iterator[Messages]:
         """Yield the messages between two offsets."""
         reader = SpanReader(self.connection, False, _never)
-        for span in spans(start, end):
-            yield from reader(span)
+        yield from reader(spans(start, end))
 
 
 def _never(span: Span, at: int, to: int) -> None:
