@@ -95,6 +95,7 @@ def test_window_end_of_a_result_is_an_event_time(spark: Any, tmp_path: Path) -> 
     assert run(second).rows() == ALL_20
 
 
+@pytest.mark.slow_but("windows")
 @pytest.mark.parametrize("kind", ["windows", "over"])
 def test_a_late_result_is_late_in_a_bucket_without_rows_before(spark: Any, tmp_path: Path, kind: str) -> None:
     """By way of ``df`` results carry no watermark, and only the buckets that were called know that of the batch before."""

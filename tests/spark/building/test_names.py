@@ -28,6 +28,7 @@ def schema(key: str, value: str, time: str, beat: str | None = None) -> str:
     return columns if beat is None else f"{columns}, {quoted(beat)} boolean"
 
 
+@pytest.mark.slow_but("a.b-c")
 @pytest.mark.parametrize(("key", "value", "time", "beat"), NAMES)
 def test_rolling_features_begin_with_a_history(spark: Any, tmp_path: Path, key: str, value: str, time: str, beat: str) -> None:
     live: list[list[tuple[Any, ...]]] = [
@@ -60,6 +61,7 @@ def test_programs_of_static_rows(spark: Any, key: str, value: str, time: str, be
     assert rows(rolling.at(labels, time="at.").df) == [("a", 4, 2, 7), ("b", 13, 1, 7)]
 
 
+@pytest.mark.slow_but("we`ird")
 @pytest.mark.parametrize(("key", "value", "time", "beat"), NAMES)
 def test_labels_of_a_stream(spark: Any, tmp_path: Path, key: str, value: str, time: str, beat: str) -> None:
     given = Feed(tmp_path / "rows", schema(key, value, time, beat)).add(

@@ -81,7 +81,7 @@ def both(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted([(*row, use) for row in found for use in (1, 2)], key=repr)
 
 
-@pytest.mark.slow_but("tumbling", "below_a_shuffle")
+@pytest.mark.slow_but("below_a_shuffle")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_use_of_a_result_in_one_query_has_the_rows_of_the_use_alone(spark: Any, tmp_path: Path, name: str) -> None:
     df = PROGRAMS[name](Feed(tmp_path / "in", EVENTS).add(*BATCHES).stream(spark))

@@ -324,6 +324,7 @@ def test_operators_that_would_not_see_the_watermark_are_refused(spark: Any, tmp_
         by_key.select(n=wp.row_number()).emit_on_update()
 
 
+@pytest.mark.slow_but("True")
 @pytest.mark.parametrize("of_each_key", [False, True])
 def test_over_windows_behind_windows_whose_watermark_spark_does_not_know(spark: Any, tmp_path: Path, of_each_key: bool) -> None:
     """That of the stream comes with the results; one of each key is said again, and the newest result of a key waits."""

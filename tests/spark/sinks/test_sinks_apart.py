@@ -71,6 +71,7 @@ class Program:
         return int(self.spark.read.parquet(str(self.folder / "out" / "files")).select("window_start").distinct().count())
 
 
+@pytest.mark.slow_but("duckdb")
 @pytest.mark.parametrize("sink", ["duckdb", "files"])
 def test_a_sink_and_a_checkpoint_that_are_apart_are_refused(spark: Any, tmp_path: Path, sink: str) -> None:
     program = Program(spark, tmp_path, sink)
@@ -90,6 +91,7 @@ def test_a_sink_and_a_checkpoint_that_are_apart_are_refused(spark: Any, tmp_path
     assert program.starts() == 5
 
 
+@pytest.mark.slow_but("files")
 @pytest.mark.parametrize("sink", ["duckdb", "files"])
 def test_a_sink_that_is_removed_during_a_run_ends_it(spark: Any, tmp_path: Path, sink: str) -> None:
     program = Program(spark, tmp_path, sink)

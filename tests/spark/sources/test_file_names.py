@@ -44,6 +44,7 @@ def test_arrow_reads_each_file_once_whatever_its_name(spark: Any, by_arrow: Any,
 
 
 @pytest.mark.spark
+@pytest.mark.slow_but("contents")
 @pytest.mark.parametrize("by", ["parquet", "contents"])
 def test_files_that_come_one_by_one_may_have_any_name(spark: Any, by_arrow: Any, tmp_path: Path, by: str) -> None:
     ids = write(tmp_path / "in", "plain", "a[1]", "a1")
