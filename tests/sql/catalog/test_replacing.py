@@ -31,6 +31,7 @@ _QUERIES = {
     "the same": _OLD,
     "renamed": "SELECT k AS key, sum(v) AS total FROM t GROUP BY k",
     "moved": "SELECT sum(v) AS s, k FROM t GROUP BY k",
+    "computed": "SELECT k, sum(v) * 2 AS s FROM t GROUP BY k",
     "a column less": "SELECT sum(v) AS s FROM t GROUP BY k",
     "a column more": "SELECT k, sum(v) AS s, count(*) AS n, avg(v) AS a FROM t GROUP BY k",
     "a condition": "SELECT k, sum(v) AS s FROM t WHERE v > 4 GROUP BY k",

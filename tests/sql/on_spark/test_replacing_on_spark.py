@@ -113,7 +113,7 @@ def test_a_kill_around_the_swap_leaves_the_old_views_or_the_new_ones(spark, tmp_
         assert embedded._rows(session, "v", "top") == {"v": ["(1, 3, 1)", "(2, 2, 1)", "(3, 1, 1)"], "top": ["(3,)"]}
 
 
-@pytest.mark.parametrize("what", ["renamed", "a column more", "a condition", "windows", "on close", "over"])
+@pytest.mark.parametrize("what", ["renamed", "computed", "a column more", "a condition", "having", "windows", "on close", "over"])
 def test_views_in_stages_have_the_rows_of_those_made_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     run_in_process(monkeypatch)
     query, store = embedded._QUERIES[what], str(tmp_path / "views.duckdb")
@@ -121,7 +121,10 @@ def test_views_in_stages_have_the_rows_of_those_made_fresh(tmp_path: Path, monke
     expected = embedded._fresh(query, readers, names)
     with Session(NO_SPARK, store) as session:
         session.run(f"{embedded._TABLES} CREATE MATERIALIZED VIEW v AS {embedded._OLD}; {readers}")
+        before = PendingChanges(session._storage).stream("v").folder
         session.run(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}")
+        goes_on = PendingChanges(session._storage).stream("v").folder == before
+        assert goes_on == (what in ("renamed", "computed", "having"))
         assert embedded._rows(session, "v", *names) == expected[0]
     with Session(NO_SPARK, store) as session:
         session.run(embedded._MORE)
