@@ -55,11 +55,14 @@ def test_all_stages_of_a_query_run_in_workers_of_one_daemon(spark, tmp_path):
 def test_the_environment_of_other_stages_is_lent_and_taken_back(spark, told, given):
     environment, before = spark.sparkContext.environment, dict(spark.sparkContext.environment)
     settings = {name: setting(spark, name) for name in told}
+    reads = iter(environment)  # as a batch of another query does, in another thread
     try:
         for name, value in told.items():
             spark.conf.set(name, value)
         with shared_workers(spark):
-            assert environment == {**before, **given}
+            assert spark.sparkContext.environment == {**before, **given}
+            assert [*reads] == [*before] != []
+        assert spark.sparkContext.environment is environment
         assert environment == before
     finally:
         for name, value in settings.items():

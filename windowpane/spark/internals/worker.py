@@ -24,6 +24,7 @@ import gc
 import importlib
 import logging
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -48,6 +49,8 @@ _NEEDED = ("pyspark.worker", "pandas", "pyarrow.compute", "windowpane.spark.stag
 
 GROUP = "windowpane.warm_up"
 _MOST_CORES = 10_000
+_LENDING = threading.RLock()
+
 _TRACEBACKS = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "SPARK_SIMPLIFIED_TRACEBACK",
     "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "SPARK_HIDE_TRACEBACK",
@@ -90,18 +93,22 @@ def without_trace() -> Iterator[None]:
 
 @contextmanager
 def shared_workers(spark: SparkSession) -> Iterator[None]:
-    """Give the functions that are handed to Spark meanwhile the environment of those of other stages; not on Spark Connect."""
+    """Give the functions that are handed to Spark meanwhile the environment of those of other stages; not on Spark Connect.
+
+    The dict itself stays as it is: batches of other queries read it in threads of their own.
+    """
     if not is_classic(spark):
         yield
         return
-    environment = spark.sparkContext.environment
-    before = dict(environment)
-    environment.update({name: "1" for of_session, name in _TRACEBACKS.items() if setting(spark, of_session) == "true"})
-    try:
-        yield
-    finally:
-        environment.clear()
-        environment.update(before)
+    context = spark.sparkContext
+    with _LENDING:
+        before = context.environment
+        lent = {name: "1" for of_session, name in _TRACEBACKS.items() if setting(spark, of_session) == "true"}
+        context.environment = {**before, **lent}
+        try:
+            yield
+        finally:
+            context.environment = before
 
 
 def warm_workers(spark: SparkSession) -> None:
