@@ -6,8 +6,9 @@ A place may be on an object store, ``s3://``, ``gs://`` or ``abfss://``, from wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from windowpane.arrays.values import Value
 from windowpane.errors import SparkGoneError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def rescale(old: str, new: str, buckets: int, *, spark: SparkSession | None = No
         moving.rescale(_session(spark), was, now, buckets)
 
 
-def forget(old: str, new: str, *key: Any, spark: SparkSession | None = None) -> None:
+def forget(old: str, new: str, *key: Value, spark: SparkSession | None = None) -> None:
     """Write a checkpoint that goes on where the old one is, without the state of a key: a person's right to be deleted.
 
     The results that were written before, and the source, are not touched. Rows of the key that come later begin anew.

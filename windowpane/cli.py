@@ -15,7 +15,7 @@ from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
 import typer
@@ -28,6 +28,7 @@ from windowpane.windowing.times import to_micros
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from windowpane.result import Runnable
     from windowpane.sql import Session
 
 app = typer.Typer(
@@ -370,12 +371,12 @@ def ui(
             page.close()
 
 
-def _program(name: str) -> Callable[[object], Any]:
+def _program(name: str) -> Callable[[SparkSession], Runnable]:
     """Return a function by the name of its module, which may be in the current folder, and its own."""
     module, _, function = name.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Callable[[object], Any] = getattr(import_module(module), function)
+        found: Callable[[SparkSession], Runnable] = getattr(import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise typer.BadParameter(f"{name}: {error}; say MODULE:FUNCTION, such as jobs.hourly:program.") from None
     return found

@@ -22,10 +22,11 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, NoReturn, get_args
 
 import pyarrow as pa
 
+from windowpane.arrays.values import JsonValue, Row
 from windowpane.hidden_columns import ORIGIN
 
 Policy = Literal["null", "drop", "fail"]
@@ -140,7 +141,7 @@ def rows_table(rows: Sequence[MalformedRow]) -> pa.Table:
     return pa.table([*texts, *map(pa.array, messages, _OF_MESSAGES.values())], schema=ROWS)
 
 
-def shown_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def shown_row(row: Row) -> dict[str, JsonValue]:
     """Return a row of such a table as counters show it: without its message."""
     return {name: row[name] for name in _TEXTS}
 
@@ -157,7 +158,7 @@ class _Number(str):
     """A number as it is written, so that no digit is lost."""
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no value of JSON")
 
 
@@ -226,7 +227,7 @@ def _is_json(document: bytes) -> bool:
     return not isinstance(json_object(document), str)
 
 
-def json_object(document: bytes) -> dict[str, Any] | str:
+def json_object(document: bytes) -> dict[str, JsonValue] | str:
     """Return the object that a document is, or why it is none."""
     try:
         found = _DECODER.decode(document.decode("utf-8-sig").strip())

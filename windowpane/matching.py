@@ -9,19 +9,20 @@ import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
+from windowpane.arrays.values import Value
 from windowpane.engines.changes import Accepts
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided
 from windowpane.planning.patterns.plan import PatternRequest
 from windowpane.planning.settings import Configured
-from windowpane.planning.sinks import Sink
+from windowpane.planning.sinks import BatchTrigger, Sink
 from windowpane.result import Selectable
 from windowpane.windowing.calls import several
-from windowpane.windowing.expressions import Expression
+from windowpane.windowing.expressions import Argument, Columns, Expression
 from windowpane.windowing.outputs import OutputTag
-from windowpane.windowing.patterns.spec import AfterMatch, OnError
+from windowpane.windowing.patterns.spec import AfterMatch, OnError, RowsShown
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
@@ -38,18 +39,18 @@ class Matching(Configured, Guided):
     """A row pattern over the rows of each key: say what bounds it and what comes out of a match."""
 
     source: Source
-    keys: tuple[Any, ...]
+    keys: tuple[ColumnLike, ...]
     request: PatternRequest
 
-    def order_by(self, *columns: ColumnLike) -> Matching:
+    def order_by(self, *columns: Columns) -> Matching:
         """Order rows of one event time by column names or Columns, also ``.desc()``; then by their order of arrival.
 
         Raises:
             UnknownColumnError: there is no such column.
         """
-        columns = several(columns[0]) if len(columns) == 1 else columns
-        self.source.require(columns, "order_by")
-        return self._asking(order_by=columns)
+        order = several(columns[0]) if len(columns) == 1 else columns
+        self.source.require(order, "order_by")
+        return self._asking(order_by=order)
 
     def within(self, duration: Duration) -> Matching:
         """Bound a match in time: its last row is less than ``duration`` after its first one.
@@ -103,7 +104,7 @@ class Matching(Configured, Guided):
 
         Source: SQL:2016, ``SUBSET``.
         """
-        return self._asking(subsets={name: frozenset(several(of)) for name, of in names.items()})
+        return self._asking(subsets={name: frozenset((of,) if isinstance(of, str) else of) for name, of in names.items()})
 
     def timeouts(self, tag: OutputTag | str) -> Matching:
         """Send attempts that fail for want of a row within the bound to a side output: the keys, and the measures of their rows.
@@ -150,7 +151,7 @@ class Matching(Configured, Guided):
                 raise InvalidSpecError(f"limits(retain={retain!r}): a key is remembered for some time, such as '30 days'.")
         return self._asking(**{name: number for name, number in given.items() if number is not None})
 
-    def select(self, **measures: Any) -> MatchResult:
+    def select(self, **measures: Argument) -> MatchResult:
         """End with one row a match: the keys, then the measures.
 
         Args:
@@ -176,7 +177,7 @@ class Matching(Configured, Guided):
         return self._result((), measures, "one")
 
     def all_rows(
-        self, *columns: str, empty: Literal["show", "omit"] = "show", unmatched: bool = False, **measures: Any
+        self, *columns: str, empty: Literal["show", "omit"] = "show", unmatched: bool = False, **measures: Argument
     ) -> MatchResult:
         """End with the rows of each match, in order, with the measures of the rows up to each.
 
@@ -202,10 +203,10 @@ class Matching(Configured, Guided):
             columns or ("*",), measures, "all unmatched" if unmatched else "all omit empty" if empty == "omit" else "all"
         )
 
-    def _asking(self, **parts: Any) -> Matching:
+    def _asking(self, **parts: Value) -> Matching:
         return dataclasses.replace(self, request=dataclasses.replace(self.request, **parts))
 
-    def _result(self, columns: tuple[str, ...], measures: dict[str, Any], rows: Any) -> MatchResult:
+    def _result(self, columns: tuple[str, ...], measures: Mapping[str, Argument], rows: RowsShown) -> MatchResult:
         from windowpane.spark.building.patterns import build_pattern
 
         for name, measure in measures.items():
@@ -214,7 +215,11 @@ class Matching(Configured, Guided):
                     f"{name}={measure!r}: expected a measure, such as wp.last('up.price'), wp.count('a.at') or wp.match_number()."
                 )
         request = dataclasses.replace(
-            self.request, columns=columns, measures=tuple(measures.items()), rows=rows, settings=self._settings
+            self.request,
+            columns=columns,
+            measures=tuple(cast("Mapping[str, Expression]", measures).items()),
+            rows=rows,
+            settings=self._settings,
         )
         return MatchResult(build_pattern(self.source, self.keys, request))
 
@@ -229,7 +234,7 @@ class MatchResult(Selectable):
         self,
         *unnamed: object,
         checkpoint: str | None = None,
-        trigger: Mapping[str, Any] | None = None,
+        trigger: BatchTrigger | None = None,
         query_name: str | None = None,
         flush_at_end: bool = False,
         changes: Accepts = "safe",

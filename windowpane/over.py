@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from windowpane.engines.over.program import Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
@@ -22,7 +22,7 @@ from windowpane.planning.settings import Configured
 from windowpane.result import Selectable
 from windowpane.windowing.aggregates.results import ALL, chosen
 from windowpane.windowing.calls import lag, row_number, several
-from windowpane.windowing.expressions import Expression, Name, calls_in
+from windowpane.windowing.expressions import Expression, Name, OrderLike, calls_in
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
@@ -74,7 +74,7 @@ def over(
     """
     from windowpane.spark.sources.source import Source
 
-    keys = () if key is None else several(key)
+    keys = () if key is None else cast("tuple[str, ...]", several(key))
     if not keys or not all(isinstance(each, str) for each in keys):
         raise InvalidSpecError(
             f"key={key!r}: an OVER window needs the names of the columns that identify a row, such as key='trade_id'. They match "
@@ -91,8 +91,8 @@ class OverStream(Guided):
     source: Source
     key: tuple[str, ...]
     rows_default: bool = False
-    partition: tuple[Any, ...] = ()
-    order: tuple[Any, ...] = ()
+    partition: tuple[OrderLike, ...] = ()
+    order: tuple[OrderLike, ...] = ()
 
     def partition_by(self, *columns: Columns) -> OverStream:
         """Partition rows by column names, PySpark Columns or expressions; NULL is an ordinary value.
@@ -110,7 +110,7 @@ class OverStream(Guided):
         self.source.require(_flat(columns), "order_by")
         return dataclasses.replace(self, order=_flat(columns))
 
-    def select(self, *columns: Any, **expressions: Any) -> OverSelection:
+    def select(self, *columns: object, **expressions: object) -> OverSelection:
         """Choose the columns of the output, OVER calls among them.
 
         Args:
@@ -170,8 +170,8 @@ class OverStream(Guided):
                 )
 
 
-def _flat(columns: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(columns[0]) if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+def _flat(columns: tuple[Columns, ...]) -> tuple[OrderLike, ...]:
+    return several(columns[0]) if len(columns) == 1 else cast("tuple[OrderLike, ...]", columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,9 @@ from contextlib import suppress
 from importlib import import_module
 from operator import attrgetter
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
 from zoneinfo import ZoneInfo
 
+from windowpane.arrays.values import Value
 from windowpane.errors import UnsafeStateError
 
 SETTING = "windowpane.safe_state"
@@ -57,7 +57,7 @@ def values_only(is_on: bool) -> None:
     _is_for_values_only = is_on or _is_always_on
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     """Return an object as bytes.
 
     Raises:
@@ -70,7 +70,7 @@ def dumps(value: Any) -> bytes:
     return file.getvalue()
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes) -> Value:
     """Return the object of some bytes.
 
     Raises:
@@ -80,7 +80,7 @@ def loads(data: bytes) -> Any:
 
 
 class _Pickler(pickle.Pickler):
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: object) -> Value:
         # An object is written by the class or the function that makes it, which comes here, too.
         if isinstance(value, type | FunctionType | BuiltinFunctionType) and value.__module__ is not None:
             _find(value.__module__, value.__qualname__)
@@ -88,11 +88,11 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         return _find(module, name)
 
 
-def _find(module: str, name: str) -> Any:
+def _find(module: str, name: str) -> object:
     if (module, name) == ("builtins", "getattr"):
         return _method_of_zones
     in_a_room = f"{module}.".startswith(_ROOMS) and "." not in name
@@ -105,7 +105,7 @@ def _find(module: str, name: str) -> Any:
     raise UnsafeStateError(f"{module}.{name}")
 
 
-def _method_of_zones(owner: Any, name: str) -> Any:
+def _method_of_zones(owner: object, name: str) -> object:
     """As ``getattr``, for the one method that Python's own values need it for."""
     if (owner, name) != (ZoneInfo, "_unpickle"):
         raise UnsafeStateError(f"{owner!r}.{name}")

@@ -7,17 +7,18 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
+from windowpane.arrays.values import JsonValue, Row, Value
 from windowpane.engines.changes import Accepts, Incomplete, Verdict
 from windowpane.errors import InvalidSpecError, SparkGoneError
 from windowpane.guidance import Guided
 from windowpane.malformed import MalformedRow
 from windowpane.metrics.costs import costs_text
 from windowpane.metrics.samples import samples_of
-from windowpane.planning.sinks import Sink
+from windowpane.planning.sinks import BatchTrigger, Sink
 from windowpane.windowing.aggregates.results import Select, Step, select_step, where_step
-from windowpane.windowing.expressions import Name
+from windowpane.windowing.expressions import Argument, Name
 from windowpane.windowing.outputs import CHANGE_TYPE, OutputTag
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Runnable(Guided):
         self,
         *unnamed: object,
         checkpoint: str | None = None,
-        trigger: Mapping[str, Any] | None = None,
+        trigger: BatchTrigger | None = None,
         query_name: str | None = None,
         flush_at_end: bool = False,
         changes: Accepts = "safe",
@@ -168,7 +169,7 @@ class Runnable(Guided):
 class Selectable(Runnable):
     """Results that can be chosen from before a sink; Spark does so, in the same query."""
 
-    def select(self, *columns: Any, **expressions: Any) -> Self:
+    def select(self, *columns: object, **expressions: object) -> Self:
         """Choose the columns of the main output.
 
         Args:
@@ -192,7 +193,7 @@ class Selectable(Runnable):
             step = Select((*step.columns, (CHANGE_TYPE, Name(CHANGE_TYPE))))
         return self._with_step(step)
 
-    def where(self, condition: Any) -> Self:
+    def where(self, condition: Argument) -> Self:
         """Keep the results for which a condition is true; NULL is not.
 
         Where a window fires again, each firing is compared by itself: a later result that is left out does not take back the one
@@ -211,7 +212,7 @@ class Selectable(Runnable):
         """
         return self._with_step(where_step(condition, self._built.outputs["main"].column_names))
 
-    def having(self, condition: Any) -> Self:
+    def having(self, condition: Argument) -> Self:
         """Keep the results for which a condition is true: SQL's word for ``where`` behind aggregates."""
         return self.where(condition)
 
@@ -220,7 +221,7 @@ class Selectable(Runnable):
 
 
 @dataclass(frozen=True)
-class Progress(Mapping[str, Any]):
+class Progress(Mapping[str, Value]):
     """The counters of a query: a mapping by the name of the counter, of all its operators together.
 
     Attributes:
@@ -229,7 +230,7 @@ class Progress(Mapping[str, Any]):
             the counter ``malformed`` says how many there are.
     """
 
-    operators: Mapping[str, Mapping[str, Any]]
+    operators: Mapping[str, Row]
     malformed: Sequence[MalformedRow] = ()
 
     @property
@@ -237,7 +238,7 @@ class Progress(Mapping[str, Any]):
         """The same by the names of metrics, with their labels, as Prometheus shows them."""
         return {each.text: each.value for each in samples_of({}, self.operators)}
 
-    def __getitem__(self, counter: str) -> Any:
+    def __getitem__(self, counter: str) -> Value:
         found = [counters[counter] for counters in self.operators.values() if counter in counters]
         if not found:
             raise KeyError(counter)
@@ -269,7 +270,7 @@ class Changes:
         return max((report.verdict for _, report in self.operators), default=Verdict.SAME).name.lower()
 
     @property
-    def parts(self) -> list[dict[str, Any]]:
+    def parts(self) -> list[dict[str, JsonValue]]:
         """The parts that differ, as JSON: operator, part, was, is, verdict, effect, and the cut in microseconds, if any."""
         return [{"operator": name, **part} for name, report in self.operators for part in report.as_json()]
 
@@ -306,7 +307,7 @@ def changes(
         return Changes(reports_of(result._built, checkpoint, cut, incomplete))
 
 
-def progress(query: object) -> Progress:
+def progress(query: StreamingQuery | Row) -> Progress:
     """Return what the operators of a streaming query have counted so far, each with every counter.
 
     What counts rows and firings is added up over the batches of this run. Spark remembers the last 100 of them

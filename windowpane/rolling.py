@@ -10,8 +10,9 @@ import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.planning.rolling import EDGES, RollingRequest, named_calls
@@ -87,7 +88,7 @@ class RollingFeatures(Guided):
     source: Source
     request: RollingRequest
 
-    def over(self, *lengths: Duration, **calls: Any) -> RollingFeatures:
+    def over(self, *lengths: Duration, **calls: object) -> RollingFeatures:
         """Add windows that end now, and what is computed over them.
 
         Args:
@@ -208,7 +209,7 @@ class RollingFeatures(Guided):
 
     def at(
         self,
-        labels: Any,
+        labels: DataFrame,
         time: str,
         on: str | Sequence[str] | None = None,
         *,
@@ -243,7 +244,7 @@ class RollingFeatures(Guided):
         keys = self.request.keys if on is None else (on,) if isinstance(on, str) else tuple(on)
         return RollingResult(build_point_in_time(self.source, self.request, labels, time, keys, inclusive, known_at))
 
-    def _with(self, **parts: Any) -> RollingFeatures:
+    def _with(self, **parts: Value) -> RollingFeatures:
         return RollingFeatures(self.source, dataclasses.replace(self.request, **parts))
 
 

@@ -16,7 +16,7 @@ from windowpane.connectors.message_formats import Avro, Protobuf
 from windowpane.connectors.object_stores import is_remote, shown
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import unknown_name
-from windowpane.planning.sinks import DeltaTable, Files, Selectable, Sink, SinkFunction
+from windowpane.planning.sinks import BatchTrigger, DeltaTable, Files, Selectable, Sink, SinkFunction
 from windowpane.state.pairs import NONE, Pair
 from windowpane.windowing.times import Duration, to_micros
 
@@ -88,8 +88,8 @@ def apply_changes(
     *,
     table: str,
     checkpoint: str,
-    trigger: Mapping[str, Any] | None = None,
-    options: Mapping[str, Any] | None = None,
+    trigger: BatchTrigger | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> StreamingQuery: ...
 
 
@@ -101,8 +101,8 @@ def apply_changes(
     *,
     table: str,
     checkpoint: None = None,
-    trigger: Mapping[str, Any] | None = None,
-    options: Mapping[str, Any] | None = None,
+    trigger: BatchTrigger | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> StreamingQuery | None: ...
 
 
@@ -113,8 +113,8 @@ def apply_changes(
     *,
     table: str,
     checkpoint: str | None = None,
-    trigger: Mapping[str, Any] | None = None,
-    options: Mapping[str, Any] | None = None,
+    trigger: BatchTrigger | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> StreamingQuery | None:
     """Keep a table of a store up to date with a changelog, exactly once.
 
@@ -169,7 +169,7 @@ def kafka(
     guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
     changes: Literal["append", "upsert", "debezium"] = "append",
     options: Mapping[str, object] | None = None,
-    **more: Any,
+    **more: object,
 ) -> SinkFunction:
     """Return a sink that writes rows as messages to a topic of Kafka, by the tasks that made them.
 
@@ -362,7 +362,7 @@ class RedisHashes(Selectable):
     prefix: str = ""
     version: str = "as_of"
     ttl: Duration | None = None
-    read_query: Callable[[Any], str] | None = field(default=None, repr=False, compare=False)
+    read_query: Callable[[DataFrame], str] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self._names:
@@ -381,7 +381,7 @@ class RedisHashes(Selectable):
         write = HashWriter(self.url, tuple(key), self.prefix, version, self._live_milliseconds)
         df.mapInArrow(write.__call__, SCHEMA).write.format("noop").mode("append").save()
 
-    def for_query(self, read: Callable[[Any], str]) -> RedisHashes:
+    def for_query(self, read: Callable[[DataFrame], str]) -> RedisHashes:
         """Return the same for one query."""
         return replace(self, read_query=read)
 
@@ -445,7 +445,7 @@ class ChangeWriter(Selectable):
     store: str
     key: tuple[str, ...]
     table: str
-    read_query: Callable[[Any], str] | None = field(default=None, repr=False, compare=False)
+    read_query: Callable[[DataFrame], str] | None = field(default=None, repr=False, compare=False)
     by_tasks: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -455,7 +455,7 @@ class ChangeWriter(Selectable):
                 "Keep it on a disk, or write to sinks.delta, sinks.iceberg or Files there."
             )
 
-    def for_query(self, read: Callable[[Any], str]) -> ChangeWriter:
+    def for_query(self, read: Callable[[DataFrame], str]) -> ChangeWriter:
         """Return the same for the output of one query."""
         return replace(self, read_query=read, by_tasks=True)
 

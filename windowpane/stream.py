@@ -10,8 +10,11 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Literal, Self, cast, overload
 
+import pyarrow as pa
+
+from windowpane.arrays.values import Value
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
@@ -29,19 +32,27 @@ from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWi
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.calls import several
 from windowpane.windowing.evictors import Evictor
-from windowpane.windowing.expressions import Expression, Name, calls_in, ways_of_spark
-from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.expressions import Argument, Expression, Name, OrderLike, calls_in, ways_of_spark
+from windowpane.windowing.functions import (
+    AggregateFunction,
+    AnyAggregateFunction,
+    ProcessContext,
+    ProcessWindowFunction,
+    WindowFunctionSpec,
+)
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.panes import AccumulationMode, PaneBehavior
 from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings, Refine, count_window
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.triggers import Trigger
+from windowpane.windowing.triggers.base import Reduce
 from windowpane.windowing.triggers.composable import ComposableTrigger, EarlyAndFinal
 from windowpane.windowing.watermarks import Watermarks
 from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import Column, DataFrame
 
     from windowpane.spark.building.program import BuiltProgram
@@ -52,8 +63,8 @@ if TYPE_CHECKING:
 
 _KEPT = hidden("kept")  # The column of a result that says whether ``having`` keeps it
 
-WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
-ProcessFunction = Callable[[Any, ProcessContext, Sequence[Any]], Any]
+WindowFunction = Callable[[Value, Window, Sequence[Value]], Value]
+ProcessFunction = Callable[[Value, ProcessContext, Sequence[Value]], Value]
 
 
 @begins
@@ -120,7 +131,7 @@ class Stream(Guided):
         """Put all rows into one window space, handled by one task (Flink's non-keyed windows)."""
         return WindowedStream(self.source, (), several(order_by), _assigner("window_all", assigner))
 
-    def match_all(self, pattern: str, **define: Any) -> Matching:
+    def match_all(self, pattern: str, **define: Argument) -> Matching:
         """Search all rows for a row pattern, handled by one task, see ``KeyedStream.match``."""
         return Matching(self.source, (), PatternRequest(pattern, define))
 
@@ -134,8 +145,8 @@ class KeyedStream(Guided):
     """A stream with windows for each key."""
 
     source: Source
-    keys: tuple[Any, ...]
-    order_by: tuple[Any, ...]
+    keys: tuple[ColumnLike, ...]
+    order_by: tuple[OrderLike, ...]
 
     def window(self, assigner: WindowAssigner) -> WindowedStream:
         """Assign each row to windows.
@@ -155,7 +166,7 @@ class KeyedStream(Guided):
         """Fire at every ``size`` rows of a key and start anew; with ``slide``, every ``slide`` rows over the last ``size``."""
         return _count_windowed(self.source, self.keys, self.order_by, size, slide)
 
-    def match(self, pattern: str, **define: Any) -> Matching:
+    def match(self, pattern: str, **define: Argument) -> Matching:
         """Search the rows of each key, in the order of event time, for a row pattern: SQL's ``MATCH_RECOGNIZE`` in Python.
 
         A pattern is variables in a row, each of which takes one row: ``a b``; ``a*``, ``a+``, ``a?``, ``a{2,5}``, and as few as
@@ -232,7 +243,7 @@ class KeyedStream(Guided):
 
 
 def _count_windowed(
-    source: Source, keys: tuple[Any, ...], order_by: tuple[Any, ...], size: int, slide: int | None
+    source: Source, keys: tuple[ColumnLike, ...], order_by: tuple[OrderLike, ...], size: int, slide: int | None
 ) -> WindowedStream:
     assigner, trigger, evictor = count_window(size, slide)
     return WindowedStream(source, keys, order_by, assigner, trigger, evictor)
@@ -250,8 +261,8 @@ class WindowedStream(Configured, Guided):
     """
 
     source: Source
-    keys: tuple[Any, ...]
-    order_by: tuple[Any, ...]
+    keys: tuple[ColumnLike, ...]
+    order_by: tuple[OrderLike, ...]
     assigner: WindowAssigner
     _trigger: Trigger | ComposableTrigger | None = None
     _evictor: Evictor | None = None
@@ -342,7 +353,7 @@ class WindowedStream(Configured, Guided):
         """
         return self._with_panes(shows_info=True)
 
-    def _with_panes(self, **settings: Any) -> WindowedStream:
+    def _with_panes(self, **settings: Value) -> WindowedStream:
         return dataclasses.replace(self, _panes=dataclasses.replace(self._panes, **settings))
 
     def evictor(self, evictor: Evictor) -> WindowedStream:
@@ -361,9 +372,7 @@ class WindowedStream(Configured, Guided):
 
     # Terminal functions.
 
-    def reduce(
-        self, function: Callable[[Any, Any], Any], process: ProcessWindowFunction | None = None, schema: Schema | None = None
-    ) -> Result:
+    def reduce(self, function: Reduce, process: ProcessWindowFunction | None = None, schema: Schema | None = None) -> Result:
         """Combine rows two by two; only the combined row is kept.
 
         Args:
@@ -376,7 +385,7 @@ class WindowedStream(Configured, Guided):
     @overload
     def aggregate(
         self,
-        function: AggregateFunction | ArrowAggregateFunction,
+        function: AnyAggregateFunction | ArrowAggregateFunction,
         process: ProcessWindowFunction | None = None,
         schema: Schema | None = None,
     ) -> Result: ...
@@ -392,11 +401,11 @@ class WindowedStream(Configured, Guided):
 
     def aggregate(  # type: ignore[misc] # parameters by name are among the aggregates, which may have such names
         self,
-        function: AggregateFunction | ArrowAggregateFunction | None = None,
+        function: AnyAggregateFunction | ArrowAggregateFunction | None = None,
         process: ProcessWindowFunction | None = None,
         schema: Schema | None = None,
         /,
-        **aggregates: Any,
+        **aggregates: Value,
     ) -> Result:
         """Aggregate incrementally: by built-in aggregates, or by a function of your own, on rows or on Arrow tables.
 
@@ -450,10 +459,10 @@ class WindowedStream(Configured, Guided):
 
     def fold(
         self,
-        initial: Any,
-        function: Callable[[Any, Any], Any],
+        initial: Value,
+        function: Reduce,
         schema: Schema,
-        merge: Callable[[Any, Any], Any] | None = None,
+        merge: Reduce | None = None,
         process: ProcessWindowFunction | None = None,
     ) -> Result:
         """Fold rows into a value, starting from ``initial`` (a value, or a function that makes one).
@@ -497,7 +506,7 @@ class WindowedStream(Configured, Guided):
             function = _Process(function)
         return self._result(FunctionPlan("process", WindowFunctionSpec.full(function), schema=schema))
 
-    def apply_in_arrow(self, function: Callable[[Any], Any], schema: Schema) -> Result:
+    def apply_in_arrow(self, function: Callable[[pa.Table], pa.Table], schema: Schema) -> Result:
         """Call a function on whole windows of many keys at once, as Arrow tables. All rows are kept.
 
         Args:
@@ -517,7 +526,7 @@ class WindowedStream(Configured, Guided):
         """
         return self._result(FunctionPlan("apply_in_arrow", arrow=ArrowWindowFunction(function, "apply_in_arrow"), schema=schema))
 
-    def apply_in_pandas(self, function: Callable[[Any], Any], schema: Schema) -> Result:
+    def apply_in_pandas(self, function: Callable[[pd.DataFrame], pd.DataFrame], schema: Schema) -> Result:
         """Call a function on whole windows of many keys at once, as pandas DataFrames; else as ``apply_in_arrow``.
 
         Example:
@@ -549,14 +558,14 @@ class WindowedStream(Configured, Guided):
 class _Process(ProcessWindowFunction):
     function: ProcessFunction
 
-    def process(self, key: Any, context: ProcessContext, elements: Any) -> Any:
+    def process(self, key: Value, context: ProcessContext, elements: Sequence[Value]) -> Value:
         return self.function(key, context, elements)
 
     def __repr__(self) -> str:
         return f"process({getattr(self.function, '__name__', self.function)})"
 
 
-def _aggregate(name: str, given: Any) -> Aggregate:
+def _aggregate(name: str, given: object) -> Aggregate:
     if not isinstance(given, Aggregate):
         raise InvalidSpecError(
             f"aggregate {name}: expected an aggregate such as wp.count() or wp.sum('price'), got {given!r}."
@@ -566,7 +575,7 @@ def _aggregate(name: str, given: Any) -> Aggregate:
     return given
 
 
-def _assigner(step: str, given: Any) -> WindowAssigner:
+def _assigner(step: str, given: object) -> WindowAssigner:
     if not isinstance(given, WindowAssigner):
         raise InvalidSpecError(
             f"{step} takes a window assigner, such as wp.TumblingEventTimeWindows.of('1 hour'), got {given!r}."
@@ -576,9 +585,9 @@ def _assigner(step: str, given: Any) -> WindowAssigner:
 
 @dataclass(frozen=True)
 class _Constant:
-    value: Any
+    value: Value
 
-    def __call__(self) -> Any:
+    def __call__(self) -> Value:
         return self.value
 
 
@@ -611,10 +620,10 @@ class Result(WindowableResults, Selectable):
     """
 
     _built: BuiltProgram
-    _aggregated: tuple[WindowedStream, Mapping[str, Any]] | None = None
+    _aggregated: tuple[WindowedStream, Mapping[str, object]] | None = None
     """The windows and their aggregates, where ``having`` may add one."""
 
-    def having(self, condition: Any) -> Self:
+    def having(self, condition: Argument) -> Self:
         """Keep the results for which a condition is true: as ``where``, and with aggregates that are no results, too.
 
         Args:
@@ -637,7 +646,7 @@ class Result(WindowableResults, Selectable):
                 "conditions joined by &: .aggregate(n=wp.count()).having(wp.sum('amount') > 100)."
             )
         windowed, aggregates = self._aggregated
-        more: Any = {**aggregates, _KEPT: condition}
+        more: dict[str, Value] = {**aggregates, _KEPT: condition}
         found = cast("Self", windowed.aggregate(**more))
         return found.where(Name(_KEPT)).select(*self._built.outputs["main"].column_names)
 
@@ -675,11 +684,11 @@ class Result(WindowableResults, Selectable):
         if not isinstance(by, str):
             raise InvalidSpecError(f"top by={by!r}: it takes the name of a column of the results, such as by='total'.")
         order = OrderColumn(by, descending=not ascending, nulls_first=ascending)
-        return Result(build_top(self._downstream().source, self._built, count, order, several(per)))
+        return Result(build_top(self._downstream().source, self._built, count, order, cast("tuple[str, ...]", several(per))))
 
     def fill_gaps(
         self,
-        values: Fill | Mapping[str, Any],
+        values: Fill | Mapping[str, Value],
         *,
         until: str | Duration,
         others: Fill = "null",
@@ -747,6 +756,6 @@ class Deduplicated(Selectable, Configured):
 
         return cls(build_deduplication(stream.source, plan, stream.keys, stream.order_by), stream, plan)
 
-    def _with(self, **settings: Any) -> Self:
+    def _with(self, **settings: Value) -> Self:
         plan = dataclasses.replace(self._plan, settings=dataclasses.replace(self._plan.settings, **settings))
         return reduce(Selectable._with_step, self._built.outputs["main"].steps, self.of(self._stream, plan))

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from windowpane import aggregates as agg
+from windowpane.arrays.values import Row
 from windowpane.errors import InconsistentChangeError
 from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.frames import Frame, preceding
-from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from windowpane.arrays.values import Row
 from windowpane.errors import InconsistentChangeError
 from windowpane.operators.over.on_close import SortBuffer
 from windowpane.state.entries import MemoryEntries
-from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
+from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.times import MAX, MIN
 
 

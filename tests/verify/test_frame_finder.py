@@ -12,11 +12,11 @@ import pytest
 from verify.conformance.frame_finder import AffectedRange, Positions, find_affected
 from verify.fuzz.over_parts.inputs import ORDER_TYPES
 from verify.fuzz.over_parts.windows import random_frame
+from windowpane.arrays.values import Row
 from windowpane.operators.over.row_order import Position, RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.windowing.frames import CURRENT_ROW, RUNNING_ROWS, UNBOUNDED_FOLLOWING, Frame, following, preceding
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.outputs import Row
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 KINDS = list(ORDER_TYPES)

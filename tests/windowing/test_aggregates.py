@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pyarrow as pa
 import pytest
@@ -580,8 +580,8 @@ def test_overflow_is_an_error_that_names_aggregate_and_value(
         (lambda: agg.approx_quantile("x", 0.5, accuracy=0), "accuracy=0"),
         (lambda: agg.approx_count_distinct("x", rsd=1), "rsd=1"),
         (lambda: agg.string_agg("x", separator=None), "separator=None"),  # type: ignore[arg-type]
-        (lambda: agg.sum(1), "sum was given 1"),
-        (lambda: agg.min(None), "min was given None"),
+        (lambda: agg.sum(cast("Any", 1)), "sum was given 1"),
+        (lambda: agg.min(cast("Any", None)), "min was given None"),
         (lambda: Aggregate("summ", ("x",)), "'summ'"),
     ],
 )
@@ -620,7 +620,8 @@ def test_specs_print_compare_hash_and_pickle() -> None:
 
 
 def test_specs_over_columns_compare_by_identity() -> None:
-    one, other = FakeColumn(), FakeColumn()
+    one: Any = FakeColumn()
+    other: Any = FakeColumn()
     assert agg.sum(one) == agg.sum(one)
     assert agg.sum(one) != agg.sum(other)
     assert len({agg.sum(one), agg.sum(one), agg.sum(other)}) == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +13,7 @@ from windowpane.windowing.aggregates.results import select_step, split, texts, w
 
 
 def parts(**given: Any) -> tuple[dict[str, Aggregate], list[str]]:
-    calls, results = split(given, lambda _, call: call, lambda call: call)
+    calls, results = split(given, lambda _, call: cast("Aggregate", call), lambda call: call)
     return calls, texts(results, calls)
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-Row = dict[str, Any]
+from windowpane.arrays.values import Row
 
 REL_TOL = 1e-9
 ABS_TOL = 1e-9

@@ -73,7 +73,7 @@ class _FoldedAsText(ProcessWindowFunction):
         return [{"value": str(folded and sorted(folded))} for folded in elements]
 
 
-class _LeavesEmpty(AggregateFunction):
+class _LeavesEmpty(AggregateFunction[Any, Any]):
     """Gathers numbers; a negative one drops those before it, as an accumulator that is ``None`` does."""
 
     def create_accumulator(self) -> Any:

@@ -16,12 +16,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from verify.fuzz.comparison import Row, difference, same
+from verify.fuzz.comparison import difference, same
 from verify.fuzz.outcome import Outcome, raised
 from verify.fuzz.rolling_history import history_differences
 from verify.fuzz.rolling_runs import COLUMNS, REFERENCE, Run, Step, in_order, table_of
 from verify.sizes import drawn_sizes
 from windowpane import aggregates as agg
+from windowpane.arrays.values import Row
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.program import AS_OF, IS_LABEL, PointInTimeProgram, RollingProgram
@@ -189,7 +190,7 @@ def _at(program: RollingProgram, rows: list[Row], results: list[Row]) -> list[Ro
     labels = pa.schema([*((f"label_{name}", program.keys.field(name).type) for name in program.keys.names), (AS_OF, pa.int64())])
     at_results = PointInTimeProgram(program.spec, program.keys, COLUMNS, labels, (*program.keys.names, AS_OF), is_inclusive=True)
     given = table_of(program, rows, 0)
-    questions = [{**{name: row[name] for name in program.keys.names}, TIME: row[AS_OF]} for row in results]
+    questions: list[Row] = [{**{name: row[name] for name in program.keys.names}, TIME: row[AS_OF]} for row in results]
     both = pa.concat_tables([given, table_of(program, questions, len(rows))])
     both = both.append_column(IS_LABEL, pa.array([False] * len(rows) + [True] * len(results)))
     for name in program.keys.names:

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from verify.fuzz.comparison import Row, difference, same
+from verify.fuzz.comparison import difference, same
 from verify.fuzz.rolling_runs import REFERENCE, Run, Step, in_order, key_text, table_of
+from windowpane.arrays.values import Row
 from windowpane.engines.rolling.program import AS_OF, RollingProgram
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.rolling import bound_calls

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from verify.fuzz.comparison import Row, difference, with_one_zero
+from verify.fuzz.comparison import difference, with_one_zero
+from windowpane.arrays.values import Row
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.program import AS_OF, RollingCounters, RollingProgram
@@ -53,7 +55,7 @@ class Run:
         return results, late, (counted.late_dropped, counted.before_cut, *emitted, counted.keys, int(output.is_idle))
 
 
-def table_of(program: RollingProgram, rows: list[Row], position: int) -> pa.Table:
+def table_of(program: RollingProgram, rows: Sequence[Row], position: int) -> pa.Table:
     """Return rows as an engine is given them, arriving from ``position`` on."""
     table = pa.Table.from_pylist(rows, pa.schema([*program.keys, *COLUMNS, ("id", pa.int64()), (TIME, pa.int64())]))
     table = table.append_column(PARTITION, pa.array([0] * len(rows), pa.int32()))
@@ -72,7 +74,7 @@ def _numbered(program: RollingProgram, rows: list[Row]) -> list[Row]:
     if program.spec.emit is RollingEmit.EACH:
         return rows
     seen: dict[str, int] = {}
-    numbered = []
+    numbered: list[Row] = []
     for row in rows:
         key = key_text(program, row)
         seen[key] = seen.get(key, 0) + 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from windowpane.aggregates.quantiles import checked_share
 from windowpane.errors import InvalidSpecError
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 
 
 def _distinct(call: Call) -> BoundAggregate:
@@ -66,7 +65,7 @@ APPROX_QUANTILE = define(
 )
 
 
-def approx_count_distinct(column: Any, rsd: float = 0.05) -> Aggregate:
+def approx_count_distinct(column: Argument, rsd: float = 0.05) -> Aggregate:
     """Estimate the number of distinct values in little memory: a HyperLogLog sketch of Apache DataSketches.
 
     The estimate has a relative standard deviation of at most ``rsd``: it is within 2 * rsd in 95 % of cases.
@@ -95,7 +94,7 @@ def approx_count_distinct(column: Any, rsd: float = 0.05) -> Aggregate:
     return Aggregate.of("approx_count_distinct", column, rsd=float(rsd))
 
 
-def approx_quantile(column: Any, q: float, accuracy: int = 1000) -> Aggregate:
+def approx_quantile(column: Argument, q: float, accuracy: int = 1000) -> Aggregate:
     """Take a value whose rank is close to ``q``, in bounded memory: a KLL sketch of Apache DataSketches.
 
     With a probability of 99 % its rank is within 1 / accuracy of q, counted as a share of all values: 0.1 %

@@ -8,7 +8,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +15,17 @@ import pyarrow as pa
 from windowpane.aggregates.extremes import Precedes, are_extreme
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.segments import NOWHERE, Segments, take_or_null
-from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
+from windowpane.windowing.aggregates.canonical import Form, Frozen, form_of, is_orderable
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
+
+Best = tuple[Frozen, Value]
+"""The first or last ``by``, and the value beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,10 @@ class ArgExtreme:
     form: Form
     precedes: Precedes
 
-    def create_accumulator(self) -> tuple[Any, Any] | None:
+    def create_accumulator(self) -> Best | None:
         return None
 
-    def add(self, accumulator: tuple[Any, Any] | None, value: Any, by: Any) -> tuple[Any, Any] | None:
+    def add(self, accumulator: Best | None, value: Value, by: Value) -> Best | None:
         if by is None:
             return accumulator
         frozen = self.form.freeze(by)
@@ -47,12 +51,12 @@ class ArgExtreme:
             return accumulator
         return frozen, value
 
-    def merge(self, left: tuple[Any, Any] | None, right: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
+    def merge(self, left: Best | None, right: Best | None) -> Best | None:
         if right is None or (left is not None and self.precedes(left[0], right[0])):
             return left
         return right
 
-    def get_result(self, accumulator: tuple[Any, Any] | None) -> Any:
+    def get_result(self, accumulator: Best | None) -> Value:
         return None if accumulator is None else accumulator[1]
 
 
@@ -69,7 +73,7 @@ class ColumnarArgExtreme(SegmentAggregate):
         value, by = self.slots
         return () if value == by else (value,)
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         value, by = self.slots
         return dict(zip(self.columns, (rows[value], rows[by], rows[ARRIVAL]), strict=True))
 
@@ -82,7 +86,7 @@ class ColumnarArgExtreme(SegmentAggregate):
         latest = pa.array(np.where(chosen == NOWHERE, 0, arrivals[chosen]))
         return dict(zip(self.columns, (take_or_null(value, rows), take_or_null(by, rows), latest), strict=True))
 
-    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
+    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, pa.Array]:
         return {f"{self.prefix}a": pa.array(partials[f"{self.prefix}a"].to_numpy() + by)}
 
     def finish(self, partials: pa.Table) -> pa.Array:
@@ -117,7 +121,7 @@ _define("arg_min", operator.lt, False)
 _define("arg_max", operator.gt, True)
 
 
-def arg_min(value: Any, by: Any) -> Aggregate:
+def arg_min(value: Argument, by: Argument) -> Aggregate:
     """Take the value of the row with the smallest ``by``.
 
     Rows whose ``by`` is NULL are skipped; the value may be NULL. Of several rows with the smallest ``by`` the last counts, as in
@@ -133,7 +137,7 @@ def arg_min(value: Any, by: Any) -> Aggregate:
     return Aggregate.of("arg_min", value, by)
 
 
-def arg_max(value: Any, by: Any) -> Aggregate:
+def arg_max(value: Argument, by: Argument) -> Aggregate:
     """Take the value of the row with the largest ``by``; NaN is the largest.
 
     Rows whose ``by`` is NULL are skipped; the value may be NULL. Of several rows with the largest ``by`` the last counts, as in

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,8 @@ from windowpane.aggregates.sums import (
     of_numbers,
 )
 from windowpane.arrays import Integers, Mask
-from windowpane.errors import MistakeError
+from windowpane.arrays.values import Value
+from windowpane.errors import present
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sums import decimal_means, integer_means
@@ -48,6 +48,10 @@ from windowpane.windowing.aggregates.decimals import RESULT_TYPE as DURATION
 from windowpane.windowing.aggregates.decimals import mean as decimal_mean
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
+
+Total = list[Value]
+"""The sum of values, and how many they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +61,40 @@ class NumberAverage:
     label: str
     result_type: pa.DataType
 
-    def create_accumulator(self) -> list[Any]:
+    def create_accumulator(self) -> Total:
         return [0, 0]
 
-    def add(self, accumulator: list[Any], value: Any) -> list[Any]:
+    def add(self, accumulator: Total, value: Value) -> Total:
         if value is not None:
             accumulator[0] += value
             accumulator[1] += 1
         return accumulator
 
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+    def merge(self, left: Total, right: Total) -> Total:
         left[0] += right[0]
         left[1] += right[1]
         return left
 
-    def get_result(self, accumulator: list[Any]) -> Any:
+    def get_result(self, accumulator: Total) -> Value:
         total, count = accumulator
         return total / count if count else None
 
 
 @dataclass(frozen=True, slots=True)
 class DecimalAverage(NumberAverage):
-    def create_accumulator(self) -> list[Any]:
+    def create_accumulator(self) -> Total:
         return [Decimal(0), 0]
 
-    def add(self, accumulator: list[Any], value: Decimal | None) -> list[Any]:
+    def add(self, accumulator: Total, value: Decimal | None) -> Total:
         if value is not None:
             accumulator[0] = EXACT.add(accumulator[0], value)
             accumulator[1] += 1
         return accumulator
 
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+    def merge(self, left: Total, right: Total) -> Total:
         return [EXACT.add(left[0], right[0]), left[1] + right[1]]
 
-    def get_result(self, accumulator: list[Any]) -> Decimal | None:
+    def get_result(self, accumulator: Total) -> Decimal | None:
         total, count = accumulator
         if not count:
             return None
@@ -99,13 +103,13 @@ class DecimalAverage(NumberAverage):
 
 @dataclass(frozen=True, slots=True)
 class DurationAverage(NumberAverage):
-    def add(self, accumulator: list[Any], value: timedelta | None) -> list[Any]:
+    def add(self, accumulator: Total, value: timedelta | None) -> Total:
         if value is not None:
             accumulator[0] += value // MICROSECOND
             accumulator[1] += 1
         return accumulator
 
-    def get_result(self, accumulator: list[Any]) -> timedelta | None:
+    def get_result(self, accumulator: Total) -> timedelta | None:
         total, count = accumulator
         return from_micros(divide_half_up(total, count)) if count else None
 
@@ -130,7 +134,7 @@ class _Counted(KernelAggregate):
     def partials(self) -> tuple[Partial, ...]:
         return (*super().partials, Partial(f"{self.prefix}n", "count", "sum"))
 
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+    def prepare(self, rows: pa.Table) -> dict[str, pa.Array]:
         return {**super().prepare(rows), f"{self.prefix}n": rows[self.slots[0]]}
 
 
@@ -183,10 +187,9 @@ class FramedIntegerMean(FramedDecimalSum):
 
 class FramedDecimalMean(FramedDecimalSum):
     def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
-        if self.kind is None:
-            raise MistakeError("it has an argument")
+        kind = present(self.kind, "it has an argument")
         wanted = np.where(rows.wanted, count, 0)
-        return decimal_means(*self.halves(rows, counted), wanted, self.kind.scale, self.result_type, str(self.call))
+        return decimal_means(*self.halves(rows, counted), wanted, kind.scale, self.result_type, str(self.call))
 
 
 class FramedFloatMean(FramedFloatSum):
@@ -212,10 +215,9 @@ class RunningFloatMean(RunningFloatSum):
 
 class RunningDecimalMean(RunningDecimalSum):
     def value(self, rows: SortedRows) -> pa.Array:
-        if self.kind is None:
-            raise MistakeError("it has an argument")
+        kind = present(self.kind, "it has an argument")
         counts = np.where(rows.wanted, self.totals(rows), 0)
-        return decimal_means(*self.summed(rows), counts, self.kind.scale, self.result_type, str(self.call))
+        return decimal_means(*self.summed(rows), counts, kind.scale, self.result_type, str(self.call))
 
 
 define_total(
@@ -228,7 +230,7 @@ define_total(
 )
 
 
-def avg(column: Any) -> Aggregate:
+def avg(column: Argument) -> Aggregate:
     """Take the arithmetic mean of numbers or intervals.
 
     Result: double for integers (from their exact total) and floating point; decimal(p + 4, s + 4) for

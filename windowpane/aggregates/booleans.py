@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
 from windowpane.aggregates.extremes import FramedMax, FramedMin, RunningMax, RunningMin, columnar
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ _define("bool_and", False, "min", FramedMin, RunningMin)
 _define("bool_or", True, "max", FramedMax, RunningMax)
 
 
-def bool_and(column: Any) -> Aggregate:
+def bool_and(column: Argument) -> Aggregate:
     """Return whether every value is true.
 
     Result: boolean. Source: Spark SQL ``bool_and``.
@@ -75,7 +76,7 @@ def bool_and(column: Any) -> Aggregate:
     return Aggregate.of("bool_and", column)
 
 
-def bool_or(column: Any) -> Aggregate:
+def bool_or(column: Argument) -> Aggregate:
     """Return whether some value is true.
 
     Result: boolean. Source: Spark SQL ``bool_or``.

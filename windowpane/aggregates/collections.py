@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.lists import Lists, by_arrival, first_of_each, gathered_lists, list_array
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.keys.codes import canonical, equality_codes
 from windowpane.kernels.segments import Segments
-from windowpane.windowing.aggregates.canonical import Form, form_of
+from windowpane.windowing.aggregates.canonical import Form, Frozen, form_of
 from windowpane.windowing.aggregates.definition import Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +33,19 @@ class CollectList:
 
     result_type: pa.DataType
 
-    def create_accumulator(self) -> list[Any]:
+    def create_accumulator(self) -> list[Value]:
         return []
 
-    def add(self, accumulator: list[Any], value: Any) -> list[Any]:
+    def add(self, accumulator: list[Value], value: Value) -> list[Value]:
         if value is not None:
             accumulator.append(value)
         return accumulator
 
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+    def merge(self, left: list[Value], right: list[Value]) -> list[Value]:
         left.extend(right)
         return left
 
-    def get_result(self, accumulator: list[Any]) -> Any:
+    def get_result(self, accumulator: list[Value]) -> Value:
         return list(accumulator)
 
 
@@ -51,7 +53,7 @@ class CollectList:
 class StringAgg(CollectList):
     separator: str | bytes
 
-    def get_result(self, accumulator: list[Any]) -> Any:
+    def get_result(self, accumulator: list[Value]) -> Value:
         return self.separator.join(accumulator) if accumulator else None
 
 
@@ -62,19 +64,19 @@ class CollectSet:
     result_type: pa.DataType
     form: Form
 
-    def create_accumulator(self) -> dict[Any, None]:
+    def create_accumulator(self) -> dict[Frozen, None]:
         return {}
 
-    def add(self, accumulator: dict[Any, None], value: Any) -> dict[Any, None]:
+    def add(self, accumulator: dict[Frozen, None], value: Value) -> dict[Frozen, None]:
         if value is not None:
             accumulator[self.form.freeze(value)] = None
         return accumulator
 
-    def merge(self, left: dict[Any, None], right: dict[Any, None]) -> dict[Any, None]:
+    def merge(self, left: dict[Frozen, None], right: dict[Frozen, None]) -> dict[Frozen, None]:
         left.update(right)
         return left
 
-    def get_result(self, accumulator: dict[Any, None]) -> list[Any]:
+    def get_result(self, accumulator: dict[Frozen, None]) -> list[Value]:
         return list(map(self.form.thaw, accumulator))
 
 
@@ -89,7 +91,7 @@ class ColumnarList(SegmentAggregate):
     def values_of(self, rows: pa.Table) -> pa.Array:
         return flat(rows[self.slots[0]])
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         values = self.values_of(rows)
         lists = Lists.of_one(values)
         arrivals = flat(rows[ARRIVAL]).filter(values.is_valid())
@@ -99,7 +101,7 @@ class ColumnarList(SegmentAggregate):
         values, arrivals = (gathered_lists(partials[name], segments) for name in self.columns)
         return dict(zip(self.columns, (values.to_arrow(), arrivals.to_arrow()), strict=True))
 
-    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
+    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, pa.Array]:
         arrivals = Lists.of(partials[f"{self.prefix}a"])
         numbers = arrivals.values.to_numpy() + by[arrivals.numbers]
         return {f"{self.prefix}a": list_array(arrivals.offsets, pa.array(numbers))}
@@ -188,7 +190,7 @@ STRING_AGG = define(
 )
 
 
-def collect_list(column: Any) -> Aggregate:
+def collect_list(column: Argument) -> Aggregate:
     """Collect the values in order of arrival, duplicates too, NULLs not.
 
     Result: array of the column's type, empty for no values. Source: Spark SQL ``collect_list``.
@@ -200,7 +202,7 @@ def collect_list(column: Any) -> Aggregate:
     return Aggregate.of("collect_list", column)
 
 
-def collect_set(column: Any) -> Aggregate:
+def collect_set(column: Argument) -> Aggregate:
     """Collect the distinct values in the order in which each was first seen, NULLs not.
 
     Works on every type, also maps, which Spark refuses. Result: array of the column's type, empty for no
@@ -213,7 +215,7 @@ def collect_set(column: Any) -> Aggregate:
     return Aggregate.of("collect_set", column)
 
 
-def string_agg(column: Any, separator: str = ",") -> Aggregate:
+def string_agg(column: Argument, separator: str = ",") -> Aggregate:
     """Join text or binary values in order of arrival, NULLs left out.
 
     Between binary values the separator is in UTF-8. Result: the type of the column, NULL for no values.

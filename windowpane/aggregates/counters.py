@@ -10,21 +10,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.aggregates.few_values import ColumnarTopN
 from windowpane.arrays import Doubles, Integers
+from windowpane.arrays.values import Value
 from windowpane.kernels.aggregates.lists import Lists
 from windowpane.kernels.keys.ordered_codes import codes_of
-from windowpane.windowing.aggregates.canonical import Form, form_of
+from windowpane.windowing.aggregates.canonical import Form, Frozen, form_of
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 
 _MICROSECOND = timedelta(microseconds=1)
 _ALL = 2**62
+
+Samples = list[tuple[Frozen, float]]
+"""What a counter showed, each behind its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +40,19 @@ class Counter:
     is_rate: bool
     result_type: ClassVar[pa.DataType] = pa.float64()
 
-    def create_accumulator(self) -> list[tuple[Any, float]]:
+    def create_accumulator(self) -> Samples:
         return []
 
-    def add(self, accumulator: list[tuple[Any, float]], value: Any, at: Any) -> list[tuple[Any, float]]:
+    def add(self, accumulator: Samples, value: Value, at: Value) -> Samples:
         if value is not None and at is not None:
             accumulator.append((self.form.freeze(at), float(value)))
         return accumulator
 
-    def merge(self, left: list[tuple[Any, float]], right: list[tuple[Any, float]]) -> list[tuple[Any, float]]:
+    def merge(self, left: Samples, right: Samples) -> Samples:
         left.extend(right)
         return left
 
-    def get_result(self, accumulator: list[tuple[Any, float]]) -> float | None:
+    def get_result(self, accumulator: Samples) -> float | None:
         samples = sorted(accumulator, key=lambda sample: sample[0])
         times = [(at - samples[0][0]) // _MICROSECOND for at, _ in samples]
         return _grown(np.array([value for _, value in samples], np.float64), times, self.is_rate)
@@ -118,7 +123,7 @@ _define("increase", is_rate=False)
 _define("rate", is_rate=True)
 
 
-def increase(value: Any, at: Any) -> Aggregate:
+def increase(value: Argument, at: Argument) -> Aggregate:
     """Add up what a counter grew by, from its first value to its last in the order of time.
 
     A value below the one before it is a restart at 0: all of it counts. Rows whose value or time is NULL are left out; of rows of
@@ -139,7 +144,7 @@ def increase(value: Any, at: Any) -> Aggregate:
     return Aggregate.of("increase", value, at)
 
 
-def rate(value: Any, at: Any) -> Aggregate:
+def rate(value: Argument, at: Argument) -> Aggregate:
     """Divide what a counter grew by through the seconds between its first value and its last; else as ``increase``.
 
     Example:

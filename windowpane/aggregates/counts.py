@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.kernels.aggregates.lists import Lists, first_of_each, list_array, offsets_of
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial, SegmentAggregate
 from windowpane.kernels.keys.codes import equality_codes
@@ -19,9 +20,10 @@ from windowpane.kernels.over.protocol import FramedAggregate
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running import RunningCount
 from windowpane.kernels.segments import Segments
-from windowpane.windowing.aggregates.canonical import Form, form_of
+from windowpane.windowing.aggregates.canonical import Form, Frozen, form_of
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Count:
     def create_accumulator(self) -> int:
         return 0
 
-    def add(self, accumulator: int, value: Any = True) -> int:
+    def add(self, accumulator: int, value: Value = True) -> int:
         return accumulator if value is None else accumulator + 1
 
     def merge(self, left: int, right: int) -> int:
@@ -50,19 +52,19 @@ class CountDistinct:
     form: Form
     result_type: ClassVar[pa.DataType] = pa.int64()
 
-    def create_accumulator(self) -> set[Any]:
+    def create_accumulator(self) -> set[Frozen]:
         return set()
 
-    def add(self, accumulator: set[Any], value: Any) -> set[Any]:
+    def add(self, accumulator: set[Frozen], value: Value) -> set[Frozen]:
         if value is not None:
             accumulator.add(self.form.freeze(value))
         return accumulator
 
-    def merge(self, left: set[Any], right: set[Any]) -> set[Any]:
+    def merge(self, left: set[Frozen], right: set[Frozen]) -> set[Frozen]:
         left |= right
         return left
 
-    def get_result(self, accumulator: set[Any]) -> int:
+    def get_result(self, accumulator: set[Frozen]) -> int:
         return len(accumulator)
 
 
@@ -72,7 +74,7 @@ class CountDistinctRows(CountDistinct):
 
     forms: tuple[Form, ...]
 
-    def add(self, accumulator: set[Any], *values: Any) -> set[Any]:
+    def add(self, accumulator: set[Frozen], *values: Value) -> set[Frozen]:
         if None not in values:
             accumulator.add(tuple(form.freeze(value) for form, value in zip(self.forms, values, strict=True)))
         return accumulator
@@ -85,7 +87,7 @@ class ColumnarCount(KernelAggregate):
     def partials(self) -> tuple[Partial, ...]:
         return (Partial(f"{self.prefix}n", "count" if self.slots else "count_all", "sum"),)
 
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+    def prepare(self, rows: pa.Table) -> dict[str, pa.Array]:
         return super().prepare(rows) if self.slots else {}
 
     def finish(self, partials: pa.Table) -> pa.Array:
@@ -106,7 +108,7 @@ class ColumnarCountDistinct(SegmentAggregate):
     def columns(self) -> tuple[str, ...]:
         return tuple(f"{self.prefix}v{number}" for number in range(len(self.slots)))
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         present = np.logical_and.reduce([rows[slot].is_valid().to_numpy() for slot in self.slots])
         offsets = np.concatenate(([0], np.cumsum(present, dtype=np.int64)))
         kept = pa.array(present)
@@ -166,7 +168,7 @@ COUNT_DISTINCT = define(
 )
 
 
-def count(column: Any = None) -> Aggregate:
+def count(column: Argument | None = None) -> Aggregate:
     """Count the rows, or the rows where a column is not NULL.
 
     Result: bigint, 0 for no rows. Source: Spark SQL ``count(*)``, ``count(col)``.
@@ -178,7 +180,7 @@ def count(column: Any = None) -> Aggregate:
     return Aggregate.of("count") if column is None else Aggregate.of("count", column)
 
 
-def count_distinct(column: Any, *columns: Any) -> Aggregate:
+def count_distinct(column: Argument, *columns: Argument) -> Aggregate:
     """Count the distinct values of a column, or of several columns their combinations without a NULL.
 
     Works on every type, also arrays, structs and maps. Keeps every distinct value: see

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate, is_scalar
 from windowpane.kernels.keys.codes import canonical, codes_and_validity
 from windowpane.kernels.keys.ordered_codes import (
@@ -31,11 +32,12 @@ from windowpane.kernels.over.protocol import FramedAggregate, Running
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running import RunningCount, RunningValue, column_name, frame_ends, segment_scan
 from windowpane.kernels.segments import Segments, take_or_null
-from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
+from windowpane.windowing.aggregates.canonical import Form, Frozen, form_of, is_orderable
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 
-Precedes = Callable[[Any, Any], bool]
+Precedes = Callable[[Frozen, Frozen], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +48,21 @@ class Extreme:
     form: Form
     precedes: Precedes
 
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> Frozen | None:
         return None
 
-    def add(self, accumulator: Any, value: Any) -> Any:
+    def add(self, accumulator: Frozen | None, value: Value) -> Frozen | None:
         if value is None:
             return accumulator
         frozen = self.form.freeze(value)
         return frozen if accumulator is None or self.precedes(frozen, accumulator) else accumulator
 
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: Frozen | None, right: Frozen | None) -> Frozen | None:
         if left is None or (right is not None and self.precedes(right, left)):
             return right
         return left
 
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: Frozen | None) -> Value:
         return None if accumulator is None else self.form.thaw(accumulator)
 
 
@@ -107,7 +109,7 @@ class FloatExtreme(KernelAggregate):
     def partials(self) -> tuple[Partial, ...]:
         return (Partial(f"{self.prefix}m", self._kind, self._kind), Partial(f"{self.prefix}x", "max", "max"))
 
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+    def prepare(self, rows: pa.Table) -> dict[str, pa.Array]:
         values = canonical(rows[self.slots[0]])
         is_nan = pc.is_nan(values)
         numbers = pc.if_else(is_nan, pa.scalar(None, values.type), values)
@@ -129,7 +131,7 @@ class OrderedExtreme(SegmentAggregate):
         super().__init__(prefix, slots)
         self._is_max = kind == "max"
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         return {f"{self.prefix}m": canonical(rows[self.slots[0]])}
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
@@ -270,7 +272,7 @@ _define("min", operator.lt, FramedMin, RunningMin, RunningRankedMin, "least")
 _define("max", operator.gt, FramedMax, RunningMax, RunningRankedMax, "greatest")
 
 
-def min(column: Any) -> Aggregate:
+def min(column: Argument) -> Aggregate:
     """Take the smallest value; NaN only if there is nothing else.
 
     Works on every type with an order: all but maps. Result: the type of the column. Source: Spark SQL
@@ -283,7 +285,7 @@ def min(column: Any) -> Aggregate:
     return Aggregate.of("min", column)
 
 
-def max(column: Any) -> Aggregate:
+def max(column: Argument) -> Aggregate:
     """Take the largest value; NaN if there is one.
 
     Works on every type with an order: all but maps. Result: the type of the column. Source: Spark SQL

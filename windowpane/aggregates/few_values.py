@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +16,19 @@ import pyarrow.compute as pc
 from windowpane.aggregates.collections import CollectList, ColumnarList
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.lists import Lists, by_arrival, gathered_lists, list_array
 from windowpane.kernels.keys.ordered_codes import codes_of, is_sortable
 from windowpane.kernels.segments import Segments
-from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
+from windowpane.windowing.aggregates.canonical import Form, Frozen, form_of, is_orderable
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
+
+Ranked = list[tuple[Frozen, Value]]
+"""Values, each behind what ranks it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,12 @@ class FirstN(CollectList):
 
     n: int
 
-    def add(self, accumulator: list[Any], value: Any) -> list[Any]:
+    def add(self, accumulator: list[Value], value: Value) -> list[Value]:
         if value is not None and len(accumulator) < self.n:
             accumulator.append(value)
         return accumulator
 
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+    def merge(self, left: list[Value], right: list[Value]) -> list[Value]:
         left.extend(right[: self.n - len(left)])
         return left
 
@@ -49,10 +53,10 @@ class LastN(CollectList):
 
     n: int
 
-    def add(self, accumulator: list[Any], value: Any) -> list[Any]:
+    def add(self, accumulator: list[Value], value: Value) -> list[Value]:
         return accumulator if value is None else self.merge(accumulator, [value])
 
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+    def merge(self, left: list[Value], right: list[Value]) -> list[Value]:
         left.extend(right)
         del left[: -self.n]
         return left
@@ -67,13 +71,13 @@ class TopN:
     n: int
     is_ascending: bool
 
-    def create_accumulator(self) -> list[tuple[Any, Any]]:
+    def create_accumulator(self) -> Ranked:
         return []
 
-    def add(self, accumulator: list[tuple[Any, Any]], value: Any, by: Any) -> list[tuple[Any, Any]]:
+    def add(self, accumulator: Ranked, value: Value, by: Value) -> Ranked:
         return accumulator if value is None or by is None else self.merge(accumulator, [(self.form.freeze(by), value)])
 
-    def merge(self, left: list[tuple[Any, Any]], right: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    def merge(self, left: Ranked, right: Ranked) -> Ranked:
         for each in right:
             at = len(left)
             while at and self._precedes(each[0], left[at - 1][0]):
@@ -82,10 +86,10 @@ class TopN:
         del left[self.n :]
         return left
 
-    def get_result(self, accumulator: list[tuple[Any, Any]]) -> list[Any]:
+    def get_result(self, accumulator: Ranked) -> list[Value]:
         return [value for _, value in accumulator]
 
-    def _precedes(self, one: Any, other: Any) -> bool:
+    def _precedes(self, one: Frozen, other: Frozen) -> bool:
         return bool(one < other if self.is_ascending else one > other)
 
 
@@ -130,7 +134,7 @@ class ColumnarTopN(ColumnarFew):
         value, by = self.slots
         return () if value == by else (value,)
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         columns = [flat(rows[name]) for name in (*self.slots, ARRIVAL)]
         counts = pc.and_(columns[0].is_valid(), columns[1].is_valid())
         offsets = np.concatenate(([0], np.cumsum(counts.to_numpy(zero_copy_only=False), dtype=np.int64)))
@@ -205,7 +209,7 @@ define(
 )
 
 
-def first_n(column: Any, n: int) -> Aggregate:
+def first_n(column: Argument, n: int) -> Aggregate:
     """Collect the first n values, NULLs left out.
 
     First are those that arrived first (or by the ``order_by`` of the stream) in windows, by event time and then arrival in
@@ -227,7 +231,7 @@ def first_n(column: Any, n: int) -> Aggregate:
     return Aggregate.of("first_n", column, n=_checked("first_n", n))
 
 
-def last_n(column: Any, n: int) -> Aggregate:
+def last_n(column: Argument, n: int) -> Aggregate:
     """Collect the last n values in the order of arrival, NULLs left out; else as ``first_n``.
 
     Example:
@@ -237,7 +241,7 @@ def last_n(column: Any, n: int) -> Aggregate:
     return Aggregate.of("last_n", column, n=_checked("last_n", n))
 
 
-def top_n(column: Any, n: int, by: Any = None, ascending: bool = False) -> Aggregate:
+def top_n(column: Argument, n: int, by: Argument | None = None, ascending: bool = False) -> Aggregate:
     """Collect the values of the n rows with the largest ``by``, the largest first.
 
     Rows whose value or ``by`` is NULL are left out, NaN is the largest, and of rows with equal ``by`` the one that arrived first
@@ -261,7 +265,7 @@ def top_n(column: Any, n: int, by: Any = None, ascending: bool = False) -> Aggre
     return Aggregate.of("top_n", column, column if by is None else by, n=_checked("top_n", n), ascending=bool(ascending))
 
 
-def _checked(name: str, n: Any) -> int:
+def _checked(name: str, n: object) -> int:
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise InvalidSpecError(f"{name} was given n={n!r}, but it takes the number of values, at least 1.")
     return n

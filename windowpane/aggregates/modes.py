@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.kernels.aggregates.lists import Lists, gathered_lists, list_array
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.keys.codes import canonical, equality_codes, order_codes
 from windowpane.kernels.segments import NOWHERE, Segments, take_or_null
-from windowpane.windowing.aggregates.canonical import Form, form_of
+from windowpane.windowing.aggregates.canonical import Form, Frozen, form_of
 from windowpane.windowing.aggregates.definition import Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +29,21 @@ class Mode:
     result_type: pa.DataType
     form: Form
 
-    def create_accumulator(self) -> dict[Any, int]:
+    def create_accumulator(self) -> dict[Frozen, int]:
         return {}
 
-    def add(self, accumulator: dict[Any, int], value: Any) -> dict[Any, int]:
+    def add(self, accumulator: dict[Frozen, int], value: Value) -> dict[Frozen, int]:
         if value is not None:
             frozen = self.form.freeze(value)
             accumulator[frozen] = accumulator.get(frozen, 0) + 1
         return accumulator
 
-    def merge(self, left: dict[Any, int], right: dict[Any, int]) -> dict[Any, int]:
+    def merge(self, left: dict[Frozen, int], right: dict[Frozen, int]) -> dict[Frozen, int]:
         for frozen, count in right.items():
             left[frozen] = left.get(frozen, 0) + count
         return left
 
-    def get_result(self, accumulator: dict[Any, int]) -> Any:
+    def get_result(self, accumulator: dict[Frozen, int]) -> Value:
         if not accumulator:
             return None
         highest = max(accumulator.values())
@@ -52,7 +53,7 @@ class Mode:
 class ColumnarMode(SegmentAggregate):
     parts = ("v", "n")
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         lists = Lists.of_one(canonical(rows[self.slots[0]]))
         ones = pa.array(np.ones(len(lists.values), np.int64))
         return dict(zip(self.columns, (lists.to_arrow(), list_array(lists.offsets, ones)), strict=True))
@@ -93,7 +94,7 @@ MODE = define(
 )
 
 
-def mode(column: Any) -> Aggregate:
+def mode(column: Argument) -> Aggregate:
     """Take the most frequent value, the smallest if there are several.
 
     Works on every type; maps, which have no order, are compared by their entries sorted by key. Result: the

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,7 @@ from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import is_spark_decimal
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 from windowpane.windowing.over.types import bind_call
 
 
@@ -118,7 +119,7 @@ class ColumnarMoments(SegmentAggregate):
         self._missing = missing
         self._is_root = is_root
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         values = flat(rows[self.slots[0]])
         counts = values.is_valid().cast(pa.float64())
         means = pc.fill_null(values.cast(pa.float64(), safe=False), 0.0)
@@ -309,7 +310,7 @@ _define("stddev_pop", StandardDeviation, 0)
 _define("stddev_samp", StandardDeviation, 1)
 
 
-def var_pop(column: Any) -> Aggregate:
+def var_pop(column: Argument) -> Aggregate:
     """Take the variance of the whole population: the mean squared distance from the mean.
 
     Result: double, 0 for one value, NaN if a value is NaN. Source: Spark SQL ``var_pop``.
@@ -321,7 +322,7 @@ def var_pop(column: Any) -> Aggregate:
     return Aggregate.of("var_pop", column)
 
 
-def var_samp(column: Any) -> Aggregate:
+def var_samp(column: Argument) -> Aggregate:
     """Take the variance estimated from a sample: divided by n - 1.
 
     Result: double, NULL for one value, NaN if a value is NaN. Source: Spark SQL ``var_samp``.
@@ -333,7 +334,7 @@ def var_samp(column: Any) -> Aggregate:
     return Aggregate.of("var_samp", column)
 
 
-def variance(column: Any) -> Aggregate:
+def variance(column: Argument) -> Aggregate:
     """Take the variance of a sample: another name of ``var_samp``, as in Spark SQL.
 
     Example:
@@ -343,7 +344,7 @@ def variance(column: Any) -> Aggregate:
     return var_samp(column)
 
 
-def var(column: Any) -> Aggregate:
+def var(column: Argument) -> Aggregate:
     """Take the variance of a sample: a short name of ``var_samp``.
 
     Example:
@@ -353,7 +354,7 @@ def var(column: Any) -> Aggregate:
     return var_samp(column)
 
 
-def stddev_pop(column: Any) -> Aggregate:
+def stddev_pop(column: Argument) -> Aggregate:
     """Take the standard deviation of the whole population: the square root of ``var_pop``.
 
     Result: double, 0 for one value, NaN if a value is NaN. Source: Spark SQL ``stddev_pop``.
@@ -365,7 +366,7 @@ def stddev_pop(column: Any) -> Aggregate:
     return Aggregate.of("stddev_pop", column)
 
 
-def stddev_samp(column: Any) -> Aggregate:
+def stddev_samp(column: Argument) -> Aggregate:
     """Take the standard deviation of a sample: the square root of ``var_samp``.
 
     Result: double, NULL for one value, NaN if a value is NaN. Source: Spark SQL ``stddev_samp``.
@@ -377,7 +378,7 @@ def stddev_samp(column: Any) -> Aggregate:
     return Aggregate.of("stddev_samp", column)
 
 
-def stddev(column: Any) -> Aggregate:
+def stddev(column: Argument) -> Aggregate:
     """Take the standard deviation of a sample: another name of ``stddev_samp``, as in Spark SQL.
 
     Example:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
@@ -28,9 +28,13 @@ from windowpane.kernels.over.running import RunningFirst, RunningLast
 from windowpane.kernels.segments import Segments, take_or_null
 from windowpane.windowing.aggregates.definition import Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 
 NEVER = -1
 """The arrival number of no row: real ones are not negative."""
+
+Found = tuple[Value]
+"""The value that was found, which may be NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +42,27 @@ class First:
     result_type: pa.DataType
     ignore_nulls: bool
 
-    def create_accumulator(self) -> tuple[Any] | None:
+    def create_accumulator(self) -> Found | None:
         return None
 
-    def add(self, accumulator: tuple[Any] | None, value: Any) -> tuple[Any] | None:
+    def add(self, accumulator: Found | None, value: Value) -> Found | None:
         if accumulator is not None or (value is None and self.ignore_nulls):
             return accumulator
         return (value,)
 
-    def merge(self, left: tuple[Any] | None, right: tuple[Any] | None) -> tuple[Any] | None:
+    def merge(self, left: Found | None, right: Found | None) -> Found | None:
         return right if left is None else left
 
-    def get_result(self, accumulator: tuple[Any] | None) -> Any:
+    def get_result(self, accumulator: Found | None) -> Value:
         return None if accumulator is None else accumulator[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Last(First):
-    def add(self, accumulator: tuple[Any] | None, value: Any) -> tuple[Any] | None:
+    def add(self, accumulator: Found | None, value: Value) -> Found | None:
         return accumulator if value is None and self.ignore_nulls else (value,)
 
-    def merge(self, left: tuple[Any] | None, right: tuple[Any] | None) -> tuple[Any] | None:
+    def merge(self, left: Found | None, right: Found | None) -> Found | None:
         return left if right is None else right
 
 
@@ -72,7 +76,7 @@ class ColumnarPosition(SegmentAggregate):
         self._is_last = is_last
         self._ignores_nulls = ignores_nulls
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         values, arrivals = rows[self.slots[0]], flat(rows[ARRIVAL])
         if self._ignores_nulls:
             arrivals = pc.if_else(flat(values.is_valid()), arrivals, pa.scalar(NEVER, pa.int64()))
@@ -85,7 +89,7 @@ class ColumnarPosition(SegmentAggregate):
         rows = segments.rows_at(segments.last_where(ranked == segments.greatest(ranked)[segments.numbers]))
         return dict(zip(self.columns, (take_or_null(values, rows), take_or_null(arrivals, rows)), strict=True))
 
-    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
+    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, pa.Array]:
         arrivals = partials[f"{self.prefix}a"].to_numpy()
         return {f"{self.prefix}a": pa.array(np.where(arrivals == NEVER, NEVER, arrivals + by))}
 
@@ -131,7 +135,7 @@ _define("any_value", First, FramedFirst, RunningFirst)
 _define("last", Last, FramedLast, RunningLast)
 
 
-def _position(name: str, column: Any, offset: int, ignore_nulls: bool) -> Aggregate:
+def _position(name: str, column: Argument, offset: int, ignore_nulls: bool) -> Aggregate:
     if isinstance(offset, bool):  # as PySpark's ``first(column, ignorenulls)`` has it
         offset, ignore_nulls = 0, bool(offset)
     if not isinstance(offset, int) or offset < 0:
@@ -139,7 +143,7 @@ def _position(name: str, column: Any, offset: int, ignore_nulls: bool) -> Aggreg
     return Aggregate.of(name, column, ignore_nulls=bool(ignore_nulls), **({"offset": offset} if offset else {}))
 
 
-def first(column: Any, offset: int = 0, *, ignore_nulls: bool = False) -> Aggregate:
+def first(column: Argument, offset: int = 0, *, ignore_nulls: bool = False) -> Aggregate:
     """Take the value of the row that arrived first, NULL or not, or the first that is not NULL.
 
     In a row pattern: of the first row of the match, or of a variable, ``first("up.price")``, ``offset`` rows further in.
@@ -155,7 +159,7 @@ def first(column: Any, offset: int = 0, *, ignore_nulls: bool = False) -> Aggreg
     return _position("first", column, offset, ignore_nulls)
 
 
-def last(column: Any, offset: int = 0, *, ignore_nulls: bool = False) -> Aggregate:
+def last(column: Argument, offset: int = 0, *, ignore_nulls: bool = False) -> Aggregate:
     """Take the value of the row that arrived last, NULL or not, or the last that is not NULL.
 
     In a row pattern: of the last row of the match, or of a variable, ``last("up.price")``, ``offset`` rows further in.
@@ -171,7 +175,7 @@ def last(column: Any, offset: int = 0, *, ignore_nulls: bool = False) -> Aggrega
     return _position("last", column, offset, ignore_nulls)
 
 
-def any_value(column: Any, ignore_nulls: bool = False) -> Aggregate:
+def any_value(column: Argument, ignore_nulls: bool = False) -> Aggregate:
     """Take some value; here it is the first by arrival, NULL or not unless NULLs are ignored.
 
     Result: the type of the column. Source: Spark SQL ``any_value``.

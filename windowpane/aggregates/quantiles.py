@@ -10,15 +10,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.aggregates.collections import CollectList
-from windowpane.arrays import Doubles, Integers
+from windowpane.arrays import Doubles, Integers, NumpyArray
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.kernels.aggregates.lists import Lists, gathered_lists
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
@@ -28,9 +27,10 @@ from windowpane.windowing.aggregates.decimals import MICROSECOND, from_micros, i
 from windowpane.windowing.aggregates.decimals import RESULT_TYPE as DURATION
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 
 
-def interpolated(ordered: list[Any], q: float) -> float:
+def interpolated(ordered: list[Value], q: float) -> float:
     """Return the quantile of sorted numbers, at least one, reckoned in the order of Spark's ``percentile``."""
     position = (len(ordered) - 1) * q
     lower, higher = math.floor(position), math.ceil(position)
@@ -44,7 +44,7 @@ def interpolated(ordered: list[Any], q: float) -> float:
 class NumberQuantile(CollectList):
     q: float
 
-    def get_result(self, accumulator: list[Any]) -> Any:
+    def get_result(self, accumulator: list[Value]) -> Value:
         # NaN has no place in Python's order and would leave the list unsorted.
         numbers = sorted(value for value in accumulator if value == value)
         return interpolated(numbers + [math.nan] * (len(accumulator) - len(numbers)), self.q) if accumulator else None
@@ -68,7 +68,7 @@ class ColumnarQuantile(SegmentAggregate):
         self._q = q
         self._is_duration = is_duration
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         values = rows[self.slots[0]]
         numbers = values.cast(DURATION).cast(pa.int64()) if self._is_duration else values
         return {f"{self.prefix}v": Lists.of_one(numbers).to_arrow()}
@@ -104,7 +104,7 @@ def _places(order: Integers, offsets: Integers, bound: Doubles) -> Integers:
     return order[np.minimum(offsets[:-1] + np.maximum(bound, 0).astype(np.int64), len(order) - 1)]
 
 
-def _comparable(values: pa.Array) -> npt.NDArray[Any]:
+def _comparable(values: pa.Array) -> NumpyArray:
     """Return what sorts as the values do: numpy's own order, with NaN last, is that of numbers."""
     return order_codes(values) if pa.types.is_decimal(values.type) else values.to_numpy(zero_copy_only=False)
 
@@ -150,7 +150,7 @@ def checked_share(name: str, q: float) -> float:
     return float(q)
 
 
-def median(column: Any) -> Aggregate:
+def median(column: Argument) -> Aggregate:
     """Take the exact median of numbers or intervals: ``quantile`` at 0.5.
 
     Result: double, or interval. Keeps every value: see ``approx_quantile``. Source: Spark SQL ``median``.
@@ -162,7 +162,7 @@ def median(column: Any) -> Aggregate:
     return Aggregate.of("median", column)
 
 
-def quantile(column: Any, q: float) -> Aggregate:
+def quantile(column: Argument, q: float) -> Aggregate:
     """Take the exact quantile of numbers or intervals, interpolated linearly between neighbours.
 
     It lies at position q * (n - 1) of the sorted values; NaN is the largest. Keeps every value: see

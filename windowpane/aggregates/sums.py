@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.arrays.columns import flat, replaced
+from windowpane.arrays.values import Value
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
@@ -45,6 +46,7 @@ from windowpane.windowing.aggregates.decimals import (
 from windowpane.windowing.aggregates.decimals import RESULT_TYPE as DURATION
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall, Definition, Returns, define
 from windowpane.windowing.aggregates.spec import Aggregate
+from windowpane.windowing.expressions import Argument
 from windowpane.windowing.times import MAX, MIN
 
 T = TypeVar("T")
@@ -54,6 +56,9 @@ _WIDE_DIGITS = 76
 _NARROW_DIGITS = Size("digits of decimals summed in 38", 28, (2, 5))
 """Decimals of so many digits cannot leave the 38 digits of their sum within ten billion rows."""
 
+Sum = Value
+"""A number, or a decimal: of the type of the values."""
+
 
 @dataclass(frozen=True, slots=True)
 class FloatSum:
@@ -62,20 +67,20 @@ class FloatSum:
     label: str
     result_type: pa.DataType
 
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> Sum | None:
         return None
 
-    def add(self, accumulator: Any, value: Any) -> Any:
+    def add(self, accumulator: Sum | None, value: Sum | None) -> Sum | None:
         if value is None:
             return accumulator
         return value if accumulator is None else accumulator + value
 
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: Sum | None, right: Sum | None) -> Sum | None:
         if right is None:
             return left
         return right if left is None else left + right
 
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: Sum | None) -> Sum | None:
         return None if accumulator is None else accumulator + 0.0
 
 
@@ -83,7 +88,7 @@ class FloatSum:
 class IntegerSum(FloatSum):
     """Integers: unbounded on the way, bigint at the end."""
 
-    def get_result(self, accumulator: int | None) -> Any:
+    def get_result(self, accumulator: int | None) -> Value:
         if accumulator is not None and not MIN <= accumulator <= MAX:
             raise AggregateOverflowError(self.label, accumulator, self.result_type)
         return accumulator
@@ -142,7 +147,7 @@ class ColumnarFloatSum(KernelAggregate):
 
     sums = ("s",)
 
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+    def prepare(self, rows: pa.Table) -> dict[str, pa.Array]:
         return {f"{self.prefix}s": rows[self.slots[0]].cast(pa.float64())}
 
     def finish(self, partials: pa.Table) -> pa.Array:
@@ -158,12 +163,12 @@ class ColumnarIntegerSum(KernelAggregate):
         super().__init__(prefix, slots)
         self._label = label
 
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+    def prepare(self, rows: pa.Table) -> dict[str, pa.Array]:
         values = self.integers(rows[self.slots[0]])
         high = pc.shift_right(values, _LOW_BITS)
         return {f"{self.prefix}h": high, f"{self.prefix}l": pc.bit_wise_and(values, _LOW)}
 
-    def integers(self, values: Any) -> Any:
+    def integers(self, values: pa.Array) -> pa.Array:
         return values.cast(pa.int64())
 
     def normalise(self, partials: pa.Table) -> pa.Table:
@@ -194,7 +199,7 @@ class ColumnarIntegerSum(KernelAggregate):
 class ColumnarDurationSum(ColumnarIntegerSum):
     """Intervals, as integers of microseconds."""
 
-    def integers(self, values: Any) -> Any:
+    def integers(self, values: pa.Array) -> pa.Array:
         return values.cast(DURATION).cast(pa.int64())
 
     def finish(self, partials: pa.Table) -> pa.Array:
@@ -218,7 +223,7 @@ class ColumnarDecimalSum(KernelAggregate):
         self._type = result_type
         self._label = label
 
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+    def prepare(self, rows: pa.Table) -> dict[str, pa.Array]:
         values = rows[self.slots[0]]
         return {f"{self.prefix}s": values.cast(self._wide) if self._is_wide else values}
 
@@ -428,7 +433,7 @@ define_total(
 )
 
 
-def sum(column: Any) -> Aggregate:
+def sum(column: Argument) -> Aggregate:
     """Add up numbers or intervals.
 
     Result: bigint for integers, double for floating point (NaN if a value is), decimal(p + 10, s) for

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +23,7 @@ class UserAggregate(SegmentAggregate):
         self._function = function
         self._results = results
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         return {self.prefix + slot: rows[slot] for slot in self.slots}
 
     def fold(self, lifted: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:

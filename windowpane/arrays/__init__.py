@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,3 +16,5 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 """Which rows, one boolean for each."""
 Bytes: TypeAlias = npt.NDArray[np.bytes_]
 """Values of one width, such as sort keys that compare as bytes."""
+NumpyArray: TypeAlias = npt.NDArray[Any]
+"""An array whose type depends on the column it is of."""

@@ -10,14 +10,13 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, NumpyArray
+from windowpane.arrays.values import Value
 
 _MICROS_PER_DAY = 86_400_000_000
 _DAY = dt.date(1970, 1, 1)
@@ -25,7 +24,7 @@ _INSTANT = dt.datetime(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - _DAY.toordinal() for day in (dt.date.min, dt.date.max))
 
 
-def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Value]:
     """Return a column as Python values.
 
     Raises:
@@ -41,21 +40,21 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         return _filled(column, days_at(numbers, 0) if is_day else instants_at(numbers, 0, zone_of(kind.tz)))
     if pa.types.is_decimal128(kind):
         return _filled(column, list(map(Decimal, pc.fill_null(column.cast(pa.string()), "0").to_pylist())))
-    values: list[Any] = column.to_pylist()
+    values: list[Value] = column.to_pylist()
     return values
 
 
-def python_rows(names: Sequence[str], columns: Sequence[Sequence[Any]], count: int) -> list[dict[str, Any]]:
+def python_rows(names: Sequence[str], columns: Sequence[Sequence[Value]], count: int) -> list[dict[str, Value]]:
     """Return so many rows as dicts, given the values of each column."""
     return list(map(_row_maker(tuple(names)), *columns)) if names else [{} for _ in range(count)]
 
 
 @lru_cache(maxsize=256)
-def _row_maker(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
+def _row_maker(names: tuple[str, ...]) -> Callable[..., dict[str, Value]]:
     """Return what makes a row of its values: a dict display, compiled for these names, takes a third of the time of ``zip``."""
     places = range(len(names))
     display = ", ".join(f"{name!r}: v{place}" for place, name in zip(places, names, strict=True))
-    made: Callable[..., dict[str, Any]] = eval(f"lambda {', '.join(f'v{place}' for place in places)}: {{{display}}}")
+    made: Callable[..., dict[str, Value]] = eval(f"lambda {', '.join(f'v{place}' for place in places)}: {{{display}}}")
     return made
 
 
@@ -84,13 +83,13 @@ def has_end_of_day(column: pa.Array | pa.ChunkedArray) -> bool:
     return pa.types.is_time64(column.type) and bool(pc.any(pc.equal(column.cast(pa.int64()), _MICROS_PER_DAY)).as_py())
 
 
-def days_at(distances: npt.NDArray[Any], least: int) -> list[dt.date]:
+def days_at(distances: NumpyArray, least: int) -> list[dt.date]:
     """Return the dates at distances, in days, to a day since 1970."""
     first = _DAY + dt.timedelta(days=least)
     return list(map(first.__add__, distances.astype("m8[D]").tolist()))
 
 
-def instants_at(distances: npt.NDArray[Any], least: int, zone: dt.tzinfo | None) -> list[dt.datetime]:
+def instants_at(distances: NumpyArray, least: int, zone: dt.tzinfo | None) -> list[dt.datetime]:
     """Return the instants at distances, in microseconds, to one since 1970, in a zone."""
     first, spans = _INSTANT + dt.timedelta(microseconds=least), distances.astype("m8[us]").tolist()
     if zone is None:
@@ -113,11 +112,11 @@ def _between(numbers: pa.Array | pa.ChunkedArray, first: int, last: int) -> Inte
     bounds = pc.min_max(numbers).as_py()
     if bounds["min"] is None or bounds["min"] < first or bounds["max"] > last:
         return None
-    filled: npt.NDArray[Any] = (pc.fill_null(numbers, 0) if numbers.null_count else numbers).to_numpy()
+    filled: NumpyArray = (pc.fill_null(numbers, 0) if numbers.null_count else numbers).to_numpy()
     return filled.astype(np.int64, copy=False)
 
 
-def _filled(column: pa.Array | pa.ChunkedArray, values: list[Any]) -> list[Any]:
+def _filled(column: pa.Array | pa.ChunkedArray, values: list[Value]) -> list[Value]:
     """Return values with ``None`` where the column is null."""
     if column.null_count:
         for place in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():

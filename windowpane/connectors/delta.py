@@ -11,15 +11,19 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.values import JsonValue, Row, Value
 from windowpane.connectors.tables import FILE_ROWS, compared, folded, plain_type
-from windowpane.errors import ConnectorError, MissingExtraError
+from windowpane.errors import ConnectorError, MissingExtraError, present
 from windowpane.state.pairs import NONE
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, DeltaTable
 
 WRITTEN = "path string, size bigint, partition string, stats string"
 _WRITTEN = pa.schema([("path", pa.string()), ("size", pa.int64()), ("partition", pa.string()), ("stats", pa.string())])
@@ -42,7 +46,7 @@ class Table:
     def __str__(self) -> str:
         return f"Delta table {self.uri!r}"
 
-    def opened(self) -> Any | None:
+    def opened(self) -> DeltaTable | None:
         """Return the table as it is now, ``None`` where there is none."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -68,7 +72,7 @@ class Table:
         found = None if there is None else there.transaction_version(query)
         return NONE if found is None else int(found)
 
-    def prepared(self, rows: pa.Schema, feed: bool = False) -> Any:
+    def prepared(self, rows: pa.Schema, feed: bool = False) -> DeltaTable:
         """Return the table with the columns of the rows: made, with a feed of changes, or not; or compared where it is there."""
         from deltalake import DeltaTable, Schema
 
@@ -89,18 +93,18 @@ class Table:
             there.alter.add_columns(list(Schema.from_arrow(columns).fields))
         return there
 
-    def _commit(self, query: str, number: int) -> Any:
+    def _commit(self, query: str, number: int) -> CommitProperties:
         from deltalake import CommitProperties, Transaction
 
         return CommitProperties(app_transactions=[Transaction(query, number)], max_commit_retries=15)
 
-    def append(self, there: Any, files: Sequence[Mapping[str, Any]], query: str, number: int) -> None:
+    def append(self, there: DeltaTable, files: Sequence[Row], query: str, number: int) -> None:
         """Commit a batch: the files that its tasks wrote."""
         from deltalake.exceptions import DeltaError
         from deltalake.transaction import AddAction
 
         now = int(time.time() * 1_000)
-        actions = [
+        actions: list[Value] = [
             AddAction(each["path"], each["size"], json.loads(each["partition"]), now, True, each["stats"]) for each in files
         ]
         by = list(there.metadata().partition_columns)
@@ -113,8 +117,8 @@ class Table:
         """Merge a batch of changes, in this process; return how many keys it had."""
         from deltalake.exceptions import DeltaError
 
-        there = self.opened()
-        schema = pa.schema([pa.field(each.name, plain_type(each.type)) for each in pa.schema(there.schema().to_arrow())])  # type: ignore[union-attr]
+        there = present(self.opened(), "it was prepared")
+        schema = pa.schema([pa.field(each.name, plain_type(each.type)) for each in pa.schema(there.schema().to_arrow())])
         batches = list(batches)
         names = set(batches[0].schema.names) if batches else set()
         schema = pa.schema([each for each in schema if each.name in names])
@@ -126,7 +130,7 @@ class Table:
         changed = {name: f"s.{_quoted(name)}" for name in schema.names}
         try:
             (
-                there.merge(  # type: ignore[union-attr]
+                there.merge(
                     source,
                     predicate=_predicate(rows, key),
                     source_alias="s",
@@ -142,7 +146,7 @@ class Table:
             raise self._failed(error) from None
         return int(rows.num_rows)
 
-    def compact(self, there: Any) -> None:
+    def compact(self, there: DeltaTable) -> None:
         there.optimize.compact()
 
 
@@ -221,7 +225,7 @@ class FileWriter:
         pq.write_table(rows, sink, compression="zstd")
         content = sink.getvalue().to_pybytes()
         # pyarrow hands buffers to streams in Python, and deltalake's takes bytes alone.
-        out: Any = DeltaStorageHandler(self.uri, options=dict(self.storage))._handler.open_output_stream(path, None)
+        out: Value = DeltaStorageHandler(self.uri, options=dict(self.storage))._handler.open_output_stream(path, None)
         out.write(content)
         out.close()
         found = [[path], [len(content)], [json.dumps(dict(values))], [json.dumps(_statistics(rows))]]
@@ -240,10 +244,10 @@ def _partition_text(value: object) -> str | None:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def _statistics(rows: pa.Table) -> dict[str, Any]:
+def _statistics(rows: pa.Table) -> dict[str, JsonValue]:
     """Return what Delta keeps of a file: the number of rows, and the bounds and NULLs of columns of numbers and texts."""
-    least: dict[str, Any] = {}
-    most: dict[str, Any] = {}
+    least: dict[str, JsonValue] = {}
+    most: dict[str, JsonValue] = {}
     for name in rows.column_names:
         kind = rows[name].type
         if pa.types.is_integer(kind) or pa.types.is_string(kind):

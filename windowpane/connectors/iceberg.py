@@ -10,15 +10,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.connectors.tables import FILE_ROWS, compared, folded, plain_type
-from windowpane.errors import ConnectorError, InvalidSpecError, MissingExtraError
+from windowpane.errors import ConnectorError, InvalidSpecError, MissingExtraError, present
 from windowpane.state.pairs import NONE
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table import Transaction
 
 WRITTEN = "path string"
 _WRITTEN = pa.schema([("path", pa.string())])
@@ -40,7 +47,7 @@ class Table:
     def __str__(self) -> str:
         return f"Iceberg table {self.name!r}"
 
-    def _catalog(self) -> Any:
+    def _catalog(self) -> Catalog:
         from pyiceberg.catalog import load_catalog
 
         if isinstance(self.catalog, str):
@@ -48,7 +55,7 @@ class Table:
         given = dict(self.catalog)
         return load_catalog(given.pop("name", "windowpane"), **given)
 
-    def opened(self) -> Any | None:
+    def opened(self) -> IcebergTable | None:
         """Return the table as it is now, ``None`` where there is none."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
@@ -66,7 +73,7 @@ class Table:
         there = self.opened()
         return NONE if there is None else int(there.properties.get(_property(query), NONE))
 
-    def prepared(self, rows: pa.Schema) -> Any:
+    def prepared(self, rows: pa.Schema) -> IcebergTable:
         """Return the table with the columns of the rows: made where it is not there, compared where it is."""
         there = self.opened()
         columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
@@ -74,22 +81,22 @@ class Table:
             catalog = self._catalog()
             catalog.create_namespace_if_not_exists(self.name.rpartition(".")[0])
             catalog.create_table_if_not_exists(self.name, schema=columns)
-            return self.opened()
+            return present(self.opened(), "it was made")
         added = compared(str(self), columns_of(there), rows, self.evolve)
         if added:
             with there.update_schema() as update:
                 update.union_by_name(pa.schema([*columns_of(there), *(columns.field(each.name) for each in added)]))
-            return self.opened()
+            return present(self.opened(), "it was changed")
         return there
 
-    def takes_files(self, there: Any) -> bool:
+    def takes_files(self, there: IcebergTable) -> bool:
         """Whether tasks can write its files: those of a partitioned table are of one partition each, which pyiceberg sees to."""
         return bool(there.spec().is_unpartitioned())
 
     def append(self, files: Sequence[str], query: str, number: int) -> None:
         """Commit a batch: the files that its tasks wrote."""
 
-        def change(there: Any, transaction: Any, properties: dict[str, str]) -> None:
+        def change(there: IcebergTable, transaction: Transaction, properties: dict[str, str]) -> None:
             if files:
                 transaction.add_files(list(files), snapshot_properties=properties)
 
@@ -98,7 +105,7 @@ class Table:
     def merge(self, batches: Iterable[pa.RecordBatch], key: Sequence[str], query: str, number: int) -> int:
         """Merge a batch of changes, here, as a delete and an append; without a key as an append. Return how many rows it had."""
         batches = list(batches)
-        there = self.opened()
+        there = present(self.opened(), "it was prepared")
         names = set(batches[0].schema.names) if batches else set()
         schema = pa.schema([each for each in columns_of(there) if each.name in names])
         if not key:
@@ -107,7 +114,7 @@ class Table:
             return int(rows.num_rows)
         rows, deleted = folded(batches, schema, key)
 
-        def change(there: Any, transaction: Any, properties: dict[str, str]) -> None:
+        def change(there: IcebergTable, transaction: Transaction, properties: dict[str, str]) -> None:
             if not rows.num_rows:
                 return
             matching = _in(rows, key[0])
@@ -125,7 +132,7 @@ class Table:
         self._commit(change, query, number)
         return int(rows.num_rows)
 
-    def _commit(self, change: Callable[[Any, Any, dict[str, str]], None], query: str, number: int) -> None:
+    def _commit(self, change: Change, query: str, number: int) -> None:
         from pyiceberg.exceptions import CommitFailedException, ValidationException
 
         name = _property(query)
@@ -148,22 +155,27 @@ class Table:
                     ) from None
 
 
+Change: TypeAlias = "Callable[[IcebergTable, Transaction, dict[str, str]], None]"
+"""What a commit does in a transaction of a table, which keeps these properties."""
+
+
 def _property(query: str) -> str:
     return f"windowpane.{query}"
 
 
-def columns_of(there: Any) -> pa.Schema:
+def columns_of(there: IcebergTable) -> pa.Schema:
     """Return the columns of a table without the numbers that Iceberg gives them."""
     return pa.schema([pa.field(each.name, plain_type(each.type)) for each in there.schema().as_arrow()])
 
 
-def _in(rows: pa.Table, name: str) -> Any:
+def _in(rows: pa.Table, name: str) -> BooleanExpression:
     from pyiceberg import expressions
 
-    made: Any = expressions  # its classes take names, which their types do not say
+    made: ModuleType = expressions  # its classes take names, which their types do not say
     values = pc.unique(rows[name]).to_pylist()
     found = made.In(name, [each for each in values if each is not None])
-    return made.Or(found, made.IsNull(name)) if None in values else found
+    either: BooleanExpression = made.Or(found, made.IsNull(name)) if None in values else found
+    return either
 
 
 def _without(rows: pa.Table, changed: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -183,20 +195,21 @@ class FileWriter:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pending: list[pa.RecordBatch] = []
-        count, there = 0, None
+        count = 0
+        there: IcebergTable | None = None
         for batch in batches:
             if not batch.num_rows:
                 continue
-            there = there or self.table.opened()
+            there = there or present(self.table.opened(), "it was prepared")
             pending.append(batch)
             count += batch.num_rows
             if count >= FILE_ROWS:
                 yield self._file(there, pending)
                 pending, count = [], 0
-        if pending:
+        if there is not None and pending:
             yield self._file(there, pending)
 
-    def _file(self, there: Any, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    def _file(self, there: IcebergTable, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         import pyarrow.parquet as pq
 
         path = f"{there.location()}/data/{self.batch}-{uuid4()}.parquet"

@@ -13,9 +13,10 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from windowpane.arrays.values import JsonValue, Value
 from windowpane.connectors.message_formats import Avro, Protobuf
 from windowpane.connectors.object_stores import Location, is_remote
 from windowpane.connectors.record_formats import avro_values, descriptor_of, protobuf_reader, resolved
@@ -29,11 +30,9 @@ RECORDS = ("avro", "protobuf")
 
 
 def record_format(options: Mapping[str, str], side: Literal["value", "key"] = "value") -> Avro | Protobuf | None:
-    """Return what the messages of a topic are, ``None`` where they are no records of a schema.
+    """Return what the messages of a topic are, by the options of a source of SQL; ``None`` where they are no records of a schema.
 
-    Args:
-        options: those of a source of SQL.
-        side: which part of a message; a key is a record only where a registry knows its schema.
+    ``side``: which part of a message; a key is a record only where a registry knows its schema.
 
     Raises:
         InvalidSpecError: the schema is not there, or none.
@@ -84,13 +83,11 @@ def _shown(path: str) -> str:
 def fields_of(format: Avro | Protobuf, *, of_changes: bool = False) -> tuple[str, ...] | None:
     """Return the names of the fields of a row, ``None`` where the schema does not say.
 
-    Args:
-        format: what the messages are.
-        of_changes: whether a row is what is ``after`` a change.
+    ``of_changes``: a row is what is ``after`` a change.
     """
     if isinstance(format, Protobuf):
         return tuple(each.name for each in descriptor_of(format).fields)
-    fields: Any = (format.schema or {}).get("fields", ())
+    fields: JsonValue = (format.schema or {}).get("fields", ())
     if not of_changes:
         return tuple(each["name"] for each in fields)
     kinds = [kind for each in fields if each["name"] in ("before", "after") for kind in _kinds(each["type"])]
@@ -98,7 +95,7 @@ def fields_of(format: Avro | Protobuf, *, of_changes: bool = False) -> tuple[str
     return None if found is None else tuple(each["name"] for each in found)
 
 
-def _kinds(kind: Any) -> list[Any]:
+def _kinds(kind: JsonValue) -> list[JsonValue]:
     return kind if isinstance(kind, list) else [kind]
 
 
@@ -112,7 +109,7 @@ def json_reader(format: Avro | Protobuf) -> Callable[[bytes], bytes]:
     return document
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> JsonValue:
     """Return a value as the decoder of JSON would give it."""
     if value is None or isinstance(value, str | int):
         return value
@@ -131,5 +128,5 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
-def _name(name: Any) -> str:
+def _name(name: object) -> str:
     return str(name).lower() if isinstance(name, bool) else str(name)

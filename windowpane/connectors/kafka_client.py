@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from windowpane.errors import ConnectorError, InvalidSpecError, MissingExtraError, UnknownTopicError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError
 
 T = TypeVar("T")
 
@@ -52,7 +55,7 @@ _UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 @dataclass(frozen=True)
 class Connection:
     servers: str  # ``host:port``, several with commas
-    options: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)  # of librdkafka, secrets among them
+    options: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)  # of librdkafka, secrets among them
 
     def __post_init__(self) -> None:
         MissingExtraError.unless("kafka", "confluent_kafka")
@@ -62,13 +65,13 @@ class Connection:
                     f"option {name!r} of Kafka is set by windowpane, since it decides what is read or written."
                 )
 
-    def settings(self, **more: Any) -> dict[str, Any]:
+    def settings(self, **more: object) -> dict[str, object]:
         named = {name.replace("_", "."): value for name, value in more.items()}
         ours = {name: value for name, value in named.items() if name in _OURS or name not in self.options}
         return {"bootstrap.servers": self.servers, "log_level": 2, "error_cb": _ignored, **self.options, **ours}
 
     @contextmanager
-    def consumer(self, group: str = "windowpane", settings: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Any]:
+    def consumer(self, group: str = "windowpane", settings: Mapping[str, object] = MappingProxyType({})) -> Iterator[Consumer]:
         """Yield a consumer that sees committed transactions only, and commits nothing by itself."""
         from confluent_kafka import Consumer
 
@@ -91,7 +94,7 @@ class Connection:
         except KafkaException as error:
             raise self.error(error.args[0]) from None
 
-    def asked(self, request: Callable[..., T], *given: Any, **named: Any) -> T:
+    def asked(self, request: Callable[..., T], *given: object, **named: object) -> T:
         """Return the answer to a request, which is sent again while brokers change places or begin, as long as ``PATIENCE``."""
         from confluent_kafka import KafkaException
 
@@ -106,7 +109,7 @@ class Connection:
                     raise
                 time.sleep(0.2)
 
-    def error(self, error: Any, topic: str | None = None) -> Exception:
+    def error(self, error: KafkaError, topic: str | None = None) -> Exception:
         if topic is not None and error.name() in _UNKNOWN:
             return UnknownTopicError(self.servers, topic)
         reason = f"{error.str()} ({error.name()})"
@@ -119,7 +122,7 @@ class Connection:
             reason = f"the credentials are refused ({error.name()}): {error.str()}"
         return ConnectorError(f"Kafka at {self.servers}", reason)
 
-    def partitions(self, consumer: Any, topics: Topics) -> dict[str, list[int]]:
+    def partitions(self, consumer: Consumer, topics: Topics) -> dict[str, list[int]]:
         """Return the partitions of each topic.
 
         Raises:
@@ -138,21 +141,21 @@ class Connection:
             partitions[name] = sorted(known[name].partitions)
         return partitions
 
-    def bounds(self, consumer: Any, topics: Topics) -> dict[str, dict[str, tuple[int, int]]]:
+    def bounds(self, consumer: Consumer, topics: Topics) -> dict[str, dict[str, tuple[int, int]]]:
         """Return by topic and partition the offset of the first message, and that behind the last one that is committed."""
         return {
             topic: {str(number): self.bounds_of(consumer, topic, number) for number in numbers}
             for topic, numbers in self.partitions(consumer, topics).items()
         }
 
-    def bounds_of(self, consumer: Any, topic: str, partition: int) -> tuple[int, int]:
+    def bounds_of(self, consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
         from confluent_kafka import TopicPartition
 
         asked = TopicPartition(topic, partition)
         found: tuple[int, int] = self.asked(consumer.get_watermark_offsets, asked, timeout=PATIENCE, cached=False)
         return found
 
-    def at_time(self, consumer: Any, topics: Topics, milliseconds: int) -> Offsets:
+    def at_time(self, consumer: Consumer, topics: Topics, milliseconds: int) -> Offsets:
         """Return the offset of the first message of each partition at a time or after it; the end where there is none."""
         from confluent_kafka import TopicPartition
 
@@ -173,7 +176,7 @@ class Topics:
     pattern: str | None = None  # a regular expression that whole names of topics match, in place of names
 
     @classmethod
-    def of(cls, given: Any) -> Topics:
+    def of(cls, given: object) -> Topics:
         """Return what ``topics`` of ``read_kafka`` says: a name, several, or a pattern of ``re.compile``."""
         if isinstance(given, re.Pattern):
             return cls(pattern=given.pattern)

@@ -10,13 +10,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.connectors.kafka_client import PATIENCE, Connection, Offsets
 from windowpane.errors import ConnectorError, MissingOffsetsError
 from windowpane.malformed import Message
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
 
 SPAN = "topic string, partition int, start bigint, end bigint"
 MESSAGES = 50_000  # So many messages are decoded at once
@@ -45,12 +49,22 @@ class Span:
         return f"partition {self.partition}, offset {offset}"
 
 
+class ClientMessage(Protocol):
+    """A message as the client has it."""
+
+    def value(self) -> bytes | None: ...
+    def key(self) -> bytes | None: ...
+    def offset(self) -> int: ...
+    def timestamp(self) -> tuple[int, int]: ...
+    def headers(self) -> list[tuple[str, bytes]] | None: ...
+
+
 @dataclass(frozen=True)
 class Messages:
     """Messages of one span, in their order."""
 
     span: Span
-    messages: list[Any]  # those of the client
+    messages: list[ClientMessage]
 
     def values(self) -> list[bytes | None]:
         return [message.value() for message in self.messages]
@@ -78,11 +92,11 @@ class Messages:
         )
 
 
-def _is_of(message: Any, span: Span) -> bool:
+def _is_of(message: Value, span: Span) -> bool:
     return bool(message.partition() == span.partition and message.topic() == span.topic)
 
 
-def _microseconds(message: Any) -> int | None:
+def _microseconds(message: ClientMessage) -> int | None:
     kind, milliseconds = message.timestamp()
     return milliseconds * 1_000 if kind else None
 
@@ -106,16 +120,17 @@ class SpanReader:
             for span in wanted:
                 yield from self._read(consumer, span)
 
-    def _read(self, consumer: Any, span: Span) -> Iterator[Messages]:
+    def _read(self, consumer: Consumer, span: Span) -> Iterator[Messages]:
         from confluent_kafka import TopicPartition
 
         at, silent = span.start, 0.0
         consumer.assign([TopicPartition(span.topic, span.partition, at)])
         while at < span.end:
-            found, ended = consumer.consume(min(MESSAGES, span.end - at), timeout=_WAIT), False
+            found: list[Value] = consumer.consume(min(MESSAGES, span.end - at), timeout=_WAIT)
+            ended = False
             if found and not _is_of(found[0], span):  # of the span before: what was fetched last comes first
                 found = [message for message in found if _is_of(message, span)]
-            messages = [message for message in found if message.error() is None]
+            messages: list[ClientMessage] = [message for message in found if message.error() is None]
             if messages and messages[-1].offset() >= span.end:  # offsets rise
                 messages, ended = [message for message in messages if message.offset() < span.end], True
             for message in found if len(messages) < len(found) else ():
@@ -140,7 +155,7 @@ class SpanReader:
                     "on from its checkpoint when it does",
                 )
 
-    def _first_left(self, consumer: Any, span: Span, at: int) -> int:
+    def _first_left(self, consumer: Consumer, span: Span, at: int) -> int:
         first, last = self.connection.bounds_of(consumer, span.topic, span.partition)
         if not self.goes_on:
             raise MissingOffsetsError(span.topic, span.partition, at, first, last)

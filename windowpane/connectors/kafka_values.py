@@ -6,14 +6,14 @@ tombstone), which has no row to be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.values import Row
 from windowpane.connectors.typed_cells import TypedCells
 from windowpane.malformed import NO_VALUE, Cells, MalformedRow, Message, Misread, json_cells, shortened
 
@@ -99,11 +99,11 @@ class RecordDecoder:
 
     source: str
     schema: pa.Schema
-    read: Callable[[bytes], Mapping[str, Any]]  # raises ``ValueError`` where a message is no record
+    read: Callable[[bytes], Row]  # raises ``ValueError`` where a message is no record
     needed: str | None
 
     def __call__(self, documents: Sequence[bytes | None], place: Callable[[int], Place]) -> Decoded:
-        rows: list[Mapping[str, Any]] = []
+        rows: list[Row] = []
         is_row = np.zeros(len(documents), np.bool_)
         met = []
         for number, document in enumerate(documents):
@@ -119,7 +119,7 @@ class RecordDecoder:
         columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in self.schema]
         return Decoded(pa.table(columns, schema=self.schema), pa.array(is_row) if met else None, met)
 
-    def _tried(self, document: bytes) -> Mapping[str, Any] | str:
+    def _tried(self, document: bytes) -> Row | str:
         try:
             return self.read(document)
         except ValueError as error:

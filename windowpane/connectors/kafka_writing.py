@@ -18,17 +18,22 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.values import JsonValue, Value
 from windowpane.connectors.kafka_client import PATIENCE, Connection
 from windowpane.connectors.message_formats import Avro, Protobuf
 from windowpane.connectors.record_formats import avro_writer, protobuf_writer
 from windowpane.errors import ConnectorError, FencedWriterError, InvalidSpecError, MessageError, UnknownTopicError
 from windowpane.state.pairs import NONE
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_PREIMAGE
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, TopicPartition
+    from confluent_kafka import Message as KafkaMessage
 
 FORMATS = ("json", "text", "bytes")
 GUARANTEES = ("exactly_once", "at_least_once")
@@ -50,7 +55,9 @@ class MessageFormat:
     schema: int | None = None  # the number of Avro's schema in a registry
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
-        before: dict[bytes | None, list[Any]] = {}  # rows that a change has replaced, the new row of which is still to come
+        before: dict[
+            bytes | None, list[dict[str, JsonValue]]
+        ] = {}  # rows that a change has replaced, the new row of which is still to come
         for batch in batches:
             rows = pa.Table.from_batches([batch])
             if rows.num_rows:
@@ -59,7 +66,7 @@ class MessageFormat:
             for row in rows:
                 yield key, _change(row, None, "d")
 
-    def _messages(self, rows: pa.Table, before: dict[bytes | None, list[Any]]) -> Iterator[Message]:
+    def _messages(self, rows: pa.Table, before: dict[bytes | None, list[dict[str, JsonValue]]]) -> Iterator[Message]:
         keys = self._keys(rows)
         if self.changes == "append":
             yield from zip(keys, self._values(rows), strict=True)
@@ -130,7 +137,7 @@ def _bytes(value: object) -> bytes | None:
     return value.encode() if isinstance(value, str) else _json(value)
 
 
-def _plain(rows: pa.Table, keeps_bytes: bool = False) -> list[dict[str, Any]]:
+def _plain(rows: pa.Table, keeps_bytes: bool = False) -> list[dict[str, JsonValue]]:
     """Return rows as JSON has them.
 
     Instants are ISO 8601, those of a time zone in UTC; dates, times, decimals, and what a double has beside numbers, are text;
@@ -140,7 +147,7 @@ def _plain(rows: pa.Table, keeps_bytes: bool = False) -> list[dict[str, Any]]:
     return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _plain_column(column: pa.ChunkedArray, keeps_bytes: bool) -> list[Any]:
+def _plain_column(column: pa.ChunkedArray, keeps_bytes: bool) -> list[JsonValue]:
     kind = column.type
     if pa.types.is_timestamp(kind):
         return list(_instants(column).to_pylist())
@@ -159,7 +166,7 @@ def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(text, "Z" if column.type.tz else "", "")
 
 
-def _plain_value(value: Any, kind: pa.DataType) -> Any:
+def _plain_value(value: Value, kind: pa.DataType) -> JsonValue:
     if value is None:
         return None
     if pa.types.is_floating(kind):
@@ -224,7 +231,7 @@ class Writer:
         settings = {"partitioner": "murmur2_random", "linger_ms": 20, "enable_idempotence": True}
         if name is not None:
             settings |= {"transactional_id": name, "transaction_timeout_ms": 600_000}
-        self._failed: list[tuple[bytes | None, int, Any]] = []
+        self._failed: list[tuple[bytes | None, int, KafkaError]] = []
         with connection.named():
             self._producer = Producer(connection.settings(**settings))
 
@@ -266,7 +273,7 @@ class Writer:
             except KafkaException as error:
                 raise self._refused(key, len(value or b""), self._fatal(error.args[0])) from None
 
-    def _fatal(self, error: Any) -> Any:
+    def _fatal(self, error: KafkaError) -> KafkaError:
         """Return what ended the client, where an error says no more than that it has ended."""
         from confluent_kafka import KafkaException
 
@@ -279,7 +286,7 @@ class Writer:
             return found.args[0] if isinstance(found, KafkaException) else error
         return self._failed[0][2] if self._failed else error
 
-    def _delivered(self, error: Any, message: Any) -> None:
+    def _delivered(self, error: KafkaError | None, message: KafkaMessage) -> None:
         if error is not None:
             self._failed.append((message.key(), len(message), error))
 
@@ -294,7 +301,7 @@ class Writer:
                 "from the checkpoint when it answers",
             )
 
-    def _refused(self, key: bytes | None, size: int, error: Any) -> Exception:
+    def _refused(self, key: bytes | None, size: int, error: KafkaError) -> Exception:
         if error.name() in ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED") or error.name().startswith("_PURGE"):
             return self.error(error)
         found = self._connection.error(error, self._topic)
@@ -303,7 +310,7 @@ class Writer:
         shown = None if key is None else key[:100].decode("utf-8", "replace")
         return MessageError(self._topic, shown, size, f"{error.str()} ({error.name()})")
 
-    def error(self, error: Any) -> Exception:
+    def error(self, error: KafkaError) -> Exception:
         """Return an error of the client by its name."""
         if error.name() in ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"):
             return FencedWriterError(self._name or "")
@@ -322,18 +329,18 @@ class Writer:
             return
 
 
-def _offset(topic: str, offset: int) -> Any:
+def _offset(topic: str, offset: int) -> TopicPartition:
     from confluent_kafka import TopicPartition
 
     return TopicPartition(topic, 0, offset)
 
 
-def last_batch(connection: Connection, consumer: Any, topic: str) -> int:
+def last_batch(connection: Connection, consumer: Consumer, topic: str) -> int:
     """Return the last batch that the group of a consumer has of a topic, ``NONE`` for none."""
     (found,) = connection.asked(consumer.committed, [_offset(topic, 0)], timeout=PATIENCE)
     return NONE if found.offset < 0 else int(found.offset) - 1
 
 
-def keep_batch(connection: Connection, consumer: Any, topic: str, batch: int) -> None:
+def keep_batch(connection: Connection, consumer: Consumer, topic: str, batch: int) -> None:
     """Keep the number of a batch whose writers have all written."""
     connection.asked(consumer.commit, offsets=[_offset(topic, batch + 1)], asynchronous=False)

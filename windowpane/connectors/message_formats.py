@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from windowpane.arrays.values import Value
 
 PLAIN = ("text", "bytes")
 
@@ -20,7 +21,7 @@ class Json:
 class Avro:
     """An Avro record a message, in its binary form; behind a header with the number of its schema where there is a registry."""
 
-    schema: Mapping[str, Any] | None  # that of the columns, ``None`` for the latest of the registry's subject
+    schema: Mapping[str, Value] | None  # that of the columns, ``None`` for the latest of the registry's subject
     registry: str | None = field(default=None, repr=False)  # its URL, which may hold a password
     subject: str | None = None
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
@@ -54,11 +53,11 @@ class Location:
     def __repr__(self) -> str:
         return f"Location({str(self)!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, str]:
         return {"uri": self.uri}
 
     @cached_property
-    def _opened(self) -> tuple[Any, str]:
+    def _opened(self) -> tuple[fs.FileSystem, str]:
         address, _, query = self.uri.partition("?")
         store, _, path = address.partition("://")[2].partition("/")
         with self._named():
@@ -66,7 +65,7 @@ class Location:
         return files, f"{bucket}/{path}".rstrip("/")
 
     @property
-    def files(self) -> Any:
+    def files(self) -> fs.FileSystem:
         return self._opened[0]
 
     @property

@@ -11,22 +11,26 @@ import io
 import json
 import urllib.request
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from uuid import UUID
 
 import pyarrow as pa
 
+from windowpane.arrays.values import JsonValue, Row, Value
 from windowpane.connectors.message_formats import Avro, Protobuf
 from windowpane.errors import ConnectorError, InvalidSpecError, MissingExtraError, UnsupportedTypeError
 
-Record = Mapping[str, Any]
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.message import Message as ProtobufMessage
+
 _HEADER = 5  # Bytes: a zero, and the number of the schema
 _PATIENCE = 10.0
 _NOT_FOUND = 404  # What a registry answers that does not know a schema
@@ -81,7 +85,7 @@ def avro_columns(format: Avro) -> pa.Schema:
     return pa.schema(list(kind))
 
 
-def _avro_type(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
+def _avro_type(schema: JsonValue, named: dict[str, pa.DataType]) -> pa.DataType:
     if isinstance(schema, list):
         kinds = [each for each in schema if each != "null"]
         if len(kinds) != 1:
@@ -111,11 +115,11 @@ def _avro_type(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
     return made
 
 
-def avro_reader(format: Avro) -> Callable[[bytes], Record]:
+def avro_reader(format: Avro) -> Callable[[bytes], Row]:
     """Return what reads one message as a row; it raises ``ValueError`` where the message is none."""
     values = avro_values(format)
 
-    def read(document: bytes) -> Record:
+    def read(document: bytes) -> Row:
         found = values(document)
         if not isinstance(found, dict):
             raise ValueError("it is no record")
@@ -124,13 +128,13 @@ def avro_reader(format: Avro) -> Callable[[bytes], Record]:
     return read
 
 
-def avro_values(format: Avro) -> Callable[[bytes], Any]:
+def avro_values(format: Avro) -> Callable[[bytes], Value]:
     """Return what reads one message as fastavro does, a record or another value; it raises ``ValueError`` where it is none."""
     from fastavro import parse_schema, schemaless_reader
 
-    wanted: Any = parse_schema(json.loads(json.dumps(format.schema)))
+    wanted: JsonValue = parse_schema(json.loads(json.dumps(format.schema)))
 
-    def read(document: bytes) -> Any:
+    def read(document: bytes) -> Value:
         writer = wanted
         if format.registry is not None:
             writer = _schema(format.registry, _number(document))
@@ -149,7 +153,7 @@ def avro_values(format: Avro) -> Callable[[bytes], Any]:
     return read
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> Value:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, list):
@@ -166,7 +170,7 @@ def _number(document: bytes) -> int:
 
 
 @cache
-def _schema(registry: str, number: int) -> Any:
+def _schema(registry: str, number: int) -> JsonValue:
     from fastavro import parse_schema
 
     try:
@@ -178,7 +182,7 @@ def _schema(registry: str, number: int) -> Any:
     return parse_schema(json.loads(found["schema"]))
 
 
-def _asked(registry: str, what: str) -> Any:
+def _asked(registry: str, what: str) -> JsonValue:
     """Return an answer of a schema registry."""
     parts = urlsplit(registry)
     shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
@@ -208,7 +212,7 @@ _TIMESTAMP = "google.protobuf.Timestamp"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def descriptor_of(format: Protobuf) -> Any:
+def descriptor_of(format: Protobuf) -> Descriptor:
     """Return the descriptor of a message.
 
     Raises:
@@ -233,14 +237,14 @@ def protobuf_columns(format: Protobuf) -> pa.Schema:
     return pa.schema(list(_struct(descriptor_of(format), ())))
 
 
-def _struct(descriptor: Any, within: tuple[str, ...]) -> pa.DataType:
+def _struct(descriptor: Descriptor, within: tuple[str, ...]) -> pa.DataType:
     if descriptor.full_name in within:
         raise UnsupportedTypeError(f"wp.protobuf: {descriptor.full_name!r} holds itself, and a column has no end then.")
     within = (*within, descriptor.full_name)
     return pa.struct([pa.field(each.name, _field_type(each, within)) for each in descriptor.fields])
 
 
-def _field_type(field: Any, within: tuple[str, ...]) -> pa.DataType:
+def _field_type(field: FieldDescriptor, within: tuple[str, ...]) -> pa.DataType:
     if _is_map(field):
         key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
         return pa.map_(_field_type(key, within), _field_type(value, within))
@@ -251,23 +255,23 @@ def _field_type(field: Any, within: tuple[str, ...]) -> pa.DataType:
     return pa.list_(kind) if _is_repeated(field) else kind
 
 
-def _is_repeated(field: Any) -> bool:
+def _is_repeated(field: FieldDescriptor) -> bool:
     known = getattr(field, "is_repeated", None)  # protobuf 6.31 has it, and in place of it 7 has no label
     return bool(field.label == field.LABEL_REPEATED if known is None else known)
 
 
-def _is_map(field: Any) -> bool:
+def _is_map(field: FieldDescriptor) -> bool:
     return bool(field.type in _MESSAGES and field.message_type.GetOptions().map_entry)
 
 
-def protobuf_reader(format: Protobuf) -> Callable[[bytes], Record]:
+def protobuf_reader(format: Protobuf) -> Callable[[bytes], Row]:
     """Return what reads one message as a row; it raises ``ValueError`` where the message is none."""
     from google.protobuf.message import DecodeError
     from google.protobuf.message_factory import GetMessageClass
 
     kind = GetMessageClass(descriptor_of(format))
 
-    def read(document: bytes) -> Record:
+    def read(document: bytes) -> Row:
         if format.with_header:
             _number(document)
             document = _without_places(document[_HEADER:])
@@ -299,11 +303,11 @@ def _without_places(document: bytes) -> bytes:
     raise ValueError("its header has no end")
 
 
-def _row(message: Any) -> Record:
+def _row(message: ProtobufMessage) -> Row:
     return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
 
 
-def _value(message: Any, field: Any) -> Any:
+def _value(message: ProtobufMessage, field: FieldDescriptor) -> Value:
     if _is_repeated(field):
         found = getattr(message, field.name)
         if _is_map(field):
@@ -315,7 +319,7 @@ def _value(message: Any, field: Any) -> Any:
     return _one(getattr(message, field.name), field)
 
 
-def _one(value: Any, field: Any) -> Any:
+def _one(value: Value, field: FieldDescriptor) -> Value:
     if field.type in _MESSAGES:
         if field.message_type.full_name == _TIMESTAMP:
             return _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1_000)
@@ -326,7 +330,7 @@ def _one(value: Any, field: Any) -> Any:
     return Decimal(value) if field.type in _UNSIGNED else value
 
 
-def record_reader(format: Avro | Protobuf) -> Callable[[bytes], Record]:
+def record_reader(format: Avro | Protobuf) -> Callable[[bytes], Row]:
     """Return what reads one message of a format as a row."""
     return avro_reader(format) if isinstance(format, Avro) else protobuf_reader(format)
 
@@ -345,7 +349,7 @@ def number_of(format: Avro) -> int | None:
     return int(_asked(format.registry, f"subjects/{quote(format.subject, safe='')}/versions/latest")["id"])
 
 
-def avro_writer(format: Avro, number: int | None) -> Callable[[Record], bytes]:
+def avro_writer(format: Avro, number: int | None) -> Callable[[Row], bytes]:
     """Return what writes a row of Python's values as a record, behind the number of its schema if there is one.
 
     Raises:
@@ -353,10 +357,10 @@ def avro_writer(format: Avro, number: int | None) -> Callable[[Record], bytes]:
     """
     from fastavro import parse_schema, schemaless_writer
 
-    schema: Any = parse_schema(json.loads(json.dumps(format.schema)))
+    schema: JsonValue = parse_schema(json.loads(json.dumps(format.schema)))
     header = b"" if number is None else b"\0" + number.to_bytes(_HEADER - 1, "big")
 
-    def write(row: Record) -> bytes:
+    def write(row: Row) -> bytes:
         out = io.BytesIO()
         try:
             schemaless_writer(out, schema, row, strict_allow_default=True)
@@ -367,7 +371,7 @@ def avro_writer(format: Avro, number: int | None) -> Callable[[Record], bytes]:
     return write
 
 
-def protobuf_writer(format: Protobuf) -> Callable[[Record], bytes]:
+def protobuf_writer(format: Protobuf) -> Callable[[Row], bytes]:
     """Return what writes a row of values of JSON as a message.
 
     Raises:
@@ -378,7 +382,7 @@ def protobuf_writer(format: Protobuf) -> Callable[[Record], bytes]:
 
     kind = GetMessageClass(descriptor_of(format))
 
-    def write(row: Record) -> bytes:
+    def write(row: Row) -> bytes:
         try:
             return bytes(ParseDict(dict(row), kind()).SerializeToString(deterministic=True))
         except (ParseError, TypeError, ValueError) as error:

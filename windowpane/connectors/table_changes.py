@@ -9,15 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.connectors import delta, iceberg
 from windowpane.connectors.tables import plain_type
-from windowpane.errors import InvalidSpecError, TableChangesError
+from windowpane.errors import InvalidSpecError, TableChangesError, present
 from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyiceberg.table import FileScanTask
+    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table.snapshots import Snapshot
 
 _BEFORE = -1  # The version before the first
 _MOST_PARTS = 16
@@ -52,13 +58,16 @@ class Changes(Protocol):
         """Yield the rows of one part."""
 
 
+Starting: TypeAlias = "int | str | datetime | None"
+
+
 @dataclass(frozen=True)
 class DeltaChanges:
     table: delta.Table
     with_kinds: bool
-    starting: Any  # a version, a time, ``"latest"``, or ``None`` for the table as it is
+    starting: Starting  # a version, a time, ``"latest"``, or ``None`` for the table as it is
 
-    def _at(self, version: int | None = None) -> Any:
+    def _at(self, version: int | None = None) -> DeltaTable:
         from deltalake import DeltaTable
 
         return DeltaTable(self.table.uri, version=version, storage_options=dict(self.table.storage))
@@ -130,7 +139,7 @@ class DeltaChanges:
             )
         yield from self._files(now, before, 0, 1)
 
-    def _files(self, there: Any, before: set[str] | None, part: int, of: int) -> Iterator[pa.Table]:
+    def _files(self, there: DeltaTable, before: set[str] | None, part: int, of: int) -> Iterator[pa.Table]:
         dataset = there.to_pyarrow_dataset()
         names = {uri.rpartition("/")[2] for uri in before or ()}
         fragments = sorted(dataset.get_fragments(), key=lambda each: str(each.path))
@@ -150,11 +159,11 @@ def _inserts(rows: pa.Table) -> pa.Table:
 class IcebergChanges:
     table: iceberg.Table
     with_kinds: bool
-    starting: Any  # a snapshot's id, ``"latest"``, or ``None`` for the table as it is
+    starting: Starting  # a snapshot's id, ``"latest"``, or ``None`` for the table as it is
     skips: bool  # whether snapshots that took rows away are passed over
 
     def columns(self) -> pa.Schema:
-        return iceberg.columns_of(self.table.opened())
+        return iceberg.columns_of(present(self.table.opened(), "the source was opened"))
 
     def first(self) -> int:
         if self.starting is None:
@@ -168,14 +177,14 @@ class IcebergChanges:
         )
 
     def last(self) -> int:
-        there: Any = self.table.opened()
+        there = present(self.table.opened(), "the source was opened")
         found = there.current_snapshot()
         return _BEFORE if found is None else int(found.snapshot_id)
 
     def parts(self, since: int, until: int) -> list[tuple[int, int, int, int]]:
         if since == until:
             return []
-        there: Any = self.table.opened()
+        there = present(self.table.opened(), "the source was opened")
         many = len(self._tasks(there, since, until))
         count = min(_MOST_PARTS, many)
         return [(since, until, part, count) for part in range(count)]
@@ -184,18 +193,18 @@ class IcebergChanges:
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.io.pyarrow import ArrowScan
 
-        there: Any = self.table.opened()
+        there = present(self.table.opened(), "the source was opened")
         tasks = self._tasks(there, since, until)[part::of]
         scan = ArrowScan(there.metadata, there.io, there.schema(), AlwaysTrue())
         rows = scan.to_table(tasks)
         yield _inserts(rows) if self.with_kinds else rows
 
-    def _tasks(self, there: Any, since: int, until: int) -> Sequence[Any]:
+    def _tasks(self, there: IcebergTable, since: int, until: int) -> Sequence[FileScanTask]:
         """Return the files that were added between two snapshots, in one order."""
         tasks = {each.file.file_path: each for each in there.scan(snapshot_id=until).plan_files()}
         if since == _BEFORE:
             return [tasks[path] for path in sorted(tasks)]
-        found: list[Any] = []
+        found: list[FileScanTask] = []
         for snapshot in self._between(there, since, until):
             operation = snapshot.summary.operation.value if snapshot.summary is not None else "append"
             if operation == "replace":
@@ -213,7 +222,7 @@ class IcebergChanges:
             found += [now[path] for path in sorted(now.keys() - before)]
         return found
 
-    def _between(self, there: Any, since: int, until: int) -> list[Any]:
+    def _between(self, there: IcebergTable, since: int, until: int) -> list[Snapshot]:
         """Return the snapshots behind one, up to another, oldest first."""
         found = []
         at = there.snapshot_by_id(until)

@@ -8,16 +8,17 @@ with the delay it inherited, and changes once the next flight of its aircraft ha
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import windowpane as wp
 from windowpane.demo import flights
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
-def handed_on(departures: Any) -> wp.OverResult:
+def handed_on(departures: DataFrame) -> wp.OverResult:
     """Return the program over a DataFrame of departures; delays are in minutes."""
     flown = departures.where("departed IS NOT NULL AND tailnum IS NOT NULL")
     return (
@@ -37,7 +38,7 @@ def handed_on(departures: Any) -> wp.OverResult:
     )
 
 
-def start(spark: SparkSession, replay: Path, out: Path) -> Any:
+def start(spark: SparkSession, replay: Path, out: Path) -> StreamingQuery:
     """Start the program on the files in ``replay``, one a micro-batch; return the query, which ends by itself."""
     departures = spark.readStream.schema(flights.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(replay))
     return handed_on(departures).start(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from windowpane.arrays.values import JsonValue
 from windowpane.demo.aircraft_results import AircraftSummary
 from windowpane.demo.flights import Replay
 
@@ -21,7 +21,7 @@ def introduce(console: Console, replay: Replay) -> None:
     )
 
 
-def describe(counted: list[dict[str, Any]], flights: int) -> str:
+def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
     """Return a line on the progress."""
     return f"{flights:,} flights · {sum(each['firings'] for each in counted):,} changes"
 

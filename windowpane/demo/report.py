@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import windowpane as wp
+from windowpane.arrays.values import JsonValue, Value
 from windowpane.demo import program
 from windowpane.demo.flights import Replay
 from windowpane.demo.results import MIN_FLIGHTS, Summary
 
-_POLL_SECONDS = 0.5
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_POLL_SECONDS: Value = 0.5  # PySpark takes fractions, and says that it does not
 _EPOCH = "1970-01-01"  # what Spark reports while there is no watermark
 
 
@@ -33,17 +38,17 @@ def introduce(console: Console, replay: Replay, log: Path) -> None:
     )
 
 
-Describe = Callable[[list[dict[str, Any]], int], str]
+Describe = Callable[[list[dict[str, JsonValue]], int], str]
 """Says how far a query is, by the counters of its batches and the number of flights read."""
 
 
-def describe(counted: list[dict[str, Any]], flights: int) -> str:
+def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
     """Return a line on the progress of the windows."""
     firings, late = (sum(each[name] for each in counted) for name in ("firings", "late_dropped"))
     return f"{flights:,} flights · {firings:,} firings · {late} late"
 
 
-def watch(console: Console, query: Any, replay: Replay, describe: Describe = describe) -> None:
+def watch(console: Console, query: StreamingQuery, replay: Replay, describe: Describe = describe) -> None:
     """Show the progress of ``query`` until it ends.
 
     Raises:
@@ -63,7 +68,9 @@ def watch(console: Console, query: Any, replay: Replay, describe: Describe = des
         _show(progress, task, query.recentProgress, replay, describe)
 
 
-def _show(progress: Progress, task: Any, batches: Any, replay: Replay, describe: Describe) -> None:
+def _show(
+    progress: Progress, task: TaskID, batches: Sequence[StreamingQueryProgress], replay: Replay, describe: Describe
+) -> None:
     read = [batch for batch in batches if batch["numInputRows"]]
     if not read:
         return
@@ -72,7 +79,7 @@ def _show(progress: Progress, task: Any, batches: Any, replay: Replay, describe:
     progress.update(task, completed=len(read), description=_watermark(read[-1]) + describe(counters, flights))
 
 
-def _watermark(batch: Any) -> str:
+def _watermark(batch: StreamingQueryProgress) -> str:
     watermark = (batch["eventTime"] or {}).get("watermark")
     if watermark is None:
         return ""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
+from windowpane.arrays.values import Value
 from windowpane.errors import present
 
 MIN_FLIGHTS = 10
@@ -72,6 +72,6 @@ def summarize(main: Path, late: Path, top: int = 10) -> Summary:
     return Summary(timings, hours, int(flights), int(cancelled), dropped, [WorstHour(*hour) for hour in worst])
 
 
-def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Value, ...]:
     row = present(connection.execute(query).fetchone(), "an aggregate without groups has one row")
     return row

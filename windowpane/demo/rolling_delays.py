@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 from pyspark.sql import functions as F
@@ -16,10 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 import windowpane as wp
+from windowpane.arrays.values import JsonValue, Value
 from windowpane.demo import flights
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 HOURS = (1, 6, 24)
 
@@ -61,10 +63,10 @@ class RollingSummary:
 
     rows: int
     equal: int
-    worst: list[tuple[Any, ...]]
+    worst: list[tuple[Value, ...]]
 
 
-def rolling_delays(departures: Any) -> wp.RollingResult:
+def rolling_delays(departures: DataFrame) -> wp.RollingResult:
     """Return the program over a DataFrame of departures; delays are in minutes."""
     known = departures.withColumn("known", F.coalesce("departed", "scheduled"))
     return (
@@ -76,7 +78,7 @@ def rolling_delays(departures: Any) -> wp.RollingResult:
     )
 
 
-def start(spark: SparkSession, replay: Path, out: Path) -> Any:
+def start(spark: SparkSession, replay: Path, out: Path) -> StreamingQuery:
     """Start the program on the files in ``replay``, one a micro-batch; return the query, which ends by itself."""
     departures = spark.readStream.schema(flights.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(replay))
     return rolling_delays(departures).start(
@@ -108,7 +110,7 @@ def introduce(console: Console, replay: flights.Replay) -> None:
     )
 
 
-def describe(counted: list[dict[str, Any]], flights: int) -> str:
+def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
     """Return a line on the progress."""
     features = sum(each["emitted_by_row"] + each["emitted_by_tick"] for each in counted)
     return f"{flights:,} flights · {features:,} rows of features"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -19,10 +19,12 @@ from rich.console import Console
 from rich.table import Table
 
 import windowpane as wp
+from windowpane.arrays.values import JsonValue, Value
 from windowpane.demo import flights
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 ZONE = "America/New_York"
 SCHEMA = "origin string, measured timestamp, wind double, visibility double, heartbeat boolean"
@@ -74,7 +76,7 @@ class WeatherSummary:
     rows: int
     equal: int
     expected: int
-    by_visibility: list[tuple[Any, ...]]
+    by_visibility: list[tuple[Value, ...]]
 
 
 def readings(months: Sequence[int]) -> pa.Table:
@@ -98,7 +100,7 @@ def write_replay(rows: pa.Table, folder: Path, batches: int) -> None:
     flights.write_files(rows, heartbeat, folder, batches)
 
 
-def weather_at_departure(departures: Any, readings: Any) -> wp.AsOfJoin:
+def weather_at_departure(departures: DataFrame, readings: DataFrame) -> wp.AsOfJoin:
     """Return the program over two DataFrames; readings come with NULL where there is none yet."""
     left_at = F.to_utc_timestamp("scheduled", ZONE) + F.make_dt_interval(mins=F.coalesce("dep_delay", F.lit(0)).cast("int"))
     left = wp.stream(departures.withColumn("left_at", left_at), "left_at", watermark="1 hour", heartbeat="heartbeat")
@@ -108,7 +110,7 @@ def weather_at_departure(departures: Any, readings: Any) -> wp.AsOfJoin:
     return wp.as_of(left, right).on("origin").match("backward").select(*columns, **values)
 
 
-def start(spark: SparkSession, departures: Path, readings: Path, out: Path) -> Any:
+def start(spark: SparkSession, departures: Path, readings: Path, out: Path) -> StreamingQuery:
     """Start the program on two folders of files, one of each a micro-batch; return the query, which ends by itself."""
     streams = [
         spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
@@ -137,7 +139,7 @@ def introduce(console: Console, replay: flights.Replay, readings: int) -> None:
     )
 
 
-def describe(counted: list[dict[str, Any]], flights: int) -> str:
+def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
     """Return a line on the progress."""
     joined = sum(each["pairs"] + each["padded"] for each in counted)
     held = sum(counted[-1][side] for side in ("held_left", "held_right")) if counted else 0

@@ -25,17 +25,11 @@ from windowpane.windowing.times import MIN, add_clamped
 
 @dataclass(frozen=True)
 class Past:
-    """Where the history of an operator ends.
+    """Where the history of an operator ends."""
 
-    Args:
-        watermark: its watermark there.
-        cut: the time below which rows of the stream are skipped, ``None`` behind another operator.
-        emits: whether others need what it gives.
-    """
-
-    watermark: int
-    cut: int | None = None
-    emits: bool = False
+    watermark: int  # its watermark there
+    cut: int | None = None  # the time below which rows of the stream are skipped, ``None`` behind another operator
+    emits: bool = False  # whether others need what it gives
 
     @classmethod
     def below(cls, cut: int, behind: int = 0, *, is_first: bool = True, emits: bool = False) -> Past:

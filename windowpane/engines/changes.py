@@ -18,8 +18,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, Literal
+from typing import Literal
 
+from windowpane.arrays.values import JsonValue
 from windowpane.windowing.aggregates import definition_of
 from windowpane.windowing.times import format_micros
 
@@ -29,7 +30,7 @@ Accepts = Literal["safe", "accept", "none"]
 FORMAT = 1
 """The format of descriptions and of what engines keep."""
 
-Description = Mapping[str, Any]
+Description = Mapping[str, JsonValue]
 """The parts of a program by name, each JSON."""
 
 
@@ -65,17 +66,11 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a rule says of a part that differs.
+    """What a rule says of a part that differs."""
 
-    Args:
-        verdict: what it means for results.
-        effect: what happens to state and results.
-        way: how state goes on.
-    """
-
-    verdict: Verdict
-    effect: str
-    way: Way = Way.AS_IS
+    verdict: Verdict  # what it means for results
+    effect: str  # what happens to state and results
+    way: Way = Way.AS_IS  # how state goes on
 
 
 @dataclass(frozen=True)
@@ -83,12 +78,12 @@ class Change:
     """A part that differs: its name, what was, what is, and what that means."""
 
     part: str
-    was: Any
-    now: Any
+    was: JsonValue
+    now: JsonValue
     outcome: Outcome
 
 
-Rule = Callable[[Description, Description, Any, Any], Outcome]
+Rule = Callable[[Description, Description, JsonValue, JsonValue], Outcome]
 """(the old description, the new one, the part as it was, as it is) -> what that means."""
 
 
@@ -122,7 +117,7 @@ def added_columns(was: Description, now: Description) -> frozenset[str]:
     return frozenset(added)
 
 
-def matched_calls(was: Sequence[Any], now: Sequence[Any]) -> tuple[int | None, ...]:
+def matched_calls(was: Sequence[JsonValue], now: Sequence[JsonValue]) -> tuple[int | None, ...]:
     """Return for each call the number of the old one that computes the same, ``None`` for a new one."""
     left = [(number, _computed(each)) for number, each in enumerate(was)]
     found: list[int | None] = []
@@ -138,7 +133,7 @@ _NAMES = ("name", "reads", "type", "types", SINCE, INCOMPLETE)
 """What of a call does not say what it computes."""
 
 
-def _computed(call: Mapping[str, Any]) -> str:
+def _computed(call: Description) -> str:
     return json.dumps({key: part for key, part in call.items() if key not in _NAMES}, sort_keys=True)
 
 
@@ -210,7 +205,7 @@ def _text(value: object) -> str:
     return json.dumps(value)
 
 
-def _call_text(call: Mapping[str, Any]) -> str:
+def _call_text(call: Description) -> str:
     parts = [*call["arguments"], *(f"{name}={_text(value)}" for name, value in call["parameters"])]
     window = "" if "window" not in call else f" over {_text(call['window'])}"
     condition = "" if call.get("condition") is None else f" where {call['condition']}"
@@ -233,7 +228,7 @@ def _free(was: Description, now: Description, before: object, after: object) -> 
     return Outcome(Verdict.SAFE, "the state does not depend on it")
 
 
-def _columns(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _columns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     names = {each["name"] for each in before or ()}
     if list(before or ()) == [each for each in after or () if each["name"] in names]:
         return Outcome(Verdict.SAME, _LISTS)
@@ -273,7 +268,7 @@ def _by_cut(was: Description, now: Description, before: object, after: object) -
     return Outcome(Verdict.REFUSED, "only windows that have a start and an end, by the same clock, can be cut")
 
 
-def _trigger(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _trigger(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     if without_lateness(before) == without_lateness(after):
         return Outcome(Verdict.SAME, "it has the lateness of its windows")
     if can_cut(was, now):
@@ -285,18 +280,19 @@ def _trigger(was: Description, now: Description, before: Any, after: Any) -> Out
     return Outcome(Verdict.REFUSED, f"what the engine {was['engine']} keeps of its trigger is of no use to the new one")
 
 
-def _inner(trigger: Any) -> Any:
+def _inner(trigger: JsonValue) -> JsonValue:
     return trigger["inner"] if _is(trigger) == "PurgingTrigger" else trigger
 
 
-def _is(part: Any) -> Any:
+def _is(part: JsonValue) -> str | None:
     return part.get("is") if isinstance(part, dict) else None
 
 
-def _has_another_size(before: Any, after: Any) -> bool:
+def _has_another_size(before: JsonValue, after: JsonValue) -> bool:
     """Whether both are triggers of counts, or of distances, that differ in no other part."""
     one, other = _inner(before), _inner(after)
-    size = {"CountTrigger": "max_count", "DeltaTrigger": "threshold"}.get(_is(one))
+    sizes: dict[str | None, str] = {"CountTrigger": "max_count", "DeltaTrigger": "threshold"}
+    size = sizes.get(_is(one))
     return size is not None and _is(before) == _is(after) and {**one, size: 0} == {**other, size: 0}
 
 
@@ -329,7 +325,7 @@ def _can_begin(description: Description) -> bool:
     )
 
 
-def _evictor(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _evictor(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     if can_cut(was, now):
         return Outcome(Verdict.ACCEPT, "windows that start before the cut evict as before, the others by the new one", Way.CUT)
     kept = ("is", "do_evict_after")
@@ -339,7 +335,7 @@ def _evictor(was: Description, now: Description, before: Any, after: Any) -> Out
     return Outcome(Verdict.REFUSED, "its state holds other rows than the new one needs")
 
 
-def without_lateness(trigger: object) -> Any:
+def without_lateness(trigger: JsonValue) -> JsonValue:
     """Return a trigger without the lateness that one of panes is told of its program."""
     return {key: part for key, part in trigger.items() if key != "allowed_lateness"} if isinstance(trigger, dict) else trigger
 
@@ -357,7 +353,7 @@ def _refinements(was: Description, now: Description, before: object, after: obje
 _SESSIONS = frozenset({"EventTimeSessionWindows", "ProcessingTimeSessionWindows"})
 
 
-def _assigner(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _assigner(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     if before["is"] == after["is"] and after["is"] in _SESSIONS:
         return Outcome(Verdict.SAFE, "open sessions keep their end; rows from now on have the new gap")
     if before["is"] == after["is"] == "ClosedSessionWindows":
@@ -373,7 +369,7 @@ def _lateness(was: Description, now: Description, before: object, after: object)
     return _by_cut(was, now, before, after)
 
 
-def _columns_of_windows(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _columns_of_windows(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     if not after and _holds_partials(was) and _holds_partials(now):
         return Outcome(Verdict.SAFE, "the state holds none of them")
     return _columns(was, now, before, after)
@@ -395,7 +391,7 @@ WINDOWS: Mapping[str, Rule] = {
 OTHERS: Mapping[str, Rule] = {"code": _free, "columns": _columns, "labels": _columns, "results": _free}
 
 
-def _fewer_columns(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _fewer_columns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     """State holds columns by name: those that are gone are passed over, new ones are NULL."""
     types = {each["name"]: each for each in before}
     if any(types.get(each["name"], each) != each for each in after):
@@ -406,21 +402,21 @@ def _fewer_columns(was: Description, now: Description, before: Any, after: Any) 
     return Outcome(Verdict.SAFE, "it is left out of all results")
 
 
-def _within(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _within(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     return Outcome(Verdict.ACCEPT, "keys that were forgotten under the shorter one stay so; from now on the new one counts")
 
 
-def _filled(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _filled(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     return Outcome(
         Verdict.ACCEPT, "windows that are filled stay so, keys that were forgotten too; from now on the new one counts"
     )
 
 
-def _another_pattern(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _another_pattern(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     return Outcome(Verdict.ACCEPT, "attempts that wait begin anew, over the rows that are kept; what came out stays")
 
 
-def _columns_of_patterns(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _columns_of_patterns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     """Rows that wait have what the old pattern asked of them; a column that is shown alone may be new, and NULL."""
     names = {each["name"] for each in before}
     missing = sorted({each["name"] for each in after if each["name"] not in names} & {*now["asks"]})
@@ -429,7 +425,7 @@ def _columns_of_patterns(was: Description, now: Description, before: Any, after:
     return _fewer_columns(was, now, before, after)
 
 
-def _no_more(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _no_more(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     """What state remembers of each key may become less."""
     if after <= before:
         return Outcome(Verdict.SAFE, "it is left out of state from now on")
@@ -444,7 +440,7 @@ PATTERNS: Mapping[str, Rule] = {
 }
 
 
-def _bounds(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _bounds(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     alike = _is(before) == _is(after) == "IntervalMatch" and before["upper_column"] == after["upper_column"]
     if not alike or not was["engine"] == now["engine"] == "join_interval":
         return Outcome(Verdict.REFUSED, "its state is arranged by how rows match")
@@ -507,7 +503,7 @@ def _calls_of_windows(verdict: Verdict, effect: str) -> Callable[[Description, D
     return rule
 
 
-def _retyped(was: Description, now: Description, before: Any, after: Any) -> Outcome:
+def _retyped(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     if not all(map(_widens, before["types"], after["types"])):
         return Outcome(Verdict.REFUSED, "the new type does not hold every value of the old one")
     return _calls_of_windows(Verdict.SAFE, "what the state holds of it is widened when it is read")(was, now)
@@ -516,7 +512,7 @@ def _retyped(was: Description, now: Description, before: Any, after: Any) -> Out
 _WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "float": 32, "double": 64}
 
 
-def _widens(before: Any, after: Any) -> bool:
+def _widens(before: JsonValue, after: JsonValue) -> bool:
     """Whether a type holds every value of another one of its kind."""
     if isinstance(before, str) and isinstance(after, str):
         one, other = _WIDTHS.get(before), _WIDTHS.get(after)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.late_counts import LateCounts
 from windowpane.engines.common.missed_windows import FINISHED, LATE, missing_rows
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rows import check_keys, key_values, output_table
-from windowpane.errors import MistakeError, UndeclaredSideOutputError
+from windowpane.errors import UndeclaredSideOutputError, present
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.outputs import CHANGE_TYPE, OutputTag
@@ -32,8 +33,8 @@ from windowpane.windowing.windows import Window
 
 
 class _Result(NamedTuple):
-    row: Any
-    key: Any
+    row: Value
+    key: Value
     window: Window
     fired_under: int
     row_number: int
@@ -50,12 +51,10 @@ class _Late(NamedTuple):
 
 
 def _pane(result: _Result) -> Pane:
-    if result.pane is None:
-        raise MistakeError("the program asks for panes")
-    return result.pane
+    return present(result.pane, "the program asks for panes")
 
 
-_PANE_VALUES: dict[str, Callable[[_Result], Any]] = {
+_PANE_VALUES: dict[str, Callable[[_Result], Value]] = {
     PANE_INDEX: lambda result: _pane(result).index,
     PANE_NONSPECULATIVE_INDEX: lambda result: _pane(result).nonspeculative_index,
     PANE_TIMING: lambda result: _pane(result).timing.value,
@@ -113,7 +112,7 @@ class OutputCollector:
             begin = begins.get(id(taken), 0)
             taken[begin:] = sorted(taken[begin:], key=attrgetter("row_number"))
 
-    def _all_taken(self) -> list[list[Any]]:
+    def _all_taken(self) -> list[list[Value]]:
         return [self._results, self._late, *self._sides.values()]
 
     def tables(self) -> list[tuple[int, pa.Table]]:
@@ -124,9 +123,8 @@ class OutputCollector:
             yield MAIN, self._main_table()
         if self._late and self._program.late_output is not None:
             numbers, missed, dropped, reasons, under = zip(*self._late, strict=True)
-            if self.rows is None:
-                raise MistakeError("late rows were rows of this batch")
-            late = missing_rows(self._program, self.rows, numbers, missed, dropped, np.array(under), self.clock, reasons)
+            rows = present(self.rows, "late rows were rows of this batch")
+            late = missing_rows(self._program, rows, numbers, missed, dropped, np.array(under), self.clock, reasons)
             yield self._program.late_output, late
         for number, results in sorted(self._sides.items()):
             side = self._program.side_outputs[number - 1]
@@ -160,7 +158,7 @@ class OutputCollector:
             return list(program.keys.names)
         return [name for name, column in zip(program.keys.names, program.key_columns, strict=True) if name == column]
 
-    def _as_row(self, row: object) -> Any:
+    def _as_row(self, row: object) -> Value:
         """Return a row; a plain incremental function whose result is ``None`` gives one of NULLs where an evictor fires it."""
         return dict.fromkeys(self._program.main.names) if row is None else row
 

@@ -31,21 +31,16 @@ def always_together(rows: pa.Table) -> Folding:
 
 @dataclass(frozen=True)
 class Combiner:
-    """Folds rows before the shuffle.
+    """Folds rows before the shuffle."""
 
-    Args:
-        fold: rows -> partials, or the rows themselves where it finds nothing to fold; the engine takes either.
-        folding: the first rows of a task -> how to fold it.
-        is_ordered: whether ``fold`` needs the columns ``PARTITION`` and ``POSITION``, the order of arrival.
-        punctual: rows, a watermark -> which of them have missed nothing under it, or under an earlier one; ``None`` where late
-            rows are not asked for, so that any row may fold.
-        coded: the columns whose texts ``fold`` and ``folding`` take as ``kernels.keys.coded_texts`` has them, too.
-    """
-
+    # rows -> partials, or the rows themselves where it finds nothing to fold; the engine takes either
     fold: Callable[[pa.Table], pa.Table]
-    folding: Callable[[pa.Table], Folding] = always_together
-    is_ordered: bool = False
+    folding: Callable[[pa.Table], Folding] = always_together  # the first rows of a task -> how to fold it
+    is_ordered: bool = False  # whether ``fold`` needs the columns ``PARTITION`` and ``POSITION``, the order of arrival
+    # rows, a watermark -> which of them have missed nothing under it, or under an earlier one; ``None`` where late rows are not
+    # asked for, so that any row may fold
     punctual: Callable[[pa.Table, int], Mask] | None = None
+    # the columns whose texts ``fold`` and ``folding`` take as ``kernels.keys.coded_texts`` has them, too
     coded: frozenset[str] = frozenset()
 
     @property

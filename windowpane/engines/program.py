@@ -59,50 +59,33 @@ class SideOutput:
 
 @dataclass(frozen=True)
 class Program:
-    """One windowed computation, resolved against the types of its input.
+    """One windowed computation, resolved against the types of its input."""
 
-    Args:
-        spec: the windowed computation itself.
-        keys: names and types of the key columns in the output; empty for ``window_all``.
-        key_columns: names of the key columns in the input.
-        values: names of the columns that functions see.
-        main: names and types of the function's columns in the main output, after keys and window bounds.
-        window_bound: type of ``window_start`` and ``window_end``.
-        late_columns: names of the input columns that late rows carry.
-        side_outputs: late data and side outputs, in order.
-        order_by: columns that order the rows of a batch, before arrival order.
-        upstream: where rows come from.
-        aggregates: for built-in aggregates, (output name, aggregate, columns of its arguments).
-        value_types: names and types of the columns that functions see.
-        arrow: a function on Arrow tables in place of the aggregates.
-        processes_results: whether a process function follows the built-in aggregates.
-        key_delay: where each key has a watermark of its own, the microseconds by which it stays behind the key's latest event
-            time; ``None`` where all keys have one.
-        foresees_watermark: whether tasks know, before the shuffle, how far the watermark that finds their rows late may be.
-        engine: name of the engine that runs it.
-        engine_reason: why it is this one.
-        description: the parts a restart compares, by name.
-    """
-
-    spec: WindowSpec
-    keys: pa.Schema
-    key_columns: tuple[str, ...]
-    values: tuple[str, ...]
-    main: pa.Schema
-    window_bound: pa.DataType
-    late_columns: tuple[str, ...] = ()
-    side_outputs: tuple[SideOutput, ...] = ()
-    order_by: tuple[OrderColumn, ...] = ()
-    upstream: Upstream = Upstream.SOURCE
+    spec: WindowSpec  # the windowed computation itself
+    keys: pa.Schema  # names and types of the key columns in the output; empty for ``window_all``
+    key_columns: tuple[str, ...]  # names of the key columns in the input
+    values: tuple[str, ...]  # names of the columns that functions see
+    main: pa.Schema  # names and types of the function's columns in the main output, after keys and window bounds
+    window_bound: pa.DataType  # type of ``window_start`` and ``window_end``
+    late_columns: tuple[str, ...] = ()  # names of the input columns that late rows carry
+    side_outputs: tuple[SideOutput, ...] = ()  # late data and side outputs, in order
+    order_by: tuple[OrderColumn, ...] = ()  # columns that order the rows of a batch, before arrival order
+    upstream: Upstream = Upstream.SOURCE  # where rows come from
+    # for built-in aggregates, (output name, aggregate, columns of its arguments)
     aggregates: tuple[tuple[str, Aggregate, tuple[str, ...]], ...] = ()
-    value_types: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
-    processes_results: bool = False
+    value_types: pa.Schema = field(default_factory=lambda: pa.schema([]))  # names and types of the columns that functions see
+    arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None  # a function on Arrow tables in place of the aggregates
+    processes_results: bool = False  # whether a process function follows the built-in aggregates
+    # where each key has a watermark of its own, the microseconds by which it stays behind the key's latest event time; ``None``
+    # where all keys have one
     key_delay: int | None = None
+    # whether tasks know, before the shuffle, how far the watermark that finds their rows late may be
     foresees_watermark: bool = True
-    engine: str = "reference"
-    engine_reason: str = ""
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
+    engine: str = "reference"  # name of the engine that runs it
+    engine_reason: str = ""  # why it is this one
+    description: Description = field(
+        default_factory=dict, compare=False
+    )  # what a restart compares; the parts a restart compares, by name
     generation: int = 0  # how many programs before it had windows of their own
     begins: int = MIN  # its windows start from here on, where there were others
     earlier: tuple[Program, ...] = ()  # those that may have windows to finish, the oldest first

@@ -49,19 +49,12 @@ COUNTERS: Final = tuple(each.name for each in fields(Counters))
 
 @dataclass(frozen=True)
 class BucketOutput:
-    """Tables by output number, and what the bucket wants to be called for.
+    """Tables by output number, and what the bucket wants to be called for."""
 
-    Args:
-        tables: (output number, rows).
-        counters: what happened.
-        is_idle: whether nothing is left that a clock could change: no timer, no downstream that needs the watermark.
-        next_processing_time: the earliest processing-time timer in microseconds, ``None`` if there is none.
-    """
-
-    tables: Sequence[tuple[int, pa.Table]] = ()
-    counters: Counters = field(default_factory=Counters)
-    is_idle: bool = True
-    next_processing_time: int | None = None
+    tables: Sequence[tuple[int, pa.Table]] = ()  # (output number, rows)
+    counters: Counters = field(default_factory=Counters)  # what happened
+    is_idle: bool = True  # whether nothing is left that a clock could change: no timer, no downstream that needs the watermark
+    next_processing_time: int | None = None  # the earliest processing-time timer in microseconds, ``None`` if there is none
 
     def followed_by(self, later: BucketOutput) -> BucketOutput:
         """Return what two runs in one batch have emitted: the later one knows the state at its end."""

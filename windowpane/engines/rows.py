@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import python_values as columns
+from windowpane.arrays.values import Row, Value
 from windowpane.errors import MissingEventTimeError, OutputSchemaError, UnrepresentableValueError
 from windowpane.hidden_columns import TIME
 from windowpane.state.codec import encode_key
 
 
-def python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
+def python_values(name: str, column: pa.ChunkedArray) -> list[Value]:
     """Return a column as Python values.
 
     Raises:
@@ -37,7 +37,7 @@ def _culprit(column: pa.ChunkedArray) -> object:
     return column.type
 
 
-def python_rows(table: pa.Table) -> list[dict[str, Any]]:
+def python_rows(table: pa.Table) -> list[dict[str, Value]]:
     names = table.column_names
     return columns.python_rows(names, [python_values(name, table[name]) for name in names], table.num_rows)
 
@@ -53,7 +53,7 @@ def refuse_missing_times(rows: pa.Table, keys: Sequence[str], who: str) -> None:
         raise MissingEventTimeError(python_keys(row, keys)[0], who)
 
 
-def python_keys(table: pa.Table, names: Sequence[str]) -> list[Any]:
+def python_keys(table: pa.Table, names: Sequence[str]) -> list[Value]:
     """Return the key of each row: ``None`` without key columns, the value itself for one, a tuple for several.
 
     Equal keys are spelled alike, whichever arrived first: one zero, and the entries of maps in order.
@@ -68,7 +68,7 @@ def python_keys(table: pa.Table, names: Sequence[str]) -> list[Any]:
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
-def _canonical(kind: pa.DataType) -> Callable[[Any], Any] | None:
+def _canonical(kind: pa.DataType) -> Callable[[Value], Value] | None:
     """Return what spells equal values of a type alike, ``None`` where they are anyway."""
     if pa.types.is_floating(kind):
         return lambda value: None if value is None else value + 0.0
@@ -85,19 +85,17 @@ def _canonical(kind: pa.DataType) -> Callable[[Any], Any] | None:
     return None
 
 
-def key_values(key: Any, count: int) -> Sequence[Any]:
+def key_values(key: Value, count: int) -> Sequence[Value]:
     """Return the values of the key columns of a key as ``python_keys`` makes it."""
     return (key,) if count == 1 else (key or ())
 
 
-def output_table(output: str, schema: pa.Schema, rows: Iterable[tuple[Any, Any, Any]], given: Collection[str] = ()) -> pa.Table:
-    """Return the rows of one output as a table of ``schema``.
+def output_table(
+    output: str, schema: pa.Schema, rows: Iterable[tuple[Value, Value, Value]], given: Collection[str] = ()
+) -> pa.Table:
+    """Return the rows of one output, each with its key and window, as a table of ``schema``.
 
-    Args:
-        output: name of the output, for messages.
-        schema: names and types of the columns.
-        rows: (row as the function returned it, key, window).
-        given: names of columns that the output has from elsewhere: a row may carry them, too.
+    A row may carry columns, too, that the output has from elsewhere: those that are ``given``.
 
     Raises:
         OutputSchemaError: a row leaves a column out, has one that the schema lacks, or a value that its column cannot hold.
@@ -107,7 +105,7 @@ def output_table(output: str, schema: pa.Schema, rows: Iterable[tuple[Any, Any, 
     return pa.table([_column(output, field, named, emitted) for field in schema], schema=schema)
 
 
-def _named(output: str, schema: pa.Schema, given: Collection[str], row: object, key: object, window: object) -> Mapping[str, Any]:
+def _named(output: str, schema: pa.Schema, given: Collection[str], row: object, key: object, window: object) -> Row:
     if hasattr(row, "asDict"):
         row = row.asDict()
     if isinstance(row, tuple | list) and len(row) == len(schema):
@@ -126,14 +124,8 @@ def _named(output: str, schema: pa.Schema, given: Collection[str], row: object, 
     return row
 
 
-def check_keys(output: str, keys: pa.Schema, names: Collection[str], rows: Iterable[tuple[Any, Any, Any]]) -> None:
-    """Refuse a row that has another key than its own, which the output would not show.
-
-    Args:
-        output: name of the output, for messages.
-        keys: the key columns.
-        names: those of them that are compared; a row may leave them out.
-        rows: (row as the function returned it, key, window).
+def check_keys(output: str, keys: pa.Schema, names: Collection[str], rows: Iterable[tuple[Value, Value, Value]]) -> None:
+    """Refuse a row that has another key than its own, which the output would not show; it may leave such columns out.
 
     Raises:
         OutputSchemaError: the value of such a column is not that of the key.
@@ -163,7 +155,7 @@ _WHOLE = frozenset({int, bool, type(None)})
 """Types of values without fractions, which need not be looked at one by one."""
 
 
-def _column(output: str, field: pa.Field, named: Sequence[Mapping[str, Any]], emitted: Sequence[Any]) -> pa.Array:
+def _column(output: str, field: pa.Field, named: Sequence[Row], emitted: Sequence[Value]) -> pa.Array:
     values = [row.get(field.name) for row in named]
     has_fraction = None if _WHOLE.issuperset(map(type, values)) else _has_fraction(field.type)
     if has_fraction is not None:
@@ -183,7 +175,7 @@ def _column(output: str, field: pa.Field, named: Sequence[Mapping[str, Any]], em
         raise
 
 
-def _has_fraction(kind: pa.DataType) -> Callable[[Any], bool] | None:
+def _has_fraction(kind: pa.DataType) -> Callable[[Value], bool] | None:
     """Return what finds a fraction that Arrow would cut off without a word, ``None`` where a type has no whole numbers."""
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         return lambda value: isinstance(value, float | Decimal | np.floating) and value % 1 != 0
@@ -200,5 +192,5 @@ def _has_fraction(kind: pa.DataType) -> Callable[[Any], bool] | None:
     return None
 
 
-def _pairs(entries: Any) -> Iterable[tuple[Any, Any]]:
+def _pairs(entries: Value) -> Iterable[tuple[Value, Value]]:
     return entries.items() if isinstance(entries, Mapping) else entries

@@ -36,46 +36,31 @@ class EngineClass(Protocol[P_contra]):
 
 @dataclass(frozen=True)
 class Combining(Generic[P]):
-    """How an engine lets rows fold before the shuffle.
+    """How an engine lets rows fold before the shuffle."""
 
-    Args:
-        combiner: a program -> what folds its rows.
-        refusal: why the rows of a program must arrive whole, as far as this engine is concerned, ``None`` if they may fold.
-        folds_punctual: whether the combiner also finds which rows are late, so that these stay whole while others fold.
-        folds_ordered: whether it also folds aggregates that depend on the order of arrival.
-    """
-
-    combiner: Callable[[P], Combiner]
+    combiner: Callable[[P], Combiner]  # a program -> what folds its rows
+    # why the rows of a program must arrive whole, as far as this engine is concerned, ``None`` if they may fold
     refusal: Callable[[P], str | None]
+    # whether the combiner also finds which rows are late, so that these stay whole while others fold
     folds_punctual: bool = False
-    folds_ordered: bool = False
+    folds_ordered: bool = False  # whether it also folds aggregates that depend on the order of arrival
 
 
 @dataclass(frozen=True)
 class EngineSpec(Generic[P]):
-    """One engine.
+    """One engine."""
 
-    Args:
-        make: its class.
-        reason: why it is chosen where it can run a program, or what says so of one.
-        state: what its blobs are, for people.
-        holds: what each structure of its state holds, by the name of the structure, for people.
-        refusal: why the engine cannot run a program, ``None`` if it can.
-        combining: how the rows of a program fold before the shuffle, ``None`` where they always arrive whole.
-        serves: which programs it is made for at all; it is not named for others.
-        explains: of those, for which its refusal is shown when the reference, or one that tells refusals, runs them instead.
-        tells_refusals: whether its reason goes on with why faster engines cannot run the program.
-    """
-
-    make: EngineClass[P]
-    reason: str | Callable[[P], str]
-    state: str
-    holds: Mapping[str, str]
-    refusal: Callable[[P], str | None] = _runs_all
+    make: EngineClass[P]  # its class
+    reason: str | Callable[[P], str]  # why it is chosen where it can run a program, or what says so of one
+    state: str  # what its blobs are, for people
+    holds: Mapping[str, str]  # what each structure of its state holds, by the name of the structure, for people
+    refusal: Callable[[P], str | None] = _runs_all  # why the engine cannot run a program, ``None`` if it can
+    # how the rows of a program fold before the shuffle, ``None`` where they always arrive whole
     combining: Combining[P] | None = None
-    serves: Callable[[P], bool] = _always
+    serves: Callable[[P], bool] = _always  # which programs it is made for at all; it is not named for others
+    # of those, for which its refusal is shown when the reference, or one that tells refusals, runs them instead
     explains: Callable[[P], bool] = _always
-    tells_refusals: bool = False
+    tells_refusals: bool = False  # whether its reason goes on with why faster engines cannot run the program
 
     @property
     def name(self) -> str:
@@ -94,12 +79,9 @@ class Choice(NamedTuple, Generic[P]):
 
 
 def choose(engines: Sequence[EngineSpec[P]], program: P, wanted: str | None = None) -> Choice[P]:
-    """Return the first engine that covers ``program`` exactly, and why it is this one.
+    """Return the first engine that covers ``program`` exactly, or the one that was asked for, and why it is this one.
 
-    Args:
-        engines: the fastest first; the last is the reference, which runs every program.
-        program: the program.
-        wanted: the name of the engine that was asked for, ``None`` for the first that can.
+    The fastest stands first; the last is the reference, which runs every program.
 
     Raises:
         InvalidSpecError: the engine asked for cannot run the program, or none has that name.

@@ -6,8 +6,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
+import pyarrow as pa
+
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.joins import JoinRequest
 from windowpane.stream import Stream, WindowableResults
@@ -77,7 +80,7 @@ class Join(WindowableResults):
         before = self._request.condition
         return self._with(condition=condition if before is None else before & condition)
 
-    def select(self, *columns: Any, **expressions: Any) -> Self:
+    def select(self, *columns: object, **expressions: object) -> Self:
         """Choose the columns of the result.
 
         Args:
@@ -128,10 +131,10 @@ class Join(WindowableResults):
         """Run on this engine instead of the planner's choice: ``explain`` names the engines."""
         return self._with_settings(engine=name)
 
-    def _with(self, **parts: Any) -> Self:
+    def _with(self, **parts: Value) -> Self:
         return dataclasses.replace(self, _request=dataclasses.replace(self._request, **parts))
 
-    def _with_settings(self, **settings: Any) -> Self:
+    def _with_settings(self, **settings: Value) -> Self:
         return self._with(settings=dataclasses.replace(self._request.settings, **settings))
 
 
@@ -166,7 +169,7 @@ class WindowJoin(Join):
         """Fire ``"last"``: once a batch for each window late rows touched, or ``"each"``; for ``co_group`` only."""
         return self._with(refine=refine)
 
-    def co_group(self, function: Callable[[Any, Window, list[Any], list[Any]], Any], schema: Schema) -> CoGrouped:
+    def co_group(self, function: Callable[[Value, Window, list[Value], list[Value]], Value], schema: Schema) -> CoGrouped:
         """Call ``function(key, window, left_rows, right_rows)`` for each firing, with all rows of the key and window.
 
         Either side may be empty, and NULL is a key as any other. Late rows within the allowed lateness fire again.
@@ -187,7 +190,7 @@ class WindowJoin(Join):
         """
         return self._grouped(function, schema, in_arrow=False)
 
-    def co_group_in_arrow(self, function: Callable[[Any, Any], Any], schema: Schema) -> CoGrouped:
+    def co_group_in_arrow(self, function: Callable[[pa.Table, pa.Table], pa.Table], schema: Schema) -> CoGrouped:
         """Call a function on whole windows of many keys at once, as two Arrow tables; else as ``co_group``.
 
         Args:
@@ -208,7 +211,7 @@ class WindowJoin(Join):
         """
         return self._grouped(function, schema, in_arrow=True)
 
-    def _grouped(self, function: Any, schema: Schema, *, in_arrow: bool) -> CoGrouped:
+    def _grouped(self, function: Callable[..., Value], schema: Schema, *, in_arrow: bool) -> CoGrouped:
         request = dataclasses.replace(self._request, co_group=(function, schema, in_arrow))
         return CoGrouped(self._left, self._right, request)
 
@@ -272,7 +275,7 @@ class AsOfJoin(Join):
         return self._with(updates=names)
 
 
-def _positional(column: Any) -> tuple[str, Expression | None]:
+def _positional(column: object) -> tuple[str, Expression | None]:
     if isinstance(column, str):
         return ("*", None) if column == "*" else (column, Name(column))
     if isinstance(column, Named):
@@ -282,7 +285,7 @@ def _positional(column: Any) -> tuple[str, Expression | None]:
     raise InvalidSpecError(f"select was given {column!r} without a name: write select(name=...), or use .alias('name').")
 
 
-def _named(name: str, value: Any) -> tuple[str, Expression]:
+def _named(name: str, value: object) -> tuple[str, Expression]:
     if isinstance(value, Named):
         return name, value.expression
     if not isinstance(value, Expression):

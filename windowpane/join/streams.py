@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
 from windowpane.join.results import AsOfJoin, IntervalJoin, WindowJoin
@@ -83,7 +83,7 @@ class _Sides:
     null_safe: bool = False
 
     @classmethod
-    def of(cls, function: str, left: Any, right: Any, prefixes: Any) -> _Sides:
+    def of(cls, function: str, left: Stream, right: Stream, prefixes: object) -> _Sides:
         for side, given in (("left", left), ("right", right)):
             if not isinstance(given, Stream):
                 raise InvalidSpecError(
@@ -94,7 +94,7 @@ class _Sides:
             raise InvalidSpecError(f"prefixes={prefixes!r}: expected two texts, such as ('l_', 'r_').")
         return cls(left, right, (prefixes[0], prefixes[1]))
 
-    def keyed(self, keys: tuple[Any, ...], null_safe: bool) -> _Sides:
+    def keyed(self, keys: tuple[Value, ...], null_safe: bool) -> _Sides:
         pairs = [(key, key) if isinstance(key, str) else key for key in keys]
         if not pairs:
             raise InvalidSpecError("on needs at least one key: on('user'), or on(('user', 'buyer')) where the names differ.")

@@ -8,7 +8,7 @@ larger than every number, as in PostgreSQL, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,8 @@ from windowpane.arrays.columns import flat
 from windowpane.errors import ConditionError, MistakeError
 from windowpane.windowing.expressions import Constant, Expression, Operation, Side, SideName
 
-Values = Any
-"""An array, a chunked array or a scalar of Arrow's."""
-Column = Callable[[Expression], Values]
+Datum: TypeAlias = "pa.Array | pa.ChunkedArray | pa.Scalar"
+Column = Callable[[Expression], Datum]
 
 
 def holds(condition: Expression, column: Column, rows: int) -> pa.Array:
@@ -37,12 +36,12 @@ def holds(condition: Expression, column: Column, rows: int) -> pa.Array:
     return flat(pc.fill_null(found, False))
 
 
-def pairs_hold(condition: Expression | None, column: Callable[[Side, str], Values], pairs: int) -> Mask:
+def pairs_hold(condition: Expression | None, column: Callable[[Side, str], Datum], pairs: int) -> Mask:
     """Return for which pairs of rows a condition on both sides is true: without one for all; ``column`` is of the side's rows."""
     if condition is None:
         return np.ones(pairs, np.bool_)
 
-    def of_side(name: Expression) -> Values:
+    def of_side(name: Expression) -> Datum:
         if not isinstance(name, SideName):
             raise MistakeError("planning has resolved names")
         return column(name.side, name.name)
@@ -51,7 +50,7 @@ def pairs_hold(condition: Expression | None, column: Callable[[Side, str], Value
     return mask
 
 
-def values(expression: Expression, column: Column) -> Values:
+def values(expression: Expression, column: Column) -> Datum:
     """Return the values of an expression; ``column`` has those of what is neither a constant nor an operation."""
     if isinstance(expression, Constant):
         return _constant(expression)
@@ -60,7 +59,7 @@ def values(expression: Expression, column: Column) -> Values:
     operands = [values(part, column) for part in expression.parts]
     if expression.operator in _COMPARISONS:
         operands = _comparable(operands)
-    result: Values = _OPERATORS[expression.operator](*operands)
+    result: Datum = _OPERATORS[expression.operator](*operands)
     return result
 
 
@@ -71,34 +70,34 @@ def _constant(expression: Constant) -> pa.Scalar:
         raise ConditionError(expression, "it is no constant that Arrow knows") from error
 
 
-def _comparable(operands: list[Values]) -> list[Values]:
+def _comparable(operands: list[Datum]) -> list[Datum]:
     """Give an untyped NULL the type of what it is compared with."""
     kinds = [each.type for each in operands]
     known = next((kind for kind in kinds if not pa.types.is_null(kind)), kinds[0])
     return [each.cast(known) if pa.types.is_null(each.type) else each for each in operands]
 
 
-def _divided(left: Values, right: Values) -> Values:
+def _divided(left: Datum, right: Datum) -> Datum:
     left, right = (pc.cast(each, pa.float64()) if pa.types.is_integer(each.type) else each for each in (left, right))
     return pc.divide(left, _not_zero(right))
 
 
-def _remainder(left: Values, right: Values) -> Values:
+def _remainder(left: Datum, right: Datum) -> Datum:
     if not all(pa.types.is_integer(each.type) for each in (left, right)):
         left, right = (pc.cast(each, pa.float64()) for each in (left, right))
         return pc.subtract(left, pc.multiply(pc.trunc(pc.divide(left, _not_zero(right))), right))
     return pc.subtract(left, pc.multiply(pc.divide(left, _not_zero(right)), right))
 
 
-def _not_zero(divisor: Values) -> Values:
+def _not_zero(divisor: Datum) -> Datum:
     zero = pa.scalar(0).cast(divisor.type)
     return pc.if_else(pc.equal(divisor, zero), pa.scalar(None, divisor.type), divisor)
 
 
-def _ordered(compare: Callable[..., Any]) -> Callable[..., Any]:
+def _ordered(compare: Callable[..., Datum]) -> Callable[..., Datum]:
     """Return a comparison to which NaN is the largest number: where one side is NaN, what is compared is whether the other is."""
 
-    def compared(left: Values, right: Values) -> Values:
+    def compared(left: Datum, right: Datum) -> Datum:
         found = compare(left, right)
         if not any(pa.types.is_floating(each.type) for each in (left, right)):
             return found
@@ -110,12 +109,12 @@ def _ordered(compare: Callable[..., Any]) -> Callable[..., Any]:
     return compared
 
 
-def _differ(left: Values, right: Values) -> Values:
+def _differ(left: Datum, right: Datum) -> Datum:
     both = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.and_(pc.fill_null(_ordered(pc.not_equal)(left, right), True), pc.invert(both))
 
 
-_OPERATORS: Mapping[str, Callable[..., Any]] = {
+_OPERATORS: Mapping[str, Callable[..., Datum]] = {
     "+": pc.add_checked,
     "-": pc.subtract_checked,
     "*": pc.multiply_checked,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -78,7 +77,7 @@ class JoinedWindows:
     def _table(self, rows: pa.Table, lefts: Integers | None, rights: Integers | None) -> pa.Table:
         some = present(lefts if lefts is not None else rights, "a result has a row of some side")
         made_of = BOTH if lefts is not None and rights is not None else LEFT if lefts is not None else RIGHT
-        columns: dict[str, Any] = {name: rows[name].take(pa.array(some)) for name in self.window}
+        columns: dict[str, pa.Array] = {name: rows[name].take(pa.array(some)) for name in self.window}
         columns[self.side] = pa.array(np.full(len(some), made_of, np.int8))
         for names, numbers in ((self.left, lefts), (self.right, rights)):
             for _, name in names:

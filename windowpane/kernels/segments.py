@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.arrays import Integers, Mask
+from windowpane.arrays import Integers, Mask, NumpyArray
 from windowpane.arrays.columns import flat
-
-Values = npt.NDArray[Any]
 
 NOWHERE = -1
 """The row number that means no row."""
@@ -63,20 +60,20 @@ class Segments:
     def gather(self, column: object) -> pa.Array:
         return flat(column).take(pa.array(self.order))
 
-    def picked(self, values: Values) -> Values:
+    def picked(self, values: NumpyArray) -> NumpyArray:
         return values[self.order]
 
     def rows_at(self, places: Integers) -> Integers:
         """Return the rows at places of a gathered column; ``NOWHERE`` stays."""
         return np.where(places == NOWHERE, NOWHERE, self.order[places])
 
-    def least(self, values: Values) -> Values:
+    def least(self, values: NumpyArray) -> NumpyArray:
         return np.minimum.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
 
-    def greatest(self, values: Values) -> Values:
+    def greatest(self, values: NumpyArray) -> NumpyArray:
         return np.maximum.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
 
-    def total(self, values: Values) -> Values:
+    def total(self, values: NumpyArray) -> NumpyArray:
         return np.add.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
 
     def last_where(self, chosen: Mask) -> Integers:
@@ -95,11 +92,11 @@ class Runs(Segments):
     def gather(self, column: object) -> pa.Array:
         return flat(column)
 
-    def picked(self, values: Values) -> Values:
+    def picked(self, values: NumpyArray) -> NumpyArray:
         return values
 
 
-def whole_numbers(column: Any) -> Integers | None:
+def whole_numbers(column: pa.Array | pa.ChunkedArray) -> Integers | None:
     """Return a column as 64-bit integers; ``None`` if it has nulls, or values that are no integers or instants.
 
     Example:
@@ -112,7 +109,7 @@ def whole_numbers(column: Any) -> Integers | None:
     return numbers
 
 
-def starts_of_runs(*columns: Values) -> Mask:
+def starts_of_runs(*columns: NumpyArray) -> Mask:
     """Return which rows begin a run of neighbours that are equal in all columns."""
     starts: Mask = np.zeros(len(columns[0]), np.bool_)
     starts[:1] = True

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, get_args
+from typing import Self, get_args
 
 from windowpane.arrays.instants import MAX, MIN, format_instant
+from windowpane.arrays.values import JsonValue
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.changes import (
     ACCEPTED,
@@ -48,25 +49,16 @@ _TAKEN: Mapping[str, Verdict] = {"none": Verdict.SAME, "safe": Verdict.SAFE, "ac
 
 @dataclass(frozen=True)
 class Held:
-    """What the buckets of a checkpoint hold of one operator.
+    """What the buckets of a checkpoint hold of one operator."""
 
-    Args:
-        generations: the description of each program, and from where on windows are its own; the last one wrote the state.
-        open_windows: windows, or keys, that are in state; ``None`` if it is not known.
-        watermark: the watermark that the next batch has, ``None`` if there is none yet.
-        latest: the latest event time of rows so far, ``None`` if it is not known.
-        now: the clock of the last batch, ``None`` if it is not known.
-        began: where the history ends that the state began with, ``None`` if it began empty.
-        before: the descriptions of programs before these that may have written what some bucket holds.
-    """
-
+    # the description of each program, and from where on windows are its own; the last one wrote the state
     generations: tuple[tuple[Description, int], ...]
-    open_windows: int | None = None
-    watermark: int | None = None
-    latest: int | None = None
-    now: int | None = None
-    began: int | None = None
-    before: tuple[Description, ...] = ()
+    open_windows: int | None = None  # windows, or keys, that are in state; ``None`` if it is not known
+    watermark: int | None = None  # the watermark that the next batch has, ``None`` if there is none yet
+    latest: int | None = None  # the latest event time of rows so far, ``None`` if it is not known
+    now: int | None = None  # the clock of the last batch, ``None`` if it is not known
+    began: int | None = None  # where the history ends that the state began with, ``None`` if it began empty
+    before: tuple[Description, ...] = ()  # the descriptions of programs before these that may have written what some bucket holds
 
     @classmethod
     def of(cls, headers: Sequence[tuple[str, bytes]], watermark: int | None = None, latest: int | None = None) -> Self | None:
@@ -99,18 +91,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Report:
-    """What the restart of one operator changes.
+    """What the restart of one operator changes."""
 
-    Args:
-        parts: the parts that differ.
-        cut: where old windows end and new ones begin, ``None`` where nothing is cut.
-        open_windows: windows, or keys, that are in state; ``None`` if it is not known, or of a view, whose rows are stored.
-        complete: by the names of calls that are added when the last window ends that lacks rows of theirs.
-    """
-
-    parts: tuple[Change, ...] = ()
-    cut: int | None = None
+    parts: tuple[Change, ...] = ()  # the parts that differ
+    cut: int | None = None  # where old windows end and new ones begin, ``None`` where nothing is cut
+    # windows, or keys, that are in state; ``None`` if it is not known, or of a view, whose rows are stored
     open_windows: int | None = None
+    # by the names of calls that are added when the last window ends that lacks rows of theirs
     complete: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -132,7 +119,7 @@ class Report:
             found.append(f"  open: {self.open_windows} windows or keys")
         return found
 
-    def as_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[dict[str, JsonValue]]:
         """Return the parts as JSON."""
         return [
             {
@@ -200,7 +187,7 @@ def differs(program: AnyProgram, held: Held) -> bool:
     return bool(_changes(_complete_since(program, was) if isinstance(program, Program) else program, was))
 
 
-def _plain(program: AnyProgram) -> Any:
+def _plain(program: AnyProgram) -> JsonValue:
     return json.loads(json.dumps(program.description))
 
 

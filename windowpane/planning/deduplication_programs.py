@@ -24,15 +24,7 @@ def compile_deduplication(
     upstream: Upstream,
     instant: pa.DataType,
 ) -> DeduplicationProgram:
-    """Return the program of a plan.
-
-    Args:
-        plan: the plan.
-        columns: names and types of the columns that rows come with.
-        keys: names of the key columns among them.
-        passed: names of those that are emitted.
-        upstream: where rows come from.
-        instant: the type of their event time.
+    """Return the program of a plan; the columns that are ``passed`` are emitted, ``instant`` is the type of event time.
 
     Raises:
         InvalidSpecError: there is no engine of the requested name.
@@ -52,8 +44,3 @@ def compile_deduplication(
     )
     program = with_engine(program, plan.settings.engine)
     return dataclasses.replace(program, description=of_deduplication(program, plan.event_time))
-
-
-def explain(plan: DeduplicationPlan, program: DeduplicationProgram, buckets: str) -> str:
-    """Return a plan as text, with the engine of its program, and why it is this one."""
-    return plan.explain(program.engine, program.engine_reason, buckets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import cast
 
 from windowpane.engines.changing import WindowsAfterCut
 from windowpane.engines.combiner import Combiner
@@ -26,7 +26,7 @@ def with_engine(program: P, wanted: str | None = None) -> P:
 def engine_of(program: P) -> Callable[[P], Engine]:
     """Return the class of the engine that runs ``program``: a worker that is sent it imports no other engine."""
     if isinstance(program, Program) and program.generation:
-        make: Any = _spec_of(program).make  # P is Program here
+        make = cast("Callable[[Program], Engine]", _spec_of(program).make)
         return partial(WindowsAfterCut, make, [_spec_of(each).make for each in program.earlier])
     return _spec_of(program).make
 

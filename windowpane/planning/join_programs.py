@@ -29,15 +29,7 @@ def compile_join(
     upstream: Upstream,
     declared: pa.Schema | None = None,
 ) -> JoinProgram:
-    """Return the program for ``plan``.
-
-    Args:
-        plan: the plan.
-        left: what the rows of the left side carry.
-        right: what those of the right side carry.
-        bound: type of the bounds of windows.
-        upstream: where rows come from.
-        declared: the columns that a function of co_group returns.
+    """Return the program of a plan; ``declared`` are the columns that a function of ``co_group`` returns.
 
     Raises:
         ConditionError: the condition has no meaning for the types of its columns, or is no boolean.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.engines.join.program import JoinProgram
 from windowpane.errors import InvalidSpecError, UnsupportedJoinError
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
@@ -27,7 +27,7 @@ from windowpane.windowing.joins import (
     uses_clock,
     uses_event_time,
 )
-from windowpane.windowing.outputs import OutputTag
+from windowpane.windowing.outputs import OutputTag, Schema
 from windowpane.windowing.spec import Refine
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.triggers import Trigger
@@ -50,7 +50,7 @@ class JoinRequest:
     time_of: TimeOf = "max"
     late: tuple[OutputTag | None, OutputTag | None] = (None, None)
     settings: Settings = DEFAULTS
-    co_group: tuple[Callable[..., Any], Any, bool] | None = None
+    co_group: tuple[Callable[..., Value], Schema, bool] | None = None
     """The function that takes the place of the join, its declared schema, and whether it is one on Arrow tables."""
     trigger: Trigger | None = None
     evictor: Evictor | None = None

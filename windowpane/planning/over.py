@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from windowpane.engines.over.program import Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
-from windowpane.windowing.expressions import Expression
+from windowpane.windowing.expressions import Expression, OrderLike
 from windowpane.windowing.frames import RUNNING_RANGE, RUNNING_ROWS, WHOLE_PARTITION, Exclude, Frame, Side
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec, check_closes, watermark_delay, why_unlimited
@@ -228,12 +228,7 @@ def resolved_frame(
 ) -> Frame | None:
     """Return the frame of a call where the user may have left it, or a part of it, to the default.
 
-    Args:
-        function_is_framed: whether the function has a frame at all.
-        frame: the frame that was written, if any.
-        exclude: what was written to be excluded, if anything.
-        ordered: whether the window has ORDER BY.
-        rows_default: whether the default with ORDER BY counts rows (RisingWave) instead of peers (SQL, Spark).
+    ``rows_default``: the default with ORDER BY counts rows, as in RisingWave, instead of peers, as in SQL and Spark.
     """
     if frame is None and function_is_framed:
         running = RUNNING_ROWS if rows_default else RUNNING_RANGE
@@ -250,8 +245,8 @@ class OverRequest:
     """The arguments of the fluent API, before names are resolved against a DataFrame."""
 
     key: tuple[str, ...]
-    partition_by: tuple[Any, ...]
-    order_by: tuple[Any, ...]
+    partition_by: tuple[OrderLike, ...]
+    order_by: tuple[OrderLike, ...]
     columns: tuple[tuple[str, Expression | None], ...]
     """(output name, expression), ``("*", None)`` for all input columns."""
     mode: Emit

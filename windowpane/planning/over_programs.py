@@ -6,7 +6,6 @@ As ``window_programs``, this module reads the registry of engines, and is import
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -19,12 +18,7 @@ from windowpane.windowing.over.types import output_schema
 
 
 def compile_stages(plan: OverPlan, columns: pa.Schema, upstream: Upstream) -> tuple[OverProgram, ...]:
-    """Return a program for each stage of ``plan``.
-
-    Args:
-        plan: the plan.
-        columns: names and types of its input columns.
-        upstream: where the rows of the first stage come from.
+    """Return a program for each stage of a plan, the first of which reads these columns.
 
     Raises:
         WindowpaneError: a window does not fit the types of its input, see ``output_schema``.
@@ -59,8 +53,3 @@ def _program(plan: OverPlan, stage: Stage, columns: pa.Schema, outputs: pa.Schem
     )
     program = with_engine(program, plan.settings.engine)
     return dataclasses.replace(program, description=of_over(program))
-
-
-def explain(plan: OverPlan, programs: Sequence[OverProgram], buckets: str) -> str:
-    """Return a plan as text, with the engine of each of its programs, and why it is this one."""
-    return plan.explain([(program.engine, program.engine_reason) for program in programs], buckets)

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from windowpane import pickles
 from windowpane.arrays import Integers
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.batch.late_counts import LateCounts
 from windowpane.engines.batch.own_watermark import OWN_WATERMARK, read_state
@@ -66,7 +67,7 @@ from windowpane.windowing.joins import WindowMatch
 from windowpane.windowing.times import MAX, MIN
 
 Buckets = Sequence[MemoryBlobStore]
-Key = tuple[Any, ...]
+Key = tuple[Value, ...]
 
 _OF_EACH = (OWN_WATERMARK,)
 """Blobs that are the same in every bucket."""
@@ -79,15 +80,7 @@ _SHOWN = 5
 
 
 def rescaled(old: Buckets, count: int, forgets: Key | None = None) -> list[MemoryBlobStore]:
-    """Return the state of an operator in ``count`` buckets.
-
-    Args:
-        old: its state, a store for each bucket that has any.
-        count: the number of buckets.
-        forgets: the parts of a key that does not stay.
-
-    Returns:
-        A store for each bucket, with a header also where it holds no key.
+    """Return the state of an operator in so many buckets, each with a header, without the key that it ``forgets``.
 
     Raises:
         UnmovableStateError: state that belongs to no key, or that other programs wrote.
@@ -230,7 +223,7 @@ class _Moving:
         old: Buckets,
         count: int,
         forgets: Key | None,
-        sees: Callable[[Any, int], object] | None = None,  # is told each key and the number of its bucket
+        sees: Callable[[Key, int], object] | None = None,  # is told each key and the number of its bucket
     ) -> None:
         self._sees = sees
         self._headers = [BucketHeader.of(_blob(store, HEADER)) for store in old]
@@ -493,7 +486,7 @@ class _Moving:
                 sides = self._sides[number].setdefault(0, {})
                 sides[row[SIDE]] = sides.get(row[SIDE], 0) + 1
 
-    def _key_of(self, name: str, entry: bytes, value: bytes) -> tuple[Any, ...]:
+    def _key_of(self, name: str, entry: bytes, value: bytes) -> tuple[Value, ...]:
         """Return the parts of the key that an entry belongs to."""
         if self._parts["kind"] == "over" and name == "b":
             row = pickles.loads(value)
@@ -502,7 +495,7 @@ class _Moving:
         key, _ = decode_key_at(entry, 0 if is_by_key else _TIME_BYTES)
         return key if isinstance(key, tuple) else (key,) * len(self._key_types)
 
-    def _numbers_of(self, keys: Sequence[tuple[Any, ...]]) -> list[int]:
+    def _numbers_of(self, keys: Sequence[tuple[Value, ...]]) -> list[int]:
         if not self._key_types or not keys:
             return [0] * len(keys)
         names = [str(number) for number in range(len(self._key_types))]
@@ -553,7 +546,7 @@ def _unsummed(rows: pa.Table) -> PageSummary:
     raise MistakeError("these pages are only read")
 
 
-def _parts_of_keys(rows: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
+def _parts_of_keys(rows: pa.Table, names: Sequence[str]) -> list[tuple[Value, ...]]:
     """Return the key of each row; nested parts may be there as bytes alone."""
     columns = []
     for name in names:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, present
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
@@ -127,7 +126,7 @@ _EMIT_TEXT = {
 _CORRECTIONS_TEXT = "; ticks that a late row changes are emitted again, with a revision of 1, 2, ..."
 
 
-def named_calls(lengths: Sequence[Duration], calls: Mapping[str, Any]) -> tuple[list[NamedCall], Results]:
+def named_calls(lengths: Sequence[Duration], calls: Mapping[str, object]) -> tuple[list[NamedCall], Results]:
     """Return a call for each name and length, and the features over them; with several lengths, names end with the length."""
     if not lengths or not calls:
         raise InvalidSpecError("over takes lengths and aggregates by name: .over('1 hour', '7 days', n=wp.count()).")

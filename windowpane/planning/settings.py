@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.times import Duration, format_micros, to_micros
@@ -37,7 +38,7 @@ class Settings:
                 raise InvalidSpecError(f"{tag!r} is written to by a function, so it needs a schema: OutputTag(name, schema).")
 
     @classmethod
-    def among(cls, parts: Mapping[str, Any]) -> dict[str, Any]:
+    def among(cls, parts: Mapping[str, Value]) -> dict[str, Value]:
         """Return parts of a plan, by name, with those that are settings as one: how a program is written down in one line."""
         names = {each.name for each in dataclasses.fields(cls)}
         own = {name: value for name, value in parts.items() if name in names}
@@ -67,7 +68,7 @@ class Configured:
 
     _settings: Settings = dataclasses.field(default=DEFAULTS, kw_only=True)
 
-    def _with(self, **settings: Any) -> Self:
+    def _with(self, **settings: Value) -> Self:
         return dataclasses.replace(self, _settings=dataclasses.replace(self._settings, **settings))
 
     def allowed_lateness(self, lateness: Duration) -> Self:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from windowpane.connectors.object_stores import shown
 from windowpane.errors import InvalidSpecError
@@ -17,14 +17,18 @@ from windowpane.state.pairs import Pair
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SinkFunction = Callable[[Any, int], None]
+SinkFunction: TypeAlias = "Callable[[DataFrame, int], object]"
+SparkOptions: TypeAlias = Mapping[str, str | int | float | bool | None]
+"""Options of a reader or a writer of Spark's."""
+BatchTrigger: TypeAlias = Mapping[str, str | bool]
+"""When a query runs a batch, as Spark's ``trigger`` takes it: ``{"processingTime": "10 seconds"}``."""
 
 
 @dataclass(frozen=True)
 class Shaped:
     """A sink whose rows are shaped before it."""
 
-    sink: Any  # the sink
+    sink: Sink
     columns: tuple[tuple[str, str | None], ...]  # names of columns, each with the SQL expression that it is, ``None`` for itself
 
 
@@ -57,11 +61,6 @@ class Selectable:
 class Files(Selectable):
     """Files below ``path``, in a folder of its own for each query and batch, so that a repeated batch overwrites itself.
 
-    Args:
-        path: folder, on any file system Spark can write; or ``s3://``, ``gs://``, ``abfss://``, which tasks write by pyarrow.
-        format: ``"parquet"``, ``"json"``, ``"csv"``, ``"orc"``, ...
-        options: of the writer.
-
     Read them back with ``spark.read.parquet(path)``; the folders show as the columns ``query`` and ``batch``, or ``query_2`` and
     ``batch_2`` where rows have a column of such a name.
 
@@ -69,9 +68,9 @@ class Files(Selectable):
         >>> result.start(main=Files("out/hourly"), late=Files("out/late", format="json"), checkpoint="ckpt")
     """
 
-    path: str
-    format: str = "parquet"
-    options: Mapping[str, str] = field(default_factory=dict)
+    path: str  # folder, on any file system Spark can write; or ``s3://``, ``gs://``, ``abfss://``, which tasks write by pyarrow
+    format: str = "parquet"  # ``"parquet"``, ``"json"``, ``"csv"``, ``"orc"``,
+    options: Mapping[str, str] = field(default_factory=dict)  # of the writer
 
     def __repr__(self) -> str:
         return f"Files({shown(self.path)!r}, {self.format!r})"
@@ -86,15 +85,10 @@ def folder_columns(columns: Iterable[str]) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class DeltaTable(Selectable):
-    """Appends to a Delta table at ``path``; Delta itself drops a batch it has already seen from this query.
+    """Appends to a Delta table at ``path``; Delta itself drops a batch it has already seen from this query."""
 
-    Args:
-        path: folder of the table.
-        options: of the writer.
-    """
-
-    path: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    path: str  # folder of the table
+    options: Mapping[str, str] = field(default_factory=dict)  # of the writer
 
 
 class NumberedSink(Protocol):
@@ -123,9 +117,9 @@ class NumberedSink(Protocol):
 class QuerySink(Protocol):
     """A sink that numbers batches by query, and has to know which one it is of."""
 
-    def for_query(self, read: Callable[[Any], str]) -> NumberedSink:
+    def for_query(self, read: Callable[[DataFrame], str]) -> NumberedSink:
         """Return the sink for one query, whose id ``read`` returns with a DataFrame of its session."""
 
 
-Sink = SinkFunction | Files | DeltaTable | Shaped | str
+Sink: TypeAlias = "SinkFunction | Selectable | Shaped | str"
 """A callable, a spec, what ``select`` of a spec returns, or a path, which means ``Files(path)``."""

@@ -26,34 +26,20 @@ from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
 
 @dataclass(frozen=True)
 class InputTypes:
-    """The types a plan is resolved against, as Arrow has them.
+    """The types a plan is resolved against, as Arrow has them."""
 
-    Args:
-        columns: the columns of the input that functions and late rows carry.
-        keys: the key columns, named as in the output.
-        key_columns: names of the key columns in the input, where they are not those of ``keys``.
-        window_bound: type of window bounds.
-        argument_columns: for built-in aggregates, the columns that hold the arguments, by output name.
-        declared: the function's declared schema, if it declared one.
-        side_schemas: declared schema by name of side output.
-    """
-
-    columns: pa.Schema
-    keys: pa.Schema
-    key_columns: tuple[str, ...]
-    window_bound: pa.DataType
+    columns: pa.Schema  # the columns of the input that functions and late rows carry
+    keys: pa.Schema  # the key columns, named as in the output
+    key_columns: tuple[str, ...]  # names of the key columns in the input, where they are not those of ``keys``
+    window_bound: pa.DataType  # type of window bounds
+    # for built-in aggregates, the columns that hold the arguments, by output name
     argument_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    declared: pa.Schema | None = None
-    side_schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
+    declared: pa.Schema | None = None  # the function's declared schema, if it declared one
+    side_schemas: Mapping[str, pa.Schema] = field(default_factory=dict)  # declared schema by name of side output
 
 
 def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[str]) -> Program:
-    """Return the program for ``plan`` over an input of those types.
-
-    Args:
-        plan: the plan.
-        types: the types of its input.
-        row_columns: the columns that make up a row, as functions see it and as late rows carry it.
+    """Return the program of a plan; ``row_columns`` make up a row, as functions see it and as late rows carry it.
 
     Raises:
         AggregateTypeError: a built-in aggregate does not take the type of its argument.
@@ -145,12 +131,7 @@ def _resolved(
 def _without_keys(main: pa.Schema, keys: pa.Schema, panes: pa.Schema, declared: bool, aggregates: Sequence[str]) -> pa.Schema:
     """Return the function's columns less the keys, which the output has anyway; window bounds must not be declared.
 
-    Args:
-        main: the columns of the function.
-        keys: the key columns.
-        panes: the columns of ``pane_info``.
-        declared: whether the user declared the columns of the function.
-        aggregates: the names of built-in aggregates that are columns of the output.
+    ``declared``: the user declared the columns of the function; ``aggregates`` are names of built-in ones among the output's.
     """
     bounds = {WINDOW_START, WINDOW_END}
     taken = {*main.names, *keys.names} & set(panes.names)

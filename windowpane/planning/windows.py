@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import PREFIX
@@ -20,6 +19,7 @@ from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWi
 from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.outputs import Schema
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings, Refine, WindowSpec
 from windowpane.windowing.times import format_micros
@@ -40,7 +40,7 @@ class FunctionPlan:
     """What Spark computes of the aggregates; empty where these are the results."""
     process: ProcessWindowFunction | None = None
     arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
-    schema: Any = None
+    schema: Schema | None = None
     """As the user declared it; ``None`` where the columns follow from the input."""
     text: str = ""
     """What ``explain`` says of the function, where the word is too little."""

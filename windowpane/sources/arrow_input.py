@@ -6,9 +6,12 @@ follows in one program, keys, event time, aggregates by name, is encoded in the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from windowpane.arrays.values import Row, Value
 from windowpane.malformed import Policy
+from windowpane.windowing.outputs import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from windowpane.spark.sources.arrow_rows import ArrowRows, BatchFunction
 
 
-def map_in_arrow(rows: object, function: BatchFunction, schema: object) -> ArrowRows:
+def map_in_arrow(rows: DataFrame | ArrowRows, function: BatchFunction, schema: Schema) -> ArrowRows:
     """Map the rows of a DataFrame by a function on record batches, as ``DataFrame.mapInArrow`` does, for ``stream`` and ``over``.
 
     ``df.mapInArrow(function, schema)`` would give the same results; its rows go to the JVM and come back. Here they stay in
@@ -50,7 +53,7 @@ def map_in_arrow(rows: object, function: BatchFunction, schema: object) -> Arrow
 def read_in_arrow(
     spark: SparkSession,
     path: str,
-    schema: object,
+    schema: Schema,
     format: Literal["csv", "json", "parquet"] = "parquet",
     *,
     header: bool = False,
@@ -58,7 +61,7 @@ def read_in_arrow(
     null: str = "",
     malformed: Policy = "fail",
     streaming: bool = True,
-    **options: object,
+    **options: str | int | bool,
 ) -> ArrowRows:
     """Read files by Arrow in Python, for ``stream`` and ``over``: new files of a folder as they arrive, or those that it holds.
 
@@ -103,9 +106,8 @@ def read_in_arrow(
     return arrow_files(spark, path, schema, format, written, options, streaming=streaming, malformed=malformed)
 
 
-def in_batches(spark: SparkSession, rows: object, schema: object) -> DataFrame:
+def in_batches(spark: SparkSession, rows: Sequence[Sequence[Sequence[Value] | Row]], schema: Schema) -> DataFrame:
     """Return a stream of lists of rows, see ``windowpane.testing.batches``."""
     from windowpane.spark.sources.generated import given_batches
 
-    found: DataFrame = given_batches(spark, rows, schema)
-    return found
+    return given_batches(spark, rows, schema)

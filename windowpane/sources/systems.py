@@ -6,17 +6,20 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from windowpane.arrays.values import Value
 from windowpane.connectors.message_formats import Avro, Json, Protobuf
 from windowpane.errors import InvalidSpecError
 from windowpane.malformed import Policy
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import FileDescriptor
+    from google.protobuf.message import Message as ProtobufMessage
     from pyspark.sql import DataFrame, SparkSession
 
-Place = str | datetime | int | Mapping[Any, Any]
+Place = str | datetime | int | Mapping[str | int, Value]
 """Where reading begins or ends: ``"earliest"``, ``"latest"``, a time, or offsets by partition."""
 
 
@@ -32,7 +35,7 @@ def json(schema: object) -> Json:
     return Json(schema)
 
 
-def avro(schema: str | Mapping[str, Any] | None = None, *, registry: str | None = None, subject: str | None = None) -> Avro:
+def avro(schema: str | Mapping[str, Value] | None = None, *, registry: str | None = None, subject: str | None = None) -> Avro:
     """Say that messages are Avro records.
 
     Args:
@@ -48,13 +51,13 @@ def avro(schema: str | Mapping[str, Any] | None = None, *, registry: str | None 
         >>> wp.read_kafka(spark, "orders", servers="localhost:9092", value=wp.avro(registry="http://localhost:8081", subject="o"))
     """
     try:
-        parsed: Mapping[str, Any] | None = loads(schema) if isinstance(schema, str) else schema
+        parsed: Mapping[str, Value] | None = loads(schema) if isinstance(schema, str) else schema
     except ValueError as error:
         raise InvalidSpecError(f"wp.avro: the schema is no JSON: {error}.") from None
     return Avro(parsed, registry, subject)
 
 
-def protobuf(message: Any, descriptors: bytes | str | None = None, *, registry: bool = False) -> Protobuf:
+def protobuf(message: str | type[ProtobufMessage], descriptors: bytes | str | None = None, *, registry: bool = False) -> Protobuf:
     """Say that messages are Protocol Buffers.
 
     Args:
@@ -75,7 +78,7 @@ def protobuf(message: Any, descriptors: bytes | str | None = None, *, registry: 
     return Protobuf(message.DESCRIPTOR.full_name, _with_imports(message.DESCRIPTOR.file), registry)
 
 
-def _with_imports(file: Any) -> bytes:
+def _with_imports(file: FileDescriptor) -> bytes:
     """Return a file of descriptors with all that it imports before it."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -94,7 +97,7 @@ def _with_imports(file: Any) -> bytes:
 
 def read_kafka(
     spark: SparkSession,
-    topics: Any,
+    topics: object,
     *,
     servers: str,
     value: Json | Avro | Protobuf | Literal["text", "bytes"] = "bytes",
@@ -112,7 +115,7 @@ def read_kafka(
     group: str | None = None,
     through: Literal["arrow", "spark"] = "arrow",
     options: Mapping[str, object] | None = None,
-    **more: Any,
+    **more: object,
 ) -> DataFrame:
     """Read topics of Kafka, without a jar: tasks read messages, and Arrow makes columns of them where rows are encoded.
 

@@ -6,7 +6,7 @@ none survive, so nothing built on it needs a write-ahead log.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class BlobStore(Protocol):
@@ -30,8 +30,8 @@ class BlobStore(Protocol):
         """Forget ``key``; an absent key is no error."""
 
 
-def note_layout(store: BlobStore, name: str, layout: Any) -> None:
+def note_layout(store: BlobStore, name: str, layout: object) -> None:
     """Tell a store with a dict ``layouts`` what is laid out over it under ``name``: who moves keys to it writes them by that."""
-    layouts: dict[str, Any] | None = getattr(store, "layouts", None)
+    layouts: dict[str, object] | None = getattr(store, "layouts", None)
     if layouts is not None:
         layouts[name] = layout

@@ -25,9 +25,9 @@ import struct
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from windowpane.arrays.values import Value
 from windowpane.errors import MistakeError, UnencodableKeyError, UnknownStateFormatError, UnreadableStateError
 
 # --- the frame -----------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def _read_content(data: bytes, at: int) -> tuple[bytes, int]:
 
 # --- encoders ------------------------------------------------------------------------------------------
 
-_Encoder = Callable[[Any], bytes]
+_Encoder = Callable[[Value], bytes]
 
 _EPOCH = datetime(1970, 1, 1)
 _SECOND = 1_000_000
@@ -318,7 +318,7 @@ def _constant(value: object) -> _Decoder:
     return lambda data, at: (value, at)
 
 
-def _made(read: Callable[[bytes, int], tuple[Any, int]], make: Callable[[Any], object]) -> _Decoder:
+def _made(read: Callable[[bytes, int], tuple[Value, int]], make: Callable[[Value], object]) -> _Decoder:
 
     def decode(data: bytes, at: int) -> tuple[object, int]:
         found, end = read(data, at)

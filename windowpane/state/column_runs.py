@@ -17,17 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, NumpyArray
 from windowpane.arrays.python_values import calendar_numbers, days_at, instants_at, python_rows, python_values, zone_of
+from windowpane.arrays.values import Value
 from windowpane.errors import MistakeError
 
-_Stored = tuple[Any, ...]
+_Stored = tuple[Value, ...]
 
 
 class ColumnRun:
@@ -38,7 +37,7 @@ class ColumnRun:
     def __init__(self, length: int, names: tuple[str, ...], columns: tuple[_Stored, ...], times: _Stored | None) -> None:
         self._length, self._names, self._columns, self._times = length, names, columns, times
 
-    def __reduce__(self) -> tuple[type[ColumnRun], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[ColumnRun], tuple[Value, ...]]:
         return ColumnRun, (self._length, self._names, self._columns, self._times)
 
     def padded(self, names: Sequence[str]) -> ColumnRun:
@@ -47,7 +46,7 @@ class ColumnRun:
         return ColumnRun(self._length, tuple(names), columns, self._times)
 
     @property
-    def values(self) -> list[dict[str, Any]]:
+    def values(self) -> list[dict[str, Value]]:
         return python_rows(self._names, [_read(column, self._length) for column in self._columns], self._length)
 
     @property
@@ -57,7 +56,7 @@ class ColumnRun:
         return _read(self._times, self._length)
 
 
-def _read(column: _Stored, length: int) -> list[Any]:
+def _read(column: _Stored, length: int) -> list[Value]:
     form, *parts = column
     if form == "=":
         return parts * length
@@ -66,11 +65,11 @@ def _read(column: _Stored, length: int) -> list[Any]:
     if form == "D":
         return list(map(Decimal, parts[0]))
     if form == "f":
-        floats: list[Any] = np.frombuffer(parts[1], parts[0]).tolist()
+        floats: list[Value] = np.frombuffer(parts[1], parts[0]).tolist()
         return floats
     least, distances = parts[0], np.frombuffer(parts[2], parts[1])
     if form == "i":
-        numbers: list[Any] = (distances.astype(np.int64) + least if least else distances).tolist()
+        numbers: list[Value] = (distances.astype(np.int64) + least if least else distances).tolist()
         return numbers
     return days_at(distances, least) if form == "d" else instants_at(distances, least, zone_of(parts[3]))
 
@@ -79,12 +78,12 @@ _Column = Callable[[int, int], _Stored]
 """A column of the rows of a batch, run after run: from where to where -> these rows of it as they are stored."""
 
 
-def _alike(values: Sequence[Any]) -> _Column:
+def _alike(values: Sequence[Value]) -> _Column:
     """Return a column that has one value in each run."""
     return lambda start, end: ("=", values[start])
 
 
-def _numbers(head: _Stored, values: npt.NDArray[Any], tail: _Stored = ()) -> _Column:
+def _numbers(head: _Stored, values: NumpyArray, tail: _Stored = ()) -> _Column:
     """Return a column as an array; ``head`` is stored before it, ``tail`` behind it."""
 
     def part(start: int, end: int) -> _Stored:
@@ -94,7 +93,7 @@ def _numbers(head: _Stored, values: npt.NDArray[Any], tail: _Stored = ()) -> _Co
     return part
 
 
-def _objects(form: str, values: list[Any]) -> _Column:
+def _objects(form: str, values: list[Value]) -> _Column:
     return lambda start, end: (form, values[start:end])
 
 
@@ -139,7 +138,7 @@ def _texts(column: pa.ChunkedArray, firsts: Integers) -> _Column:
     return _alike(values) if _are_alike(codes, firsts) else _objects("v", values)
 
 
-def _are_alike(values: npt.NDArray[Any], firsts: Integers) -> bool:
+def _are_alike(values: NumpyArray, firsts: Integers) -> bool:
     return bool((values == values[firsts]).all())
 
 

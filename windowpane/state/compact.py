@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import NumpyArray
 from windowpane.arrays.columns import flat
 from windowpane.sizes import Size
 
@@ -77,12 +76,12 @@ def _narrow(column: pa.ChunkedArray) -> tuple[int, pa.Array | pa.ChunkedArray] |
     return None if kind is None else (least, pa.array((numbers - least).astype(kind.to_pandas_dtype())))
 
 
-def _whole(column: pa.ChunkedArray) -> npt.NDArray[Any] | None:
+def _whole(column: pa.ChunkedArray) -> NumpyArray | None:
     """Return a column of few rows as numpy sees it, ``None`` for others."""
     if column.null_count or column.num_chunks != 1 or len(column) > SMALL.value:
         return None
     values = column.chunk(0)
-    numbers: npt.NDArray[Any] = (values if pa.types.is_integer(values.type) else values.view(pa.int64())).to_numpy()
+    numbers: NumpyArray = (values if pa.types.is_integer(values.type) else values.view(pa.int64())).to_numpy()
     return numbers
 
 

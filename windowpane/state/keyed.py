@@ -16,9 +16,9 @@ objects: a checkpoint is trusted storage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from windowpane import pickles
+from windowpane.arrays.values import Value
 from windowpane.errors import MistakeError, present
 from windowpane.sizes import Size
 from windowpane.state.codec import decode_key_at, encode_key
@@ -28,7 +28,7 @@ from windowpane.windowing.windows import Window
 MAX_CHUNKS = Size("chunks of a list", 8, (1, 2))
 
 _VALUE, _CHUNK = b"\x00", b"\x01"
-_ABSENT: Any = object()
+_ABSENT: Value = object()
 
 
 class _List:
@@ -38,8 +38,8 @@ class _List:
 
     def __init__(self, chunks: list[bytes]) -> None:
         self.chunks = chunks
-        self.stored: list[Any] | None = None
-        self.appended: list[Any] = []
+        self.stored: list[Value] | None = None
+        self.appended: list[Value] = []
         self.rewrite = False
 
 
@@ -56,12 +56,12 @@ class KeyedState:
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
-        self._values: dict[bytes, Any] = {}
+        self._values: dict[bytes, Value] = {}
         self._lists: dict[bytes, _List] = {}
         self._dirty_values: set[bytes] = set()
         self._dirty_lists: set[bytes] = set()
         self._names: dict[str, bytes] = {}
-        self.current_key: Any = None
+        self.current_key: Value = None
         self.current_key_bytes = encode_key(None)
         # The window last spoken of, and what addresses in it begin with.
         self._window: Window | None = None
@@ -72,13 +72,13 @@ class KeyedState:
         self.current_key_bytes = encode_key(key) if key_bytes is None else key_bytes
         self._prefix = None
 
-    def get(self, window: Window | None, name: str) -> Any:
+    def get(self, window: Window | None, name: str) -> Value:
         return self.get_at(self.address(window, name))
 
     def put(self, window: Window | None, name: str, value: object) -> None:
         self.put_at(self.address(window, name), value)
 
-    def get_at(self, address: bytes) -> Any:
+    def get_at(self, address: bytes) -> Value:
         value = self._values.get(address, _ABSENT)
         if value is _ABSENT:
             stored = self._entries.get(address + _VALUE)
@@ -98,13 +98,13 @@ class KeyedState:
         self._cached_list(address).appended.append(element)
         self._dirty_lists.add(address)
 
-    def get_list(self, window: Window | None, name: str) -> list[Any]:
+    def get_list(self, window: Window | None, name: str) -> list[Value]:
         cached = self._read_list(self.address(window, name))
         if cached.stored is None:
             raise MistakeError("it was read from the store")
         return cached.stored + cached.appended
 
-    def put_list(self, window: Window | None, name: str, elements: list[Any]) -> None:
+    def put_list(self, window: Window | None, name: str, elements: list[Value]) -> None:
         address = self.address(window, name)
         cached = self._read_list(address)
         cached.stored, cached.appended, cached.rewrite = [], list(elements), True
@@ -127,7 +127,7 @@ class KeyedState:
         for cache in (self._dirty_values, self._dirty_lists, self._values, self._lists):
             cache.clear()
 
-    def rewrite(self, change: Callable[[Any], Any]) -> None:
+    def rewrite(self, change: Callable[[Value], Value]) -> None:
         """Put what a function makes of each value, and of each list of elements, in its place; flushes first."""
         self.flush()
         for entry, stored in list(self._entries.scan(b"")):
@@ -138,7 +138,7 @@ class KeyedState:
         self.flush()
         return len({_address_of(entry) for entry, _ in self._entries.scan(b"")})
 
-    def slots(self) -> Iterator[tuple[Any, Window | None, str]]:
+    def slots(self) -> Iterator[tuple[Value, Window | None, str]]:
         """Yield (key, window, name) of every value and list that is not empty; flushes first."""
         self.flush()
         for address in sorted({_address_of(entry) for entry, _ in self._entries.scan(b"")}):
@@ -146,7 +146,7 @@ class KeyedState:
             window, at = decode_namespace(address, at)
             yield key, window, str(decode_key_at(address, at)[0])
 
-    def sizes(self, key_bytes: bytes = b"") -> Iterator[tuple[Any, bytes, Window | None, str, int]]:
+    def sizes(self, key_bytes: bytes = b"") -> Iterator[tuple[Value, bytes, Window | None, str, int]]:
         """Yield (key, encoded key, window, name, stored bytes) of every value and list, of one key where it is given."""
         high = key_bytes + b"\xff" if key_bytes else None
         for entry, stored in self._entries.scan(key_bytes, high):

@@ -23,23 +23,14 @@ KEPT, _KIND = "kept", "kept-by-node"
 
 @dataclass(frozen=True)
 class Listed:
-    """One structure of a bucket.
+    """One structure of a bucket."""
 
-    Args:
-        kind: which one, for people.
-        blobs: how many blobs it is, the index among them.
-        size: its bytes as stored.
-        entries: how many rows or entries it holds; ``None`` where the index does not say.
-        first: the least of the numbers that its parts are named by, or are due at; ``None`` where it has none.
-        waiting: how many of its parts wait for a compaction.
-    """
-
-    kind: str
-    blobs: int
-    size: int
-    entries: int | None
-    first: int | None = None
-    waiting: int = 0
+    kind: str  # which one, for people
+    blobs: int  # how many blobs it is, the index among them
+    size: int  # its bytes as stored
+    entries: int | None  # how many rows or entries it holds; ``None`` where the index does not say
+    first: int | None = None  # the least of the numbers that its parts are named by, or are due at; ``None`` where it has none
+    waiting: int = 0  # how many of its parts wait for a compaction
 
 
 def listed(store: BlobStore, name: str) -> Listed | None:

@@ -10,10 +10,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.errors import UnreadableStateError
 from windowpane.state.codec import frame, unframe
 
@@ -95,7 +96,7 @@ def _to_blob(kind: str, schema: pa.Schema, columns: Iterable[list[bytes] | list[
     return frame(kind, body)
 
 
-def _from_blob(kind: str, schema: pa.Schema, blob: bytes) -> list[list[Any]]:
+def _from_blob(kind: str, schema: pa.Schema, blob: bytes) -> list[list[Value]]:
     body = unframe(kind, blob)
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(body), schema)

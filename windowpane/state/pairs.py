@@ -30,12 +30,10 @@ class Pair:
     way_out: str  # what to do where they are apart
 
     def has_begun(self, taken: int, settled: int, begun: int) -> bool:
-        """Whether the taker has the batch that was begun last; such a batch is given again, and changes nothing.
+        """Whether the taker has the batch that was begun last: such a batch is given again, and changes nothing.
 
-        Args:
-            taken: the last batch that the taker has, ``NONE`` for none; so it is in what follows.
-            settled: the last batch that the giver knows to be taken.
-            begun: the batch that it gives now, or ``settled`` if it gives none.
+        ``taken`` is its last batch, ``settled`` the last one that the giver knows it to have, ``begun`` the one that it is given
+        now, or else that one; ``NONE`` is none.
         """
         if taken not in (settled, begun):
             raise MisplacedStateError(

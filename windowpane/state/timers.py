@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from windowpane.arrays.values import Value
 from windowpane.state.codec import decode_int64, decode_key_at, encode_int64
 from windowpane.state.entries import Entries, decode_namespace, encode_namespace
 from windowpane.windowing.times import MAX
@@ -19,7 +20,7 @@ from windowpane.windowing.windows import Window
 
 class Timer(NamedTuple):
     time: int
-    key: Any
+    key: Value
     window: Window | None
     key_bytes: bytes
 

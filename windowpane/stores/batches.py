@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.errors import AbsentRowError, ChangedViewSchemaError, InvalidSpecError
 from windowpane.state.pairs import NONE, Pair
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
@@ -61,7 +62,7 @@ class Batch:
             return taken >= self.number
         return self.pair.has_begun(taken, self.settled, self.number)
 
-    def refuse_absent(self, keys: Sequence[tuple[Any, ...]]) -> None:
+    def refuse_absent(self, keys: Sequence[tuple[Value, ...]]) -> None:
         """Refuse changes that take back rows with these keys, which the table does not have."""
         if keys:
             raise AbsentRowError(self.table, dict(zip(self.key, keys[0], strict=False)))
@@ -138,7 +139,7 @@ class Store(Protocol):
     def taken(self, source: str) -> int:
         """Return the number of the last batch of a source, ``pairs.NONE`` if there is none."""
 
-    def read(self, query: str) -> list[tuple[Any, ...]]:
+    def read(self, query: str) -> list[tuple[Value, ...]]:
         """Return the rows of a query on the store."""
 
     def close(self) -> None:

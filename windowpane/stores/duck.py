@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import duckdb
 
+from windowpane.arrays.values import Value
 from windowpane.errors import StoreError
 from windowpane.state.pairs import NONE
 from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch, quoted
@@ -103,7 +103,7 @@ class DuckStore:
         self._connection.execute(f"DELETE FROM {table} AS {_HELD} USING windowpane_rows AS {_COMING} WHERE {same}")
         self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM windowpane_rows WHERE NOT {IS_DELETED}")
 
-    def read(self, query: str) -> list[tuple[Any, ...]]:
+    def read(self, query: str) -> list[tuple[Value, ...]]:
         return list(self._connection.execute(query).fetchall())
 
     def close(self) -> None:

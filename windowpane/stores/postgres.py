@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.errors import MissingExtraError, StoreError
 from windowpane.state.pairs import NONE
 from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch, quoted
@@ -45,7 +46,7 @@ class PostgresStore:
         import psycopg
 
         try:
-            self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(url)
+            self._connection: psycopg.Connection[tuple[Value, ...]] = psycopg.connect(url)
         except psycopg.Error as error:
             raise StoreError("PostgreSQL", str(error).strip()) from None
         with self.transaction():
@@ -75,7 +76,7 @@ class PostgresStore:
         except psycopg.Error as error:
             raise StoreError(self.address, _reason(error)) from error
 
-    def run(self, statement: str, parameters: list[Any] | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
+    def run(self, statement: str, parameters: list[Value] | None = None) -> psycopg.Cursor[tuple[Value, ...]]:
         # Statements are built here, from quoted names; psycopg wants those as bytes.
         return self._connection.execute(statement.encode(), parameters)
 
@@ -188,7 +189,7 @@ class PostgresStore:
         patterns = self.run(f"SELECT DISTINCT {nulls} FROM {staging} {where}").fetchall()
         return [dict(zip(batch.key, pattern, strict=False)) for pattern in patterns]
 
-    def read(self, query: str) -> list[tuple[Any, ...]]:
+    def read(self, query: str) -> list[tuple[Value, ...]]:
         with self.transaction():
             return self.run(query).fetchall()
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.errors import UnsupportedTypeError
 from windowpane.stores.batches import quoted
 
-_TYPES: dict[Any, str] = {
+_TYPES: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
     pa.int8(): "smallint",
     pa.int16(): "smallint",
@@ -78,7 +78,7 @@ def _item(field: pa.Field, kind: object) -> str:
     return _text_sql(column, field.type) or column
 
 
-def _without_times(kind: Any) -> str:
+def _without_times(kind: pa.DataType) -> str:
     """Return a type of DuckDB with text in place of instants, dates, times and intervals."""
     if kind.id == "list":
         return f"{_without_times(kind.children[0][1])}[]"
@@ -89,7 +89,7 @@ def _without_times(kind: Any) -> str:
     return "VARCHAR" if kind.id.startswith(("time", "date", "interval")) else str(kind)
 
 
-def _json_text(value: Any, kind: pa.DataType) -> str:
+def _json_text(value: Value, kind: pa.DataType) -> str:
     """Return a value as JSON, as ``to_jsonb`` of PostgreSQL writes it: numbers that JSON does not have are text."""
     if value is None:
         return "null"

@@ -10,11 +10,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.values import Value
 from windowpane.errors import StoreError, UnsupportedTypeError
 from windowpane.state.pairs import NONE
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
@@ -75,7 +76,7 @@ class HashWriter:
             raise StoreError("Redis", str(error)) from None
         return written
 
-    def name(self, row: dict[str, Any]) -> str:
+    def name(self, row: dict[str, Value]) -> str:
         """Return the name of a row's hash: the prefix, and the values of the key, with colons between.
 
         It says which values they are: NULL is ``%null``, ``%`` is ``%25``, and where there are several values, a colon in one
@@ -84,7 +85,7 @@ class HashWriter:
         several = len(self.key) > 1
         return self.prefix + ":".join(_in_name(row[name], several) for name in self.key)
 
-    def _arguments(self, row: dict[str, Any], version: int | None) -> list[str | bytes | int]:
+    def _arguments(self, row: dict[str, Value], version: int | None) -> list[str | bytes | int]:
         if version is None:
             raise StoreError("Redis", f"the row of key {self.name(row)} has no {self.version!r}, which says whether it is newer.")
         if abs(version) > _EXACT:

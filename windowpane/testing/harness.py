@@ -8,9 +8,10 @@ idea: Flink's OneInputStreamOperatorTestHarness.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from windowpane import pickles
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.inspect.holders import Holder
 from windowpane.operators.window.contents import CONTENTS
@@ -52,7 +53,7 @@ SNAPSHOT = "harness-snapshot"
 class StateEntry(NamedTuple):
     """One value or list that is not empty: contents, trigger or function state, or a key's merging window set."""
 
-    key: Any
+    key: Value
     window: Window | None
     name: str
 
@@ -60,7 +61,7 @@ class StateEntry(NamedTuple):
 class ListElements(ProcessWindowFunction):
     """Emits the elements of a firing window as one list: what a test of a trigger or an assigner wants to see."""
 
-    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+    def process(self, key: Value, context: ProcessContext, elements: Sequence[Value]) -> Iterable[Value]:
         """Emit one list a firing."""
         return [list(elements)]
 
@@ -152,7 +153,7 @@ class WindowTestHarness:
 
     # What goes in.
 
-    def process_element(self, value: Any, timestamp: int | None = None, key: Any = None) -> None:
+    def process_element(self, value: Value, timestamp: int | None = None, key: Value = None) -> None:
         """Feed one element; without a ``timestamp`` it has none, without a ``key`` it is that of ``window_all``.
 
         Raises:
@@ -281,7 +282,7 @@ class WindowTestHarness:
         """Return what is kept, by key, window and name: ``[]`` is what a window should leave behind."""
         return [StateEntry(*slot) for slot in self._state.slots()]
 
-    def window_contents(self, key: Any, window: Window) -> list[Any]:
+    def window_contents(self, key: Value, window: Window) -> list[Value]:
         """Return the elements kept for a window, or the one result of an incremental function; ``[]`` for none."""
         state_window = self.state_window(key, window) if self.spec.merges else window
         if state_window is None:
@@ -292,7 +293,7 @@ class WindowTestHarness:
             return [accumulate.get_result(held) for held in self._state.get(state_window, CONTENTS) or ()]
         return [element.value for element in self._state.get_list(state_window, CONTENTS)]
 
-    def state_window(self, key: Any, window: Window) -> Window | None:
+    def state_window(self, key: Value, window: Window) -> Window | None:
         """Return the window under which a live merging window keeps its contents, ``None`` if it is not live."""
         self._state.set_current_key(key)
         mapping: dict[Window, Window] = self._state.get(None, MERGING_WINDOW_SET) or {}
@@ -315,13 +316,13 @@ class WindowTestHarness:
         """End the batch and return state and timers."""
         self.finish_batch()
         self._state.flush()
-        kept: list[Any] = [entries.copy() for entries in self._entries]
+        kept: list[Value] = [entries.copy() for entries in self._entries]
         kept += [] if self._generator is None else [self._generator.state]
         body = pickles.dumps(kept)
         return frame(SNAPSHOT, body)
 
     @classmethod
-    def restore(cls, snapshot: bytes, *args: Any, **parts: Any) -> Self:
+    def restore(cls, snapshot: bytes, *args: Value, **parts: Value) -> Self:
         """Return a harness over the state of ``snapshot``; all other arguments are those of the constructor.
 
         The watermark is ``MIN``, the processing time 0, and counters and log are empty. A strategy continues with what it
@@ -349,7 +350,7 @@ def _panes(trigger: Trigger | ComposableTrigger | None, accumulation: Accumulati
     return PaneSettings(accumulation, shows_info=isinstance(trigger, ComposableTrigger))
 
 
-def _reject_parts_beside_spec(*parts: Any) -> None:
+def _reject_parts_beside_spec(*parts: object) -> None:
     given = [part for part in parts if part]
     if given:
         raise InvalidSpecError(

@@ -6,13 +6,13 @@ results are values of any kind, and shown as texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays.values import JsonValue, Row, Value
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.batch.late_counts import Cell, LateCounts
 from windowpane.engines.batch.own_watermark import OWN_WATERMARK, write_state
@@ -69,7 +69,7 @@ class HeldByHarness:
         """Yield the header of each."""
         yield from (bucket.header for bucket in self.programs(operator, batch))
 
-    def changes(self) -> Sequence[Mapping[str, Any]]:
+    def changes(self) -> Sequence[Row]:
         """Return none: nothing is restarted."""
         return []
 
@@ -80,7 +80,7 @@ class _Shown(ProcessWindowFunction):
     def __init__(self, function: ProcessWindowFunction) -> None:
         self._function = function
 
-    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+    def process(self, key: Value, context: ProcessContext, elements: Sequence[Value]) -> Iterable[Value]:
         return [{"result": repr(value)} for value in self._function.process(key, context, elements) or ()]
 
 
@@ -125,7 +125,7 @@ def held_by_windows(
     names = tuple(keys.names)
     shown = replace(spec, function=replace(spec.function, process=_Shown(spec.function.process)))
     program = _OfHarness(shown, keys, names, (), _RESULT, pa.timestamp("us", "UTC"), key_delay=delay)
-    about: dict[str, Any] = {"kind": "windows", "engine": program.engine, "program": repr(spec)}
+    about: dict[str, JsonValue] = {"kind": "windows", "engine": program.engine, "program": repr(spec)}
     if spec.assigner.is_event_time:
         about |= {"event time": "timestamp"} | ({} if strategy is None else {"watermark delay": strategy.delay})
     watermark = MIN if delay is not None else clocks[0]
@@ -144,7 +144,7 @@ def _held(program: AnyProgram, store: BlobStore, header: BucketHeader) -> HeldBy
     return HeldByHarness(Bucket(0, 0, store, header, program, engine_named(header.description["engine"]), _WHY))
 
 
-def _types_of_keys(keys: Sequence[Any]) -> pa.Schema:
+def _types_of_keys(keys: Sequence[Value]) -> pa.Schema:
     """Return key columns: one for values, one for each value of tuples, and none where all keys are that of ``window_all``."""
     if all(key is None for key in keys):
         return pa.schema([])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Row
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
 from windowpane.engines.program import MAIN, Upstream
@@ -56,7 +55,7 @@ class PatternTestHarness:
         """The results so far."""
         return [record for record in self.history if isinstance(record, OutputRecord)]
 
-    def process_row(self, row: Mapping[str, Any], timestamp: int) -> None:
+    def process_row(self, row: Row, timestamp: int) -> None:
         """Take a row, at an instant in microseconds."""
         program = self._program
         columns = {field.name: pa.array([row[field.name]], field.type) for field in program.columns}

@@ -20,14 +20,21 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from windowpane.arrays.values import Value
 from windowpane.result import Runnable
+from windowpane.windowing.outputs import Schema
 
-Batches = Sequence[Sequence[Any]]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Batches = Sequence[Sequence[Value]]
 """The rows of each micro-batch: tuples, dicts or Rows."""
+Collected = dict[str, list[Value]]
+"""The rows of each output, in the order of batches."""
 
 _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
@@ -42,7 +49,7 @@ _SETTINGS = {
 
 
 @pytest.fixture(scope="session")
-def windowpane_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def windowpane_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local session with two cores for the whole run, set up for small queries; the one that is running, if there is one.
 
     A fixture of this name in your ``conftest.py`` takes its place: a session of Spark Connect, for example.
@@ -64,7 +71,7 @@ def windowpane_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def stream_of(windowpane_spark: Any, tmp_path: Path) -> Callable[[Batches, Any], Any]:
+def stream_of(windowpane_spark: SparkSession, tmp_path: Path) -> Callable[[Batches, Schema], DataFrame]:
     """A function that returns a streaming DataFrame of lists of rows, one list a micro-batch, in this order.
 
     Its arguments: the batches, and their schema as DDL text or ``StructType``. The watermark of a batch is made of the
@@ -72,7 +79,7 @@ def stream_of(windowpane_spark: Any, tmp_path: Path) -> Callable[[Batches, Any],
     """
     made: list[Path] = []
 
-    def make(batches: Batches, schema: Any) -> Any:
+    def make(batches: Batches, schema: Schema) -> DataFrame:
         folder = tmp_path / f"stream_{len(made)}"
         made.append(folder)
         folder.mkdir()
@@ -90,7 +97,7 @@ def stream_of(windowpane_spark: Any, tmp_path: Path) -> Callable[[Batches, Any],
 
 
 @pytest.fixture
-def run_stream(tmp_path: Path) -> Callable[..., dict[str, list[Any]]]:
+def run_stream(tmp_path: Path) -> Callable[..., Collected]:
     """A function that runs a result until its input is consumed, and returns the rows of each output in order of batches.
 
     Its arguments: the result, the names of the outputs (``main`` where none is given), and ``checkpoint``, a folder from which
@@ -98,14 +105,14 @@ def run_stream(tmp_path: Path) -> Callable[..., dict[str, list[Any]]]:
     """
     runs: list[str] = []
 
-    def run(result: Runnable, *outputs: str, checkpoint: str | Path | None = None) -> dict[str, list[Any]]:
+    def run(result: Runnable, *outputs: str, checkpoint: str | Path | None = None) -> Collected:
         runs.append(str(checkpoint or tmp_path / f"checkpoint_{len(runs)}"))
-        collected: dict[str, list[Any]] = {name: [] for name in outputs or ("main",)}
+        collected: Collected = {name: [] for name in outputs or ("main",)}
 
-        def sink(name: str) -> Callable[[Any, int], None]:
+        def sink(name: str) -> Callable[[DataFrame, int], None]:
             return lambda rows, batch: collected[name].extend(rows.collect())
 
-        sinks: dict[str, Any] = {name: sink(name) for name in collected}
+        sinks: dict[str, Value] = {name: sink(name) for name in collected}
         result.start(checkpoint=runs[-1], trigger={"availableNow": True}, **sinks).awaitTermination()
         return collected
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.errors import UndeclaredSideOutputError
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.panes import Pane
@@ -19,9 +19,9 @@ class OutputRecord:
     ``pane`` is its firing, where the program has panes; ``change`` is what it changes, where panes take rows back.
     """
 
-    key: Any
+    key: Value
     window: Window
-    value: Any
+    value: Value
     timestamp: int
     pane: Pane | None = None
     change: str | None = None
@@ -32,9 +32,9 @@ class SideRecord:
     """What a process function wrote to the side output ``tag``."""
 
     tag: OutputTag
-    key: Any
+    key: Value
     window: Window
-    value: Any
+    value: Value
     timestamp: int
 
 
@@ -45,8 +45,8 @@ class LateRecord:
     ``dropped`` says that no window accepted it (Flink's late output has exactly these); otherwise it missed only some.
     """
 
-    key: Any
-    value: Any
+    key: Value
+    value: Value
     timestamp: int
     windows_missed: tuple[Window, ...]
     dropped: bool
@@ -56,8 +56,8 @@ class LateRecord:
 class FinishedRecord:
     """An element for windows whose trigger is finished; it was dropped there."""
 
-    key: Any
-    value: Any
+    key: Value
+    value: Value
     timestamp: int
     windows: tuple[Window, ...]
 
@@ -73,8 +73,8 @@ class WatermarkRecord:
 class ElementRecord:
     """An element that was given to the operator; ``MIN`` for one without a timestamp."""
 
-    key: Any
-    value: Any
+    key: Value
+    value: Value
     timestamp: int
 
 
@@ -105,20 +105,20 @@ class RecordingCollector:
         self.log.append(emitted)
         self.history.append(emitted)
 
-    def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
+    def emit(self, key: Value, window: Window, value: Value, pane: Pane | None = None, change: str | None = None) -> None:
         """Record a result."""
         self.record(OutputRecord(key, window, value, window.max_timestamp, pane, change))
 
-    def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
+    def side_output(self, tag: OutputTag, key: Value, window: Window, value: Value) -> None:
         """Record a side output."""
         require_declared(tag.name, self._declared)
         self.record(SideRecord(tag, key, window, value, window.max_timestamp))
 
-    def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
+    def late(self, key: Value, value: Value, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
         """Record an element that missed windows."""
         self.record(LateRecord(key, value, timestamp, tuple(missed), dropped))
 
-    def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
+    def finished(self, key: Value, value: Value, timestamp: int, windows: Sequence[Window]) -> None:
         """Record an element for windows whose trigger is finished."""
         self.record(FinishedRecord(key, value, timestamp, tuple(windows)))
 

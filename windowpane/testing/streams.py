@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from windowpane.arrays.values import Row, Value
+from windowpane.windowing.outputs import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def batches(spark: SparkSession, rows: Sequence[Sequence[Sequence[Any] | Mapping[str, Any]]], schema: Any) -> DataFrame:
+def batches(spark: SparkSession, rows: Sequence[Sequence[Sequence[Value] | Row]], schema: Schema) -> DataFrame:
     """Make a stream of rows, of which each batch of a query takes one list.
 
     Before Spark 4.2 a run with ``availableNow`` takes one list.

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import escape
 
 from windowpane.hidden_columns import PREFIX
@@ -236,11 +235,11 @@ def _timing(record: OutputRecord, watermark: int, fired: set[tuple[str, Window]]
     return "on time" if is_first else "late"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = ", ".join(_column(str(name), each) for name, each in value.items()) if isinstance(value, dict) else str(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _column(name: str, value: Any) -> str:
+def _column(name: str, value: object) -> str:
     """Return a column as text; what was computed for an aggregate has no name to show."""
     return f"{value}" if name.startswith(PREFIX) else f"{name} {value}"

@@ -7,8 +7,9 @@ advance, even if it is due. Both clocks start at ``MIN``. Source of the rules: F
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from windowpane.arrays.values import Value
 from windowpane.operators.window.contexts import OperatorTriggerContext
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.entries import MemoryEntries
@@ -51,7 +52,7 @@ class TriggerTestHarness:
         self._timers = TimerService(TimerQueue(MemoryEntries()), TimerQueue(MemoryEntries()))
         self._context = OperatorTriggerContext(self._state, self._timers)
 
-    def process_element(self, value: Any, window: Window, timestamp: int | None = None) -> TriggerResult:
+    def process_element(self, value: Value, window: Window, timestamp: int | None = None) -> TriggerResult:
         """Return the trigger's answer to an element added to ``window``."""
         self.trigger.check_window(window)
         at = MIN if timestamp is None else timestamp

@@ -7,9 +7,9 @@ the firing windows of many keys. Which keys meet in one table is up to the engin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,13 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import structs
+from windowpane.arrays.values import Row, Value
 from windowpane.errors import ArrowResultError, UserFunctionError, WindowpaneError
 from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction
 from windowpane.windowing.windows import TimeWindow
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GROUP = "__group"
 """The column of an Arrow aggregate function's tables that numbers the groups, from 0."""
@@ -60,22 +64,17 @@ class ArrowAggregateFunction(ABC):
 
 @dataclass(frozen=True)
 class ArrowWindowFunction:
-    """A function from the rows of firing windows to result rows, both Arrow tables of many keys.
+    """A function from the rows of firing windows to result rows, both Arrow tables of many keys."""
 
-    Args:
-        function: takes and returns a table.
-        kind: the method that the user called, ``"apply_in_arrow"`` or ``"apply_in_pandas"``.
-    """
-
-    function: Callable[[pa.Table], pa.Table]
-    kind: str
+    function: Callable[[pa.Table], pa.Table]  # takes and returns a table
+    kind: str  # the method that the user called, ``"apply_in_arrow"`` or ``"apply_in_pandas"``
 
 
 @dataclass(frozen=True)
 class InPandas:
     """A function on pandas DataFrames as one on Arrow tables."""
 
-    function: Callable[[Any], Any]
+    function: Callable[[pd.DataFrame], pd.DataFrame]
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         return pa.Table.from_pandas(self.function(rows.to_pandas()), preserve_index=False)
@@ -145,7 +144,7 @@ def results_of(function: ArrowAggregateFunction, partials: pa.StructArray, schem
 
 
 @dataclass(frozen=True)
-class ArrowByRow(AggregateFunction):
+class ArrowByRow(AggregateFunction[pa.Table | None, Row]):
     """An Arrow aggregate function as one of Flink's: every row is a table of its own. Accumulator: the partial, as a table."""
 
     function: ArrowAggregateFunction
@@ -155,7 +154,7 @@ class ArrowByRow(AggregateFunction):
     def create_accumulator(self) -> pa.Table | None:
         return None
 
-    def add(self, value: Mapping[str, Any], accumulator: pa.Table | None) -> pa.Table:
+    def add(self, value: Row, accumulator: pa.Table | None) -> pa.Table:
         row = pa.Table.from_pylist([dict(value)], schema=self.rows)
         return self.merge(accumulator, self._one("partial", row))
 
@@ -167,12 +166,12 @@ class ArrowByRow(AggregateFunction):
     def _one(self, step: str, table: pa.Table) -> pa.Table:
         return pa.Table.from_struct_array(partials_of(self.function, step, table, np.zeros(table.num_rows, np.int64), 1))
 
-    def get_result(self, accumulator: pa.Table | None) -> dict[str, Any]:
+    def get_result(self, accumulator: pa.Table | None) -> Row:
         """Return the result; NULLs of no rows, which an evictor may leave."""
         if accumulator is None:
             return dict.fromkeys(self.results.names)
         partials = structs(accumulator)
-        row: dict[str, Any] = results_of(self.function, partials, self.results).to_pylist()[0]
+        row: dict[str, Value] = results_of(self.function, partials, self.results).to_pylist()[0]
         return row
 
 
@@ -188,7 +187,7 @@ class ArrowByKey(ProcessWindowFunction):
     results: pa.Schema
     keys: int
 
-    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+    def process(self, key: Value, context: ProcessContext, elements: Sequence[Value]) -> Iterable[Value]:
         window = context.window
         bounds = (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
         given = [*((key,) if self.keys == 1 else key or ()), *bounds]
@@ -196,9 +195,9 @@ class ArrowByKey(ProcessWindowFunction):
         fixed = zip(given, list(self.rows)[: len(given)], strict=True)
         repeated = [self._repeated(value, field, len(elements)) for value, field in fixed]
         result = windows_applied(self.function, pa.table([*repeated, *columns], schema=self.rows), self.results)
-        rows: list[dict[str, Any]] = result.select(self.results.names[len(given) :]).to_pylist()
+        rows: list[dict[str, Value]] = result.select(self.results.names[len(given) :]).to_pylist()
         return rows
 
-    def _repeated(self, value: Any, field: pa.Field, count: int) -> pa.Array:
+    def _repeated(self, value: Value, field: pa.Field, count: int) -> pa.Array:
         is_bound = self.rows.get_field_index(field.name) >= self.keys
         return pa.array([value] * count, pa.int64()).cast(field.type) if is_bound else pa.array([value] * count, field.type)

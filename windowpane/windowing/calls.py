@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from windowpane.errors import InvalidFrameError, InvalidSpecError
-from windowpane.windowing.expressions import Expression, Name, calls_in, signature
+from windowpane.windowing.expressions import Argument, Columns, Expression, Name, OrderLike, calls_in, signature
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
@@ -26,6 +26,9 @@ from windowpane.windowing.frames import (
     preceding,
 )
 from windowpane.windowing.intervals import Interval
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 NUMBERING = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
 """Functions of a row's place; they need ORDER BY and have no frame."""
@@ -41,6 +44,9 @@ FUNCTIONS = NUMBERING | OFFSET_FUNCTIONS | VALUE_FUNCTIONS
 _ENDLESS = 2**63 - 1
 """PySpark writes its unbounded ends as integers that large, with either sign."""
 
+BoundLike: TypeAlias = int | float | Decimal | str | dt.timedelta | Interval | Bound | None
+"""An end of a frame: its distance from the row, below zero before it; ``None`` for that of the partition."""
+
 
 class Windowable(Expression, ABC):
     """What can be called OVER a window: a function, or a built-in aggregate."""
@@ -53,7 +59,7 @@ class Windowable(Expression, ABC):
     def as_call(self) -> WindowCall:
         """Return it as a call."""
 
-    def rows(self, start: Any = None, end: Any = 0) -> WindowCall:
+    def rows(self, start: BoundLike = None, end: BoundLike = 0) -> WindowCall:
         """Set a frame that counts rows.
 
         Args:
@@ -70,7 +76,7 @@ class Windowable(Expression, ABC):
         """
         return self._framed(Frame.rows(*_counted("rows", start, end)))
 
-    def range(self, start: Any = None, end: Any = 0) -> WindowCall:
+    def range(self, start: BoundLike = None, end: BoundLike = 0) -> WindowCall:
         """Set a frame by the distance of the ORDER BY value.
 
         Args:
@@ -88,7 +94,7 @@ class Windowable(Expression, ABC):
         """
         return self._framed(Frame.range_(*_bounds(start, end)))
 
-    def groups(self, start: Any = None, end: Any = 0) -> WindowCall:
+    def groups(self, start: BoundLike = None, end: BoundLike = 0) -> WindowCall:
         """Set a frame that counts groups of peers; arguments and errors are those of ``rows``.
 
         Example:
@@ -98,7 +104,7 @@ class Windowable(Expression, ABC):
         """
         return self._framed(Frame.groups(*_counted("groups", start, end)))
 
-    def session(self, gap: Any) -> WindowCall:
+    def session(self, gap: str | int | dt.timedelta | Interval) -> WindowCall:
         """Set the frame that is the row's session: rows that follow one another at less than ``gap`` (RisingWave's SESSION)."""
         return self._framed(Frame.session(Interval.of(gap) if isinstance(gap, str) else gap))
 
@@ -120,7 +126,7 @@ class Windowable(Expression, ABC):
             raise InvalidFrameError(f"exclude takes one of {known}, not {what!r}.") from error
         return replace(self.as_call(), exclusion=excluded)
 
-    def filter(self, condition: Any) -> WindowCall:
+    def filter(self, condition: Argument) -> WindowCall:
         """Let an aggregate see only the rows where ``condition`` (a column name, Column or expression) is true."""
         return replace(self.as_call(), condition=argument("filter", condition))
 
@@ -132,7 +138,7 @@ class Windowable(Expression, ABC):
         """Let ``lag``, ``lead``, ``first_value``, ``last_value`` or ``nth_value`` pass over NULLs."""
         return replace(self.as_call(), skips_nulls=True)
 
-    def over(self, partition_by: Any = None, order_by: Any = None) -> WindowCall:
+    def over(self, partition_by: Columns | None = None, order_by: Columns | None = None) -> WindowCall:
         """Give this call a partition or an order of its own, instead of those of the whole ``select``.
 
         Args:
@@ -163,7 +169,7 @@ class WindowCall(Windowable):
     """
 
     function: str
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[Argument, ...] = ()
     """Column names, PySpark Columns, or expressions without calls."""
     frame: Frame | None = None
     exclusion: Exclude | None = None
@@ -171,11 +177,11 @@ class WindowCall(Windowable):
     """Of ``lag`` and ``lead``; the n of ``nth_value``, the buckets of ``ntile``."""
     default: Hashable = None
     skips_nulls: bool = False
-    condition: Any = None
+    condition: Argument | None = None
     is_distinct: bool = False
     parameters: tuple[tuple[str, Hashable], ...] = ()
-    partition: tuple[Any, ...] | None = None
-    order: tuple[Any, ...] | None = None
+    partition: tuple[OrderLike, ...] | None = None
+    order: tuple[OrderLike, ...] | None = None
 
     def as_call(self) -> WindowCall:
         return self
@@ -299,7 +305,7 @@ def ntile(buckets: int) -> WindowCall:
     return WindowCall("ntile", offset=_whole("ntile", "the number of buckets", buckets))
 
 
-def lag(column: Any, offset: int = 1, default: Hashable = None) -> WindowCall:
+def lag(column: Argument, offset: int = 1, default: Hashable = None) -> WindowCall:
     """Return the value of the row ``offset`` rows before; ``default`` where the partition has no such row.
 
     Result: the type of the column. The rule is that of SQL, as PostgreSQL has it, and with IGNORE NULLS that of SQL:2016.
@@ -319,7 +325,7 @@ def lag(column: Any, offset: int = 1, default: Hashable = None) -> WindowCall:
     return WindowCall("lag", (argument("lag", column),), offset=_whole("lag", "the offset", offset), default=default)
 
 
-def lead(column: Any, offset: int = 1, default: Hashable = None) -> WindowCall:
+def lead(column: Argument, offset: int = 1, default: Hashable = None) -> WindowCall:
     """Return the value of the row ``offset`` rows after; ``default`` where the partition has no such row.
 
     All else is as ``lag`` has it.
@@ -339,7 +345,7 @@ def lead(column: Any, offset: int = 1, default: Hashable = None) -> WindowCall:
     return WindowCall("lead", (argument("lead", column),), offset=_whole("lead", "the offset", offset), default=default)
 
 
-def first_value(column: Any) -> WindowCall:
+def first_value(column: Argument) -> WindowCall:
     """Return the value of the first row of the frame, NULL if it is empty.
 
     Result: the type of the column. The rule is that of SQL, as PostgreSQL has it.
@@ -357,7 +363,7 @@ def first_value(column: Any) -> WindowCall:
     return WindowCall("first_value", (argument("first_value", column),))
 
 
-def last_value(column: Any) -> WindowCall:
+def last_value(column: Argument) -> WindowCall:
     """Return the value of the last row of the frame, NULL if it is empty.
 
     The default frame ends with the row's last peer: the end of the partition is ``.rows(None, None)``. Result: the type of the
@@ -376,7 +382,7 @@ def last_value(column: Any) -> WindowCall:
     return WindowCall("last_value", (argument("last_value", column),))
 
 
-def nth_value(column: Any, n: int) -> WindowCall:
+def nth_value(column: Argument, n: int) -> WindowCall:
     """Return the value of the ``n``-th row of the frame; NULL if the frame is shorter.
 
     Result: the type of the column. The rule is that of SQL, as PostgreSQL has it.
@@ -395,7 +401,7 @@ def nth_value(column: Any, n: int) -> WindowCall:
     return WindowCall("nth_value", (argument("nth_value", column),), offset=_whole("nth_value", "n", n))
 
 
-def argument(role: str, value: Any) -> Any:
+def argument(role: str, value: Argument) -> Expression | Column:
     if isinstance(value, str):
         return Name(value)
     if isinstance(value, Expression) and any(calls_in(value)):
@@ -410,17 +416,17 @@ def argument(role: str, value: Any) -> Any:
     )
 
 
-def several(columns: Any) -> tuple[Any, ...]:
-    return tuple(columns) if isinstance(columns, tuple | list) else (columns,)
+def several(columns: Columns) -> tuple[OrderLike, ...]:
+    return (columns,) if isinstance(columns, str) or not isinstance(columns, Sequence) else tuple(columns)
 
 
-def _whole(role: str, what: str, value: Any) -> int:
+def _whole(role: str, what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidSpecError(f"{role}: {what} is a whole number, not {value!r}.")
     return value
 
 
-def _counted(frame: str, start: Any, end: Any) -> tuple[Bound, Bound]:
+def _counted(frame: str, start: BoundLike, end: BoundLike) -> tuple[Bound, Bound]:
     for bound in (start, end):
         if isinstance(bound, str | dt.timedelta | Interval):
             raise InvalidFrameError(
@@ -429,11 +435,11 @@ def _counted(frame: str, start: Any, end: Any) -> tuple[Bound, Bound]:
     return _bounds(start, end)
 
 
-def _bounds(start: Any, end: Any) -> tuple[Bound, Bound]:
+def _bounds(start: BoundLike, end: BoundLike) -> tuple[Bound, Bound]:
     return _bound(start, UNBOUNDED_PRECEDING), _bound(end, UNBOUNDED_FOLLOWING)
 
 
-def _bound(value: Any, unbounded: Bound) -> Bound:
+def _bound(value: BoundLike, unbounded: Bound) -> Bound:
     """Return a bound from a signed offset; ``None`` is ``unbounded``."""
     if value is None:
         return unbounded
@@ -450,7 +456,7 @@ def _bound(value: Any, unbounded: Bound) -> Bound:
     return preceding(-value) if value < 0 else following(value)
 
 
-def _interval_bound(interval: Interval, written: Any) -> Bound:
+def _interval_bound(interval: Interval, written: BoundLike) -> Bound:
     if interval.is_zero:
         return CURRENT_ROW
     if not interval.is_negative:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+from windowpane.arrays.values import Value
 from windowpane.errors import EvictionTimeError
 from windowpane.guidance import SpecType
 from windowpane.windowing.times import MAX, MIN, Duration, to_micros
@@ -30,10 +31,10 @@ class TimestampedValue:
         True
     """
 
-    value: Any
+    value: Value
     timestamp: int
 
-    def __reduce__(self) -> tuple[type[TimestampedValue], tuple[Any, int]]:
+    def __reduce__(self) -> tuple[type[TimestampedValue], tuple[Value, int]]:
         return TimestampedValue, (self.value, self.timestamp)  # what the dataclass does by default takes five times as long
 
     @property
@@ -152,10 +153,10 @@ class DeltaEvictor(_EvictOnce):
     """
 
     threshold: float
-    delta: Callable[[Any, Any], float]
+    delta: Callable[[Value, Value], float]
 
     @classmethod
-    def of(cls, threshold: float, delta: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:
+    def of(cls, threshold: float, delta: Callable[[Value, Value], float], do_evict_after: bool = False) -> DeltaEvictor:
         """Return the evictor that compares each element with the last one."""
         return cls(threshold, delta, do_evict_after=do_evict_after)
 

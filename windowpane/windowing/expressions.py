@@ -10,16 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+    from pyspark.sql.types import DataType
 
 ColumnLike: TypeAlias = "str | Column"  # By its name or as PySpark's
-Columns: TypeAlias = "ColumnLike | Sequence[ColumnLike]"
+Argument: TypeAlias = "ColumnLike | Expression"
+"""What a call computes with: a column by its name, one of PySpark's, or an expression."""
+OrderLike: TypeAlias = "Argument | Sort"
+"""What rows are ordered by: without a direction ascending."""
+Columns: TypeAlias = "OrderLike | Sequence[OrderLike]"
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
 
@@ -30,13 +36,13 @@ _SPARKS_CALL = re.compile(
 """How PySpark writes a call of a window function or an aggregate."""
 
 
-def _operators(symbol: str) -> tuple[Callable[[Expression, Any], Operation], Callable[[Expression, Any], Operation]]:
+def _operators(symbol: str) -> tuple[Callable[[Expression, object], Operation], Callable[[Expression, object], Operation]]:
     """Return the method of an operator, and of the one that is asked where the expression is its second operand."""
 
-    def forward(self: Expression, other: Any) -> Operation:
+    def forward(self: Expression, other: object) -> Operation:
         return Operation(symbol, (self, operand(other)))
 
-    def backward(self: Expression, other: Any) -> Operation:
+    def backward(self: Expression, other: object) -> Operation:
         return Operation(symbol, (operand(other), self))
 
     return forward, backward
@@ -59,7 +65,7 @@ class Expression(Guided):
         raise self._is_second()
 
     @property
-    def _expr(self) -> Any:
+    def _expr(self) -> NoReturn:
         """Raise it on Spark Connect, whose Columns read this."""
         raise self._is_second()
 
@@ -70,7 +76,7 @@ class Expression(Guided):
         )
 
     @property
-    def operands(self) -> tuple[Any, ...]:
+    def operands(self) -> tuple[Expression, ...]:
         """The expressions this one is made of."""
         return ()
 
@@ -106,11 +112,11 @@ class Expression(Guided):
         """Return whether the value is not NULL."""
         return Operation("is not null", (self,))
 
-    def is_distinct_from(self, other: Any) -> Operation:
+    def is_distinct_from(self, other: object) -> Operation:
         """Return whether the values differ, where NULL equals NULL: never NULL itself."""
         return Operation("is distinct from", (self, operand(other)))
 
-    def cast(self, to: Any) -> Applied:
+    def cast(self, to: str | DataType) -> Applied:
         """Return the value as another type: a DDL name or a DataType."""
         return Applied(Cast(to), (self,))
 
@@ -170,7 +176,7 @@ class SideName(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Constant(Expression):
-    value: Any
+    value: Value
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -187,7 +193,7 @@ class Operation(Expression):
         )
 
     @property
-    def operands(self) -> tuple[Any, ...]:
+    def operands(self) -> tuple[Expression, ...]:
         return self.parts
 
     def __repr__(self) -> str:
@@ -200,11 +206,11 @@ class Operation(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Applied(Expression):
-    function: Callable[..., Any]
+    function: Callable[..., Column]
     parts: tuple[Expression, ...]
 
     @property
-    def operands(self) -> tuple[Any, ...]:
+    def operands(self) -> tuple[Expression, ...]:
         return self.parts
 
     def __repr__(self) -> str:
@@ -220,7 +226,7 @@ class Final(Expression):
     is_final: bool = True
 
     @property
-    def operands(self) -> tuple[Any, ...]:
+    def operands(self) -> tuple[Expression, ...]:
         return (self.part,)
 
     def __repr__(self) -> str:
@@ -229,9 +235,9 @@ class Final(Expression):
 
 @dataclass(frozen=True)
 class Cast:
-    to: Any
+    to: str | DataType
 
-    def __call__(self, column: Any) -> Any:
+    def __call__(self, column: Column) -> Column:
         return column.cast(self.to)
 
     def __repr__(self) -> str:
@@ -246,7 +252,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Sort:
-    expression: Any
+    expression: Expression | Column
     descending: bool = False
     nulls_first: bool = True
 
@@ -303,7 +309,7 @@ def _column_name(function: str, name: str) -> str:
     return name
 
 
-def apply(function: Callable[..., Any], *operands: Any) -> Applied:
+def apply(function: Callable[..., Column], *operands: object) -> Applied:
     """Return a function of PySpark, or one of yours from Columns to a Column, applied to expressions.
 
     Args:
@@ -320,13 +326,13 @@ def apply(function: Callable[..., Any], *operands: Any) -> Applied:
     return Applied(function, tuple(operand(each) for each in operands))
 
 
-def ways_of_spark(column: Any) -> str:
+def ways_of_spark(column: object) -> str:
     """Return what to write in place of a call of PySpark's, such as ``F.sum(...)``, to follow a message; else nothing."""
     called = _SPARKS_CALL.match(str(column)) if hasattr(column, "cast") and not isinstance(column, Expression) else None
     return f" F.{called[1]}(...) is Spark's, which cannot run here: use wp.{called[1]}(...)." if called else ""
 
 
-def operand(value: Any) -> Expression:
+def operand(value: object) -> Expression:
     return value if isinstance(value, Expression) else Constant(value)
 
 
@@ -363,7 +369,7 @@ def sides_in(expression: Expression) -> Iterator[SideName]:
         yield from sides_in(part)
 
 
-def signature(value: Any) -> Hashable:
+def signature(value: object) -> Hashable:
     """Return what makes two pieces of a tree the same: texts and numbers by value, Columns by identity."""
     if isinstance(value, tuple):
         return tuple(signature(each) for each in value)
@@ -382,5 +388,5 @@ def signature(value: Any) -> Hashable:
     return (type(value), value) if _is_plain(value) else id(value)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return not hasattr(value, "cast") and isinstance(value, Hashable)

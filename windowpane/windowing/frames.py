@@ -110,13 +110,6 @@ def following(offset: Offset | timedelta) -> Bound:
 class Frame:
     """Which rows a function sees, relative to the current row.
 
-    Args:
-        units: what offsets count.
-        start: the first end.
-        end: the last end.
-        exclude: what is taken out.
-        gap: for SESSION, the distance of order values at which a new session starts (a distance of exactly the gap does).
-
     Raises:
         InvalidFrameError: the bounds cannot be combined, or an offset does not fit the units.
 
@@ -125,10 +118,11 @@ class Frame:
         ROWS BETWEEN 3 PRECEDING AND CURRENT ROW
     """
 
-    units: Units
-    start: Bound
-    end: Bound
-    exclude: Exclude = Exclude.NO_OTHERS
+    units: Units  # what offsets count
+    start: Bound  # the first end
+    end: Bound  # the last end
+    exclude: Exclude = Exclude.NO_OTHERS  # what is taken out
+    # for SESSION, the distance of order values at which a new session starts (a distance of exactly the gap does)
     gap: Offset | None = None
 
     def __post_init__(self) -> None:

@@ -10,21 +10,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.outputs import OutputTag
-from windowpane.windowing.triggers.base import ValueState
+from windowpane.windowing.triggers.base import Reduce, ValueState
 from windowpane.windowing.windows import Window
 
+Accumulator = TypeVar("Accumulator")
+Result = TypeVar("Result")
 
-class AggregateFunction(ABC):
+
+class AggregateFunction(ABC, Generic[Accumulator, Result]):
     """Folds elements into an accumulator, incrementally; accumulators merge where sessions do.
 
-    Accumulators must pickle. On Spark an element is a row as a dict, and the result is one, too.
+    Its type parameters are the accumulator, which must pickle, and the result. On Spark an element is a row as a dict, and the
+    result is one, too.
 
     Example:
-        >>> class Mean(AggregateFunction):
+        >>> class Mean(AggregateFunction[tuple[float, int], dict[str, float]]):
         ...     def create_accumulator(self): return (0, 0)
         ...     def add(self, value, accumulator): return accumulator[0] + value["x"], accumulator[1] + 1
         ...     def get_result(self, accumulator): return {"mean": accumulator[0] / accumulator[1]}
@@ -32,23 +37,27 @@ class AggregateFunction(ABC):
     """
 
     @abstractmethod
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> Accumulator:
         """Return the accumulator of no elements."""
 
     @abstractmethod
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: Value, accumulator: Accumulator) -> Accumulator:
         """Return the accumulator with ``value`` added; changing it in place is allowed. ``None`` leaves the window empty."""
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: Accumulator) -> Result:
         """Return the result; the accumulator must stay usable, since a window can fire again.
 
         A window whose result is ``None`` does not fire. With an evictor it does: the function behind this one is given ``None``.
         """
 
     @abstractmethod
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: Accumulator, right: Accumulator) -> Accumulator:
         """Return the accumulator of both; ``left`` is that of the earlier window."""
+
+
+AnyAggregateFunction: TypeAlias = AggregateFunction[Any, Any]
+"""One whose accumulator and result only it knows."""
 
 
 class RichFunction:
@@ -82,7 +91,7 @@ class ProcessContext(Protocol):
     def global_state(self, name: str) -> ValueState:
         """Return the state of that name of this key, shared by all its windows and never cleaned up by itself."""
 
-    def output(self, tag: OutputTag, value: Any) -> None:
+    def output(self, tag: OutputTag, value: Value) -> None:
         """Emit ``value`` to a side output."""
 
 
@@ -97,7 +106,7 @@ class ProcessWindowFunction(ABC):
     """
 
     @abstractmethod
-    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any] | None:
+    def process(self, key: Value, context: ProcessContext, elements: Sequence[Value]) -> Iterable[Value] | None:
         """Return the rows to emit for this firing."""
 
     def clear(self, context: ProcessContext) -> None:
@@ -108,9 +117,9 @@ class ProcessWindowFunction(ABC):
 class ApplyFunction(ProcessWindowFunction):
     """A plain function ``(key, window, elements) -> rows`` as a process function."""
 
-    function: Callable[[Any, Window, Sequence[Any]], Iterable[Any] | None]
+    function: Callable[[Value, Window, Sequence[Value]], Iterable[Value] | None]
 
-    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any] | None:
+    def process(self, key: Value, context: ProcessContext, elements: Sequence[Value]) -> Iterable[Value] | None:
         return self.function(key, context.window, elements)
 
     def __repr__(self) -> str:
@@ -121,55 +130,55 @@ class ApplyFunction(ProcessWindowFunction):
 class PassThrough(ProcessWindowFunction):
     """Emits what it is given: the function behind a plain reduce, aggregate or fold."""
 
-    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+    def process(self, key: Value, context: ProcessContext, elements: Sequence[Value]) -> Iterable[Value]:
         return elements
 
 
 @dataclass(frozen=True)
-class ReduceAggregate(AggregateFunction):
+class ReduceAggregate(AggregateFunction[tuple[Value] | None, Value]):
     """A reduce function as an aggregate function: the accumulator is the reduced element, in a tuple, or ``None``."""
 
-    reduce: Callable[[Any, Any], Any]
+    reduce: Reduce
 
-    def create_accumulator(self) -> tuple[Any] | None:
+    def create_accumulator(self) -> tuple[Value] | None:
         return None
 
-    def add(self, value: Any, accumulator: tuple[Any] | None) -> tuple[Any] | None:
+    def add(self, value: Value, accumulator: tuple[Value] | None) -> tuple[Value] | None:
         """Reduce, or take the first element as it is; a reduce that returns ``None`` begins anew with the next one."""
         return _boxed(value if accumulator is None else self.reduce(accumulator[0], value))
 
-    def get_result(self, accumulator: tuple[Any] | None) -> Any:
+    def get_result(self, accumulator: tuple[Value] | None) -> Value:
         """Return the reduced element; ``None`` for no elements (an evictor took them all)."""
         return None if accumulator is None else accumulator[0]
 
-    def merge(self, left: tuple[Any] | None, right: tuple[Any] | None) -> tuple[Any] | None:
+    def merge(self, left: tuple[Value] | None, right: tuple[Value] | None) -> tuple[Value] | None:
         if left is None or right is None:
             return left or right
         return _boxed(self.reduce(left[0], right[0]))
 
 
-def _boxed(reduced: Any) -> tuple[Any] | None:
+def _boxed(reduced: Value) -> tuple[Value] | None:
     return None if reduced is None else (reduced,)
 
 
 @dataclass(frozen=True)
-class FoldAggregate(AggregateFunction):
+class FoldAggregate(AggregateFunction[Value, Value]):
     """A fold as an aggregate function. Folds cannot merge without ``merge``; on sessions they are refused without it."""
 
-    initial: Callable[[], Any]
-    fold: Callable[[Any, Any], Any]
-    merge_folds: Callable[[Any, Any], Any] | None = None
+    initial: Callable[[], Value]
+    fold: Reduce
+    merge_folds: Reduce | None = None
 
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> Value:
         return self.initial()
 
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: Value, accumulator: Value) -> Value:
         return self.fold(accumulator, value)
 
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: Value) -> Value:
         return accumulator
 
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: Value, right: Value) -> Value:
         if self.merge_folds is None:
             raise InvalidSpecError("fold without merge= met windows that merge; give fold(..., merge=function) or use aggregate.")
         return self.merge_folds(left, right)
@@ -187,7 +196,7 @@ class WindowFunctionSpec:
 
     kind: str
     process: ProcessWindowFunction
-    accumulate: AggregateFunction | None = None
+    accumulate: AnyAggregateFunction | None = None
 
     def __post_init__(self) -> None:
         inner = self.accumulate.reduce if isinstance(self.accumulate, ReduceAggregate) else self.accumulate
@@ -198,28 +207,28 @@ class WindowFunctionSpec:
             )
 
     @classmethod
-    def reduce(cls, function: Callable[[Any, Any], Any], process: ProcessWindowFunction | None = None) -> WindowFunctionSpec:
+    def reduce(cls, function: Reduce, process: ProcessWindowFunction | None = None) -> WindowFunctionSpec:
         """Return the spec of a reduce, with an optional full function behind it."""
         return cls("reduce", process or PassThrough(), ReduceAggregate(function))
 
     @classmethod
-    def aggregate(cls, function: AggregateFunction, process: ProcessWindowFunction | None = None) -> WindowFunctionSpec:
+    def aggregate(cls, function: AnyAggregateFunction, process: ProcessWindowFunction | None = None) -> WindowFunctionSpec:
         """Return the spec of an aggregate, with an optional full function behind it."""
         return cls("aggregate", process or PassThrough(), function)
 
     @classmethod
     def fold(
         cls,
-        initial: Callable[[], Any],
-        function: Callable[[Any, Any], Any],
-        merge: Callable[[Any, Any], Any] | None = None,
+        initial: Callable[[], Value],
+        function: Reduce,
+        merge: Reduce | None = None,
         process: ProcessWindowFunction | None = None,
     ) -> WindowFunctionSpec:
         """Return the spec of a fold, with an optional full function behind it."""
         return cls("fold", process or PassThrough(), FoldAggregate(initial, function, merge))
 
     @classmethod
-    def apply(cls, function: Callable[[Any, Window, Sequence[Any]], Iterable[Any] | None]) -> WindowFunctionSpec:
+    def apply(cls, function: Callable[[Value, Window, Sequence[Value]], Iterable[Value] | None]) -> WindowFunctionSpec:
         """Return the spec of a plain function over all elements."""
         return cls("apply", ApplyFunction(function))
 

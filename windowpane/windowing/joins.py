@@ -6,7 +6,7 @@ Times are microseconds. A pair is a left and a right row of equal keys that matc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, cast, get_args
 
 from windowpane.errors import (
     EmptyIntervalError,
@@ -33,11 +33,10 @@ LEFT_ONLY = ("semi", "anti")
 """Joins whose result has the columns of the left side only."""
 
 
-def checked_how(how: Any) -> How:
+def checked_how(how: object) -> How:
     if how not in get_args(How):
         raise InvalidSpecError(f"how={how!r}: it is one of {', '.join(map(repr, get_args(How)))}.")
-    word: How = how
-    return word
+    return cast("How", how)
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,13 @@ from windowpane.windowing.times import MAX, MIN, add_clamped, wrap_int64
 class Lateness:
     """The rule of one program.
 
-    Args:
-        allowed: how long windows are kept behind the watermark.
-        is_event_time: whether the watermark ends windows. The clock of the machine does so without any lateness, and nothing
-            is late under it.
-
     Example:
         >>> Lateness(5, is_event_time=True).cleanup_time(99)
         104
     """
 
-    allowed: int
+    allowed: int  # how long windows are kept behind the watermark
+    # whether the watermark ends windows. The clock of the machine does so without any lateness, and nothing is late under it.
     is_event_time: bool
 
     def cleanup_time(self, max_timestamp: int) -> int:

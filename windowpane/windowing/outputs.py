@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+from windowpane.arrays.values import Row
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -21,7 +23,6 @@ APPEARING = frozenset({INSERT, UPDATE_POSTIMAGE})
 """Words of rows that exist afterwards. Each image of an update is taken by itself: the other may be in another partition."""
 CHANGE_TYPES = APPEARING | {DELETE, UPDATE_PREIMAGE}
 
-Row = dict[str, Any]
 Schema: TypeAlias = "str | StructType"  # As DDL text or as PySpark's
 
 

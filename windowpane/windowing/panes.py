@@ -48,30 +48,20 @@ class Pane:
 
 
 class Firing(NamedTuple):
-    """What a trigger says of a firing besides that it fires.
+    """What a trigger says of a firing besides that it fires."""
 
-    Args:
-        is_on_time: whether this is the firing of the window's end, ``ON_TIME`` if no other firing after the end was first.
-        is_last: whether no other can follow.
-        may_be_empty: whether it fires even where the window holds nothing.
-    """
-
+    # whether this is the firing of the window's end, ``ON_TIME`` if no other firing after the end was first
     is_on_time: bool = False
-    is_last: bool = False
-    may_be_empty: bool = False
+    is_last: bool = False  # whether no other can follow
+    may_be_empty: bool = False  # whether it fires even where the window holds nothing
 
 
 @dataclass(frozen=True)
 class PaneOptions:
-    """What a program says of its panes.
+    """What a program says of its panes."""
 
-    Args:
-        shows_info: whether results carry the columns ``pane_index`` to ``pane_is_last``.
-        retracts: whether a pane takes the rows of the one before it back: results are a changelog.
-    """
-
-    shows_info: bool = False
-    retracts: bool = False
+    shows_info: bool = False  # whether results carry the columns ``pane_index`` to ``pane_is_last``
+    retracts: bool = False  # whether a pane takes the rows of the one before it back: results are a changelog
 
 
 NO_PANES = PaneOptions()

@@ -21,6 +21,7 @@ from verify.fuzz.comparison import difference
 from verify.fuzz.over_parts.oracle import Oracle
 from verify.fuzz.over_parts.run import NotCoveredError
 from windowpane import aggregates as agg
+from windowpane.arrays.values import Row
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock
@@ -28,7 +29,7 @@ from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Exclude, Frame, Offset, following, preceding
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN

@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace as Object
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -40,13 +40,20 @@ def test_an_offset_has_passed_another_where_no_number_in_it_is_behind(end: str, 
     assert has_passed(end, target) is expected
 
 
+NO_ROWS: Any = None
+
+
+def no_rows(spark):
+    """Stands in for what makes the rows of a query that is never started."""
+
+
 class Endless:
     """A streaming query with ten more rows each batch, of which a batch takes four."""
 
     def __init__(self, taken: list[int]) -> None:
         self.recentProgress: list[Object] = []
-        self.query = BatchQuery(NO_SPARK, "q", Path(), lambda _: None, lambda _, number: taken.append(number))
-        self.query._query = self
+        self.query = BatchQuery(NO_SPARK, "q", Path(), no_rows, lambda _, number: taken.append(number))
+        self.query._query = cast("Any", self)
         self._ends = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -55,7 +62,7 @@ class Endless:
 
     def _run(self) -> None:
         for number in range(1000):
-            self.query.batch(None, number)
+            self.query.batch(NO_ROWS, number)
             offsets = Object(endOffset=f'{{"t": {{"0": {4 * number}}}}}', latestOffset=f'{{"t": {{"0": {20 + 10 * number}}}}}')
             self.recentProgress = [*self.recentProgress, Object(batchId=number, sources=[offsets])][-100:]
             time.sleep(0.02)
@@ -75,8 +82,8 @@ class Calm:
     def __init__(self) -> None:
         self.recentProgress: list[Object] = []
         self.waits: list[threading.Event] = []
-        self.query = BatchQuery(NO_SPARK, "q", Path(), lambda _: None, lambda *_: None)
-        self.query._query = self
+        self.query = BatchQuery(NO_SPARK, "q", Path(), no_rows, lambda *_: None)
+        self.query._query = cast("Any", self)
 
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
         self.waits.append(threading.Event())
@@ -85,7 +92,7 @@ class Calm:
 
 def test_a_moment_without_new_rows_that_an_earlier_call_waits_for_says_nothing_of_rows_that_came_since() -> None:
     calm = Calm()
-    earlier = calm.query._idle = _Idle(calm)
+    earlier = calm.query._idle = _Idle(cast("Any", calm))
     earlier.start()
     finish = threading.Thread(target=calm.query.finish, kwargs={"is_endless": True})
     finish.start()
@@ -112,15 +119,15 @@ def test_what_is_done_behind_a_batch_is_done_once_at_a_time_and_again_where_it_f
         if failure is not None:
             raise failure
 
-    query = BatchQuery(NO_SPARK, "q", Path(), lambda _: None, lambda _, number: done.append(f"batch {number}"), behind)
-    assert query.batch(None, 0) is None
+    query = BatchQuery(NO_SPARK, "q", Path(), no_rows, lambda _, number: done.append(f"batch {number}"), behind)
+    assert query.batch(NO_ROWS, 0) is None
     assert done == ["batch 0"]  # nobody waits
     goes_on.set()
-    assert query.batch(None, 1) is None
-    assert query.batch(None, 2) == "it still is"
+    assert query.batch(NO_ROWS, 1) is None
+    assert query.batch(NO_ROWS, 2) == "it still is"
     calls = [each for each in done if not each.startswith("batch")]
     assert calls == ["behind: None", "behind: the store is away", "it still is"]
-    assert query.batch(None, 2) is None
+    assert query.batch(NO_ROWS, 2) is None
     query.join()
     assert done[-2:] == ["batch 2", "behind: None"]
 
@@ -140,7 +147,7 @@ class Silent:
 def test_a_query_whose_worker_was_too_slow_is_started_again_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     def query(*errors: str | None) -> BatchQuery:
         runs = [Silent(error) for error in errors]
-        made, left = BatchQuery(NO_SPARK, "q", Path(), lambda _: None, lambda *_: None), iter(runs)
+        made, left = BatchQuery(NO_SPARK, "q", Path(), no_rows, lambda *_: None), iter(runs)
         monkeypatch.setattr(made, "_started", lambda: next(left))
         made.start()
         return made
@@ -166,10 +173,8 @@ class Far:
     def __init__(self, committed: int, seen: int) -> None:
         self.seen, self.taken = seen, list[int]()
         self.isActive, self.recentProgress = True, [Object(batchId=committed, durationMs={"addBatch": 1}, sources=[])]
-        self.query = FollowedQuery(
-            NO_SPARK, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: self.seen, self.take)
-        )
-        self.query._query = self
+        self.query = FollowedQuery(NO_SPARK, "q", Path(), no_rows, lambda *_: None, Elsewhere(lambda: self.seen, self.take))
+        self.query._query = cast("Any", self)
 
     def take(self) -> None:
         self.taken.append(self.seen)
@@ -199,7 +204,7 @@ def test_a_query_whose_worker_was_too_slow_on_a_server_is_started_again_until_it
 ) -> None:
     def query(server: Server) -> FollowedQuery:
         monkeypatch.setattr(BatchQuery, "_started", lambda _: server.start())
-        return FollowedQuery(NO_SPARK, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: -1, lambda: None))
+        return FollowedQuery(NO_SPARK, "q", Path(), no_rows, lambda *_: None, Elsewhere(lambda: -1, lambda: None))
 
     slow, broken = Server(*[TOO_SLOW] * 9), Server("no such folder")
     started = query(slow)
@@ -252,6 +257,6 @@ def test_what_a_batch_raised_on_a_server_is_raised_here() -> None:
         ("ZeroDivisionError: division by zero", "^q stopped: ZeroDivisionError: division by zero$"),
     ):
         far = Far(committed=-1, seen=-1)
-        far.query._query = Silent(text.format(said))
+        far.query._query = cast("Any", Silent(text.format(said)))
         with pytest.raises(SqlRunError, match=expected):
             far.query.finish()

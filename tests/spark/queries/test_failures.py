@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import traceback
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -45,7 +45,7 @@ def written(error: Exception) -> str:
         raise error
 
     try:
-        ShortFailures(write)(None, 7)
+        ShortFailures(write)(cast("Any", None), 7)
     except Exception:
         return traceback.format_exc()
     raise AssertionError("the sink was to fail")
@@ -77,7 +77,7 @@ def test_what_a_worker_raised_comes_first_and_whole(text: str, lines: list[str])
 def test_the_cause_is_the_error_of_the_worker() -> None:
     for text, kind in ((RAISED, UserFunctionError), (CHANGED, ChangedPlanError)):
         with pytest.raises(FailedBatchError) as caught:
-            ShortFailures(partial(_raise, Failed(text)))(None, 7)
+            ShortFailures(partial(_raise, Failed(text)))(cast("Any", None), 7)
         assert isinstance(caught.value.__cause__, kind)
 
 

@@ -61,8 +61,8 @@ def classic(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "under_way", [Query(lastProgress={}), Query(message="Waiting for data to arrive"), Query(message="Processing new data")]
 )
-def test_a_slow_worker_is_given_another_chance_and_it_is_said(under_way: Query, caplog: pytest.LogCaptureFixture) -> None:
-    queries = [Query(TOO_SLOW), Query(f"... {TOO_SLOW} ..."), under_way]
+def test_a_slow_worker_is_given_another_chance_and_it_is_said(under_way: Any, caplog: pytest.LogCaptureFixture) -> None:
+    queries: list[Any] = [Query(TOO_SLOW), Query(f"... {TOO_SLOW} ..."), under_way]
     with caplog.at_level(logging.WARNING):
         assert starting.started(iter(queries).__next__, cast("Any", Tracker([1]))) is under_way
     assert [record.message.split(":")[0] for record in caplog.records] == [
@@ -71,12 +71,12 @@ def test_a_slow_worker_is_given_another_chance_and_it_is_said(under_way: Query, 
 
 
 def test_it_is_tried_as_often_as_it_takes() -> None:
-    queries = [*(Query(TOO_SLOW) for _ in range(9)), Query()]
+    queries: list[Any] = [*(Query(TOO_SLOW) for _ in range(9)), Query()]
     assert starting.started(iter(queries).__next__, cast("Any", Tracker([1]))) is queries[9]
 
 
 def test_another_failure_is_not_tried_again() -> None:
-    queries = [Query("a function raised"), Query()]
+    queries: list[Any] = [Query("a function raised"), Query()]
     assert starting.started(iter(queries).__next__, cast("Any", Tracker())) is queries[0]
 
 
@@ -93,8 +93,8 @@ def test_a_server_that_is_too_slow_to_start_the_sinks_is_asked_again(caplog: pyt
         return found
 
     with caplog.at_level(logging.WARNING):
-        assert starting.started(start, cast("Any", Tracker([1]))).lastProgress == {}
+        assert starting.started(cast("Any", start), cast("Any", Tracker([1]))).lastProgress == {}
     assert len(caplog.records) == 2
     answers[:] = [PySparkException("a function raised")]
     with pytest.raises(PySparkException, match="a function raised"):
-        starting.started(start, cast("Any", Tracker()))
+        starting.started(cast("Any", start), cast("Any", Tracker()))

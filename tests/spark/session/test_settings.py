@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.errors import PySparkException
@@ -86,12 +86,12 @@ def test_what_the_user_set_stays_and_so_does_sparks_default_elsewhere_and_for_st
 )
 def test_static_rows_in_local_mode_get_a_bucket_for_each_32_megabytes(size: int | None, expected: int) -> None:
     spark = session("local[4]")
-    buckets = Buckets.of(spark, is_streaming=False, static=Estimated(size))
+    buckets = Buckets.of(spark, is_streaming=False, static=cast("Any", Estimated(size)))
     assert buckets.number == expected
     assert buckets.text == f"{expected} buckets, 4 cores"
     assert buckets.chosen == (None if size is None or size > 1 << 60 else expected)
     spark.conf.set(PARTITIONS, "7")
-    assert Buckets.of(spark, is_streaming=False, static=Estimated(size)) == Buckets(7, 4)
+    assert Buckets.of(spark, is_streaming=False, static=cast("Any", Estimated(size))) == Buckets(7, 4)
 
 
 class Estimated:

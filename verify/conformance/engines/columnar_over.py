@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from verify.conformance.reading.fields import NotUnderstoodError
 from verify.conformance.reading.over_ops import SIGNS, WORDS
-from verify.conformance.reading.sql_values import Row
+from windowpane.arrays.values import Row
 from windowpane.engines.over.close import OverCloseEngine, OverCloser
 from windowpane.engines.over.close import refusal as close_refusal
 from windowpane.engines.over.program import Emit, OverProgram

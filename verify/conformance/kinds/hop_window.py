@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from verify.conformance.reading.fields import NotUnderstoodError, require_known
-from verify.conformance.reading.sql_values import Row, Schema, read_duration, watermark_pair
+from verify.conformance.reading.sql_values import Schema, read_duration, watermark_pair
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.changelog import EXPECT, Changelog
 from verify.conformance.replay.sql_rows import insert, shown_rows
 from verify.conformance.replay.verdicts import Difference, Options
+from windowpane.arrays.values import Row
 from windowpane.sql import Session
 
 _CASE = {"id", "kind", "rust_test", "schema", "pk", "hop", "out_columns", "steps"}
@@ -65,7 +66,7 @@ class _Hop:
         first = min(bounds, key=lambda row: row["window_start"])
         return [(name, first[name]) for name in ("window_start", "window_end") if name in self._out]
 
-    def _exploded(self, rows: list[list[Any]], out: list[str] | None = None) -> list[Row]:
+    def _exploded(self, rows: list[list[Any]], out: list[str] | None = None) -> list[dict[str, Any]]:
         columns = [[_SEQ, "int"], *self._columns]
         out = self._out if out is None else out
         session = Session(None, ":memory:")

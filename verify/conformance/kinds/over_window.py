@@ -11,12 +11,12 @@ import pyarrow as pa
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known
 from verify.conformance.reading.over_ops import SIGNS, WORDS, raise_it
 from verify.conformance.reading.over_vectors import OverSchema, read_spec
-from verify.conformance.reading.sql_values import Row
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.changelog import EXPECT, Changelog
 from verify.conformance.replay.comparison import frozen
 from verify.conformance.replay.recovering import Recovering
 from verify.conformance.replay.verdicts import Difference, Options
+from windowpane.arrays.values import Row
 from windowpane.operators.over.on_close import OverOnClose
 from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.state.entries import MemoryEntries

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from typing import Any
 
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known
-from verify.conformance.reading.sql_values import Row, Schema
+from verify.conformance.reading.sql_values import Schema
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.changelog import EXPECT, Changelog
 from verify.conformance.replay.sql_rows import insert, shown_rows
 from verify.conformance.replay.verdicts import Difference, Options
+from windowpane.arrays.values import Row
 from windowpane.sql import Session
 
 _CASE = {"id", "kind", "rust_test", "schema", "pk", "watermark", "steps"}
@@ -46,7 +48,7 @@ class _Table:
         self._store = store
         self._session = Session(None, store)
         self._emitted = Changelog(Schema(columns), [name for name, _ in columns])
-        self._held: list[Row] = []
+        self._held: Sequence[Row] = []
         declared = ", ".join(f"{name} {kind}" for name, kind in columns)
         clause = f"WATERMARK FOR {watermark['column']} AS {watermark['expr']}"
         self._session.run(f"CREATE TABLE t ({declared}, {clause}) APPEND ONLY")

@@ -13,6 +13,7 @@ from typing import Any
 
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known, write_window
 from verify.conformance.reading.stateful_functions import Sides, States, Times
+from windowpane.arrays.values import Row
 from windowpane.windowing.functions import (
     AggregateFunction,
     ProcessContext,
@@ -22,7 +23,6 @@ from windowpane.windowing.functions import (
 )
 from windowpane.windowing.outputs import OutputTag
 
-Row = dict[str, Any]
 Emit = Callable[[Any, ProcessContext, Sequence[Any]], Iterable[Row]]
 
 
@@ -39,7 +39,7 @@ def sum_rows(left: Row, right: Row) -> Row:
 
 
 @dataclass(frozen=True)
-class Statistics(AggregateFunction):
+class Statistics(AggregateFunction[Any, Any]):
     """Sum, and with ``full`` count and maximum, of the values, and the largest key."""
 
     full: bool = True

@@ -7,9 +7,8 @@ import re
 from typing import Any
 
 from verify.conformance.reading.fields import Json
+from windowpane.arrays.values import Row
 from windowpane.windowing.times import to_micros
-
-Row = dict[str, Any]
 
 _TIMES = frozenset({"timestamp", "timestamptz", "date"})
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

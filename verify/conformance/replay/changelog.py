@@ -6,9 +6,10 @@ from collections import Counter
 from typing import Any
 
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known
-from verify.conformance.reading.sql_values import Row, Schema, watermark_pair
+from verify.conformance.reading.sql_values import Schema, watermark_pair
 from verify.conformance.replay.comparison import frozen
 from verify.conformance.replay.verdicts import Difference
+from windowpane.arrays.values import Row
 
 EXPECT = {"expect_changes", "expect_watermark", "expect_watermarks"}
 _ORDERS = ("exact", "any")

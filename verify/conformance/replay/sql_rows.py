@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
-from verify.conformance.reading.sql_values import Row, read_instant
+from verify.conformance.reading.sql_values import read_instant
 from windowpane.sql import Result
 
 
@@ -16,7 +16,7 @@ def insert(table: str, rows: Sequence[Sequence[Any]]) -> str:
     return f"INSERT INTO {table} VALUES {values}"
 
 
-def shown_rows(result: Result) -> list[Row]:
+def shown_rows(result: Result) -> list[dict[str, Any]]:
     """Return the rows of a result by column."""
     return [{name: _cell(value) for name, value in zip(result.names, row, strict=True)} for row in result.rows()]
 

@@ -16,9 +16,11 @@ from verify.fuzz.over_parts.windows import random_spec
 from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
-from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN
+
+Row = dict[str, Any]
 
 _DAY = dt.datetime(2024, 2, 27)
 _EPOCH = dt.datetime(1970, 1, 1)

@@ -12,9 +12,9 @@ from dataclasses import replace
 import duckdb
 import pyarrow as pa
 
+from verify.fuzz.over_parts.inputs import Row
 from windowpane.windowing.frames import Bound, Exclude, Frame, Offset, Units
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.outputs import Row
 from windowpane.windowing.over.spec import OverCall, OverSpec
 
 _PEERS = frozenset({Exclude.GROUP, Exclude.TIES})

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from verify.fuzz.comparison import difference, identical
-from verify.fuzz.over_parts.inputs import Batch, Trial
+from verify.fuzz.over_parts.inputs import Batch, Row, Trial
 from verify.fuzz.over_parts.oracle import Oracle
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import LATE, MAIN
@@ -25,7 +25,7 @@ from windowpane.hidden_columns import FIRING_WATERMARK, PREFIX, TIME
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.state.codec import encode_key
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.over.spec import watermark_delay
 from windowpane.windowing.times import MAX, MIN
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from itertools import pairwise
-from typing import Any
 
 import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.definition import BoundAggregate
@@ -26,15 +26,15 @@ class Sketch(SegmentAggregate):
         prefix: str,
         slots: tuple[str, ...],
         bound: BoundAggregate,
-        write: Callable[[Any], bytes],
-        read: Callable[[bytes], Any],
+        write: Callable[[Value], bytes],
+        read: Callable[[bytes], Value],
     ) -> None:
         super().__init__(prefix, slots)
         self._bound = bound
         self._write = write
         self._read = read
 
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         return {f"{self.prefix}b": rows[self.slots[0]]}
 
     def fold(self, lifted: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
@@ -43,7 +43,7 @@ class Sketch(SegmentAggregate):
     def _images(self, column: pa.Array, segments: Segments) -> list[bytes]:
         return list(map(self._image, _cut(segments.gather(column).to_pylist(), segments.offsets)))
 
-    def _image(self, values: list[Any]) -> bytes:
+    def _image(self, values: list[Value]) -> bytes:
         return self._write(reduce(self._bound.add, values, self._bound.create_accumulator()))
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
@@ -57,9 +57,9 @@ class Sketch(SegmentAggregate):
     def finish(self, partials: pa.Table) -> pa.Array:
         return pa.array(map(self._result, partials[f"{self.prefix}b"].to_pylist()), self._bound.result_type)
 
-    def _result(self, image: bytes) -> Any:
+    def _result(self, image: bytes) -> Value:
         return self._bound.get_result(self._read(image))
 
 
-def _cut(values: list[Any], offsets: Integers) -> Iterable[list[Any]]:
+def _cut(values: list[Value], offsets: Integers) -> Iterable[list[Value]]:
     return (values[start:end] for start, end in pairwise(offsets.tolist()))

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from datasketches import hll_sketch, hll_union, tgt_hll_type
 
+from windowpane.arrays.values import Value
 from windowpane.windowing.aggregates.canonical import Form, form_of
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call
 
@@ -65,11 +66,11 @@ class _Printed:
 
     form: Form
 
-    def __call__(self, value: Any) -> str:
+    def __call__(self, value: Value) -> str:
         return repr(self.form.freeze(value))
 
 
-def _datum_of(value_type: pa.DataType) -> Callable[[Any], int | float | str]:
+def _datum_of(value_type: pa.DataType) -> Callable[[Value], int | float | str]:
     # The sketch itself knows one NaN and one zero. Unsigned 64-bit integers are beyond its int64.
     if pa.types.is_signed_integer(value_type) or pa.types.is_floating(value_type):
         return _number
@@ -81,13 +82,13 @@ def _datum_of(value_type: pa.DataType) -> Callable[[Any], int | float | str]:
 @dataclass(frozen=True, slots=True)
 class ApproxCountDistinct:
     lg_k: int
-    datum: Callable[[Any], int | float | str]
+    datum: Callable[[Value], int | float | str]
     result_type: ClassVar[pa.DataType] = pa.int64()
 
     def create_accumulator(self) -> DistinctSketch:
         return DistinctSketch(hll_sketch(self.lg_k, _REGISTERS))
 
-    def add(self, accumulator: DistinctSketch, value: Any) -> DistinctSketch:
+    def add(self, accumulator: DistinctSketch, value: Value) -> DistinctSketch:
         if value is not None:
             accumulator.hll.update(self.datum(value))
         return accumulator

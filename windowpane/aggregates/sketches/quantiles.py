@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from datasketches import PyObjectSerDe, kll_doubles_sketch, kll_items_sketch
 from windowpane import pickles
 from windowpane.aggregates.sketches.columnar import Sketch
 from windowpane.arrays import Doubles
+from windowpane.arrays.values import Value
 from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_orderable
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall
@@ -55,14 +56,14 @@ class _PickledItems(PyObjectSerDe):  # type: ignore[misc]  # the library is unty
     def __init__(self) -> None:
         PyObjectSerDe.__init__(self)
 
-    def get_size(self, item: Any) -> int:
+    def get_size(self, item: Value) -> int:
         return len(self.to_bytes(item))
 
-    def to_bytes(self, item: Any) -> bytes:
+    def to_bytes(self, item: Value) -> bytes:
         image = pickles.dumps(item)
         return _LENGTH.pack(len(image)) + image
 
-    def from_bytes(self, data: bytes, offset: int) -> tuple[Any, int]:
+    def from_bytes(self, data: bytes, offset: int) -> tuple[Value, int]:
         (length,) = _LENGTH.unpack_from(data, offset)
         start = offset + _LENGTH.size
         return pickles.loads(data[start : start + length]), _LENGTH.size + length
@@ -85,7 +86,7 @@ class QuantileSketch:
         return QuantileSketch(kll_items_sketch.deserialize(image, _PickledItems()))
 
     @staticmethod
-    def from_doubles(image: bytes, value: Callable[[float], Any]) -> QuantileSketch:
+    def from_doubles(image: bytes, value: Callable[[float], Value]) -> QuantileSketch:
         """Return the sketch of the values of a stored sketch of doubles.
 
         The library stores both alike: a preamble, where levels end, the least and the greatest value, the retained values. Only
@@ -113,7 +114,7 @@ class ApproxQuantile:
     def create_accumulator(self) -> QuantileSketch:
         return QuantileSketch(kll_items_sketch(self.k))
 
-    def add(self, accumulator: QuantileSketch, value: Any) -> QuantileSketch:
+    def add(self, accumulator: QuantileSketch, value: Value) -> QuantileSketch:
         if value is not None:
             accumulator.kll.update(self.form.freeze(value))
         return accumulator
@@ -122,7 +123,7 @@ class ApproxQuantile:
         left.kll.merge(right.kll)
         return left
 
-    def get_result(self, accumulator: QuantileSketch) -> Any:
+    def get_result(self, accumulator: QuantileSketch) -> Value:
         if accumulator.kll.is_empty():
             return None
         return self.form.thaw(accumulator.kll.get_quantile(self.q, True))

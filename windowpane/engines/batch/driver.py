@@ -67,21 +67,14 @@ P = TypeVar("P", bound=BucketProgram)
 
 @dataclass(frozen=True)
 class Left:
-    """What a batch leaves in its bucket.
+    """What a batch leaves in its bucket."""
 
-    Args:
-        open_windows: windows, keys or rows that wait for a clock.
-        state_bytes: the size of the state.
-        is_idle: whether no clock could change anything in a bucket that a source feeds; ``None``: where nothing waits.
-        next_processing_time: the earliest timer of the clock, ``None`` if there is none.
-        gauges: further counters of the state.
-    """
-
-    open_windows: int
-    state_bytes: int
+    open_windows: int  # windows, keys or rows that wait for a clock
+    state_bytes: int  # the size of the state
+    # whether no clock could change anything in a bucket that a source feeds; ``None``: where nothing waits
     is_idle: bool | None = None
-    next_processing_time: int | None = None
-    gauges: Mapping[str, int] = field(default_factory=dict)
+    next_processing_time: int | None = None  # the earliest timer of the clock, ``None`` if there is none
+    gauges: Mapping[str, int] = field(default_factory=dict)  # further counters of the state
 
 
 class BucketBatch(ABC, Generic[P]):
@@ -148,13 +141,9 @@ class BucketBatch(ABC, Generic[P]):
         return self.watermark if self.is_source else self.before
 
     def punctual(self, rows: pa.Table, is_late: Mask, late_schema: pa.Schema | None, under: str | None = None) -> pa.Table | None:
-        """Return the rows that are not late, ``None`` for none; count and emit the others.
+        """Return the rows that are not late, ``None`` for none; count the others, and emit them where there is a ``late_schema``.
 
-        Args:
-            rows: the rows.
-            is_late: which of them are late.
-            late_schema: the columns of the late output, ``None`` if there is none.
-            under: the column with the watermark that each is late under, ``None`` where it is that of the batch.
+        ``under``: the column with the watermark that each is late under, ``None`` where it is that of the batch.
         """
         if not is_late.any():
             return rows

@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from windowpane.arrays.values import JsonValue
 from windowpane.engines.changes import ACCEPTED, Description, Verdict, Way, added_columns, changes, differences
 from windowpane.errors import ChangedPlanError
 from windowpane.state.blob_store import BlobStore
@@ -25,47 +25,26 @@ HEADER, _KIND = "header", "bucket-header"
 
 @dataclass(frozen=True)
 class BucketHeader:
-    """Description of the program, clocks in microseconds, and what engines count.
+    """Description of the program, clocks in microseconds, and what engines count."""
 
-    Args:
-        description: the parts a restart compares, by name.
-        watermark: the watermark of the last batch.
-        processing_time: its clock.
-        open_windows: windows, or keys, that held something at its end.
-        arrivals: how many rows were numbered by arrival.
-        cut: the time below which rows are in the history that the state began with, ``None`` if it began empty.
-        raw_rows: rows that are held one by one, where an engine counts them.
-        generation: how many programs before this one had windows of their own.
-        begins: the time from which on windows are of this one, where there were others.
-        late: the counters of late rows (``late_counts``).
-        totals: the counters of all batches, and the gauges of the last one.
-        added: columns of rows that the program which wrote the state did not have; not written.
-    """
-
-    description: Description
-    watermark: int = MIN
-    processing_time: int = MIN
-    open_windows: int = 0
-    arrivals: int = 0
-    cut: int | None = None
-    raw_rows: int = 0
-    generation: int = 0
-    begins: int = MIN
-    late: Sequence[Sequence[Any]] = ()
-    totals: Mapping[str, int] = field(default_factory=dict)
-    added: frozenset[str] = frozenset()
+    description: Description  # the parts a restart compares, by name
+    watermark: int = MIN  # the watermark of the last batch
+    processing_time: int = MIN  # its clock
+    open_windows: int = 0  # windows, or keys, that held something at its end
+    arrivals: int = 0  # how many rows were numbered by arrival
+    cut: int | None = None  # the time below which rows are in the history that the state began with, ``None`` if it began empty
+    raw_rows: int = 0  # rows that are held one by one, where an engine counts them
+    generation: int = 0  # how many programs before this one had windows of their own
+    begins: int = MIN  # the time from which on windows are of this one, where there were others
+    late: Sequence[Sequence[JsonValue]] = ()  # the counters of late rows (``late_counts``)
+    totals: Mapping[str, int] = field(default_factory=dict)  # the counters of all batches, and the gauges of the last one
+    added: frozenset[str] = frozenset()  # columns of rows that the program which wrote the state did not have; not written
 
     @classmethod
     def read(
         cls, store: BlobStore, description: Description, accepts: Callable[[Description], bool] | None = None, generation: int = 0
     ) -> BucketHeader:
-        """Return the bucket's header, a fresh one if it has none.
-
-        Args:
-            store: the bucket's state.
-            description: the parts of the program that reads it.
-            accepts: whether it can use the state of a program with these parts.
-            generation: how many programs before it had windows of their own.
+        """Return the bucket's header, a fresh one if it has none; ``accepts``: whether the state of another program is of use.
 
         Raises:
             ChangedPlanError: another program wrote the state.
@@ -94,7 +73,7 @@ class BucketHeader:
     @classmethod
     def of(cls, blob: bytes) -> BucketHeader:
         """Return the header that a blob is."""
-        held: Mapping[str, Any] = json.loads(unframe(_KIND, blob))
+        held: Mapping[str, JsonValue] = json.loads(unframe(_KIND, blob))
         return cls(**held)
 
     def write(self, store: BlobStore) -> None:

@@ -11,32 +11,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.arrays.values import Value
 from windowpane.sizes import Size
 from windowpane.windowing.times import MAX, MIN
 
 MOST_CELLS: Final = Size("cells of the counters of late rows", 256, (4, 8))
 _HOUR, _SECOND, _LONGEST = 3_600_000_000, 1_000_000, 100
-Cell = list[Any]  # the start of an hour, the number of a span of lateness, rows, how many were dropped, and the key of one
+Cell = list[Value]  # the start of an hour, the number of a span of lateness, rows, how many were dropped, and the key of one
 
 
 class LateCounts:
-    """The counters of one bucket.
+    """The counters of one bucket."""
 
-    Args:
-        cells: those that were kept.
-    """
-
-    def __init__(self, cells: Sequence[Sequence[Any]] = ()) -> None:
+    def __init__(self, cells: Sequence[Sequence[Value]] = ()) -> None:
         self._cells: dict[tuple[int, int], Cell] = {(cell[0], cell[1]): list(cell) for cell in cells}
 
     @classmethod
-    def together(cls, counted: Iterable[Sequence[Sequence[Any]]]) -> LateCounts:
+    def together(cls, counted: Iterable[Sequence[Sequence[Value]]]) -> LateCounts:
         """Return the counters of several buckets as those of one."""
         found = cls()
         for hour, span, rows, dropped, key in (cell for cells in counted for cell in cells):
@@ -46,17 +43,12 @@ class LateCounts:
         return found
 
     def note(
-        self, times: Integers, last_instants: Integers, watermark: int, rows: Integers, dropped: Integers, key: Any = None
+        self, times: Integers, last_instants: Integers, watermark: int, rows: Integers, dropped: Integers, key: Value = None
     ) -> None:
-        """Count rows.
+        """Count rows, by an event time of each, or of its slice, and the last instant at which it would not be late.
 
-        Args:
-            times: an event time of each, or of the slice that it is in.
-            last_instants: the time up to which it would have been on time.
-            watermark: the watermark that it is late under.
-            rows: how many rows each stands for.
-            dropped: how many of them nothing took, or of rows that were noted before.
-            key: the key of the first of them, ``None`` where it is not known.
+        Each stands for so many ``rows``, of which nothing took those that were ``dropped``, or that were noted before; ``key`` is
+        that of the first of them, ``None`` where it is not known.
         """
         if not len(times) or watermark in (MIN, MAX):
             return
@@ -74,7 +66,7 @@ class LateCounts:
                 cell[4] = str(key)[:_LONGEST]
         self._bound()
 
-    def note_dropped(self, times: pa.ChunkedArray | pa.Array, watermark: int, key: Any = None) -> None:
+    def note_dropped(self, times: pa.ChunkedArray | pa.Array, watermark: int, key: Value = None) -> None:
         """Count rows by their event times, none of which was taken."""
         known = times.drop_null().to_numpy()
         each = np.ones(len(known), np.int64)

@@ -8,7 +8,7 @@ behind the watermark: their trigger was finished.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +30,7 @@ _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 def late_schema(own: pa.Schema, instant: pa.DataType = INSTANT, has_windows: bool = False, has_reason: bool = False) -> pa.Schema:
-    """Return the columns of a late output.
-
-    Args:
-        own: the columns of its rows.
-        instant: the type of event time.
-        has_windows: whether rows miss windows.
-        has_reason: whether a row may be there for another reason than that it is late.
+    """Return the columns of a late output; with a reason where a row may be there for another one than that it is late.
 
     Raises:
         InvalidSpecError: rows have a column of such a name.
@@ -55,16 +49,11 @@ def late_schema(own: pa.Schema, instant: pa.DataType = INSTANT, has_windows: boo
 
 
 def late_table(
-    schema: pa.Schema, rows: pa.Table, under: int | Integers, clock: Clock, outcome: Mapping[str, Any] | None = None
+    schema: pa.Schema, rows: pa.Table, under: int | Integers, clock: Clock, outcome: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Return late rows as their output has them.
+    """Return late rows, with ``TIME``, as their output has them; ``under``: the watermark that all or each are late under.
 
-    Args:
-        schema: of ``late_schema``.
-        rows: the rows, with ``TIME``.
-        under: the watermark that they are late under, or that of each.
-        clock: of the batch.
-        outcome: columns that say what became of them; no window and no row took them where it says nothing.
+    ``outcome``: columns that say what became of them; no window and no row took them where it says nothing.
     """
     count = rows.num_rows
     columns = {DROPPED: pa.repeat(True, count), **_why(rows[TIME], np.broadcast_to(under, (count,)), clock), **(outcome or {})}
@@ -72,7 +61,7 @@ def late_table(
     return pa.table(found, names=schema.names).cast(schema)
 
 
-def _why(times: Any, under: Integers, clock: Clock) -> dict[str, pa.Array]:
+def _why(times: pa.Array, under: Integers, clock: Clock) -> dict[str, pa.Array]:
     count, known = len(times), (under != MIN) & (under != MAX)
     marks = np.where(known, under, 0) + 1
     shown = known & (marks >= _FIRST) & (marks <= _LAST)

@@ -55,16 +55,11 @@ class TaskNumbers:
     """Arrival numbers of rows of which some were folded by their task: a row's is that of its task plus its position there.
 
     Numbers of rows of other buckets are left out, so there are gaps.
-
-    Args:
-        first: the number of the first row of the first task.
-        tasks: the input partitions, ascending.
-        span: more than any position.
     """
 
-    first: int
-    tasks: Integers
-    span: int
+    first: int  # the number of the first row of the first task
+    tasks: Integers  # the input partitions, ascending
+    span: int  # more than any position
 
     @classmethod
     def of(cls, tables: Sequence[pa.Table], first: int) -> Self:

@@ -36,10 +36,8 @@ _ALL = hidden("all")
 def common_refusal(program: Program, *, runs_user_code: bool = True, shows_panes: bool = False) -> str | None:
     """Return why no columnar engine of built-in aggregates can run a program, ``None`` if one may.
 
-    Args:
-        program: the program.
-        runs_user_code: whether the engine knows aggregates through ``fold_of`` only, so that they may be Arrow functions.
-        shows_panes: whether the engine numbers panes and takes them back.
+    ``runs_user_code``: the engine knows aggregates through ``fold_of`` alone, so that they may be Arrow functions.
+    ``shows_panes``: it numbers panes and takes them back.
     """
     if program.spec.panes != NO_PANES and not shows_panes:
         return "panes are numbered one firing after the other"
@@ -136,14 +134,7 @@ def with_added_columns(program: Program, fold: GroupedFold, held: pa.Table) -> p
 
 
 def folding_combiner(program: Program, fold: GroupedFold, fold_rows: Callable[[pa.Table], pa.Table], **options: Any) -> Combiner:
-    """Return the combiner whose ``fold_rows`` groups the rows of a program by its keys, with ``fold``.
-
-    Args:
-        program: the program.
-        fold: of its aggregates.
-        fold_rows: rows -> partials.
-        options: further arguments of the combiner.
-    """
+    """Return the combiner whose ``fold_rows`` groups the rows of a program by its keys, with ``fold``."""
     return Combiner(fold_rows, coded=_coded(program, fold), **options)
 
 

@@ -73,10 +73,7 @@ class ColumnarBatch(OrderedBatch[Program]):
     def arrived(self, tables: list[pa.Table], always_in_order: bool = False, among: TaskNumbers | None = None) -> pa.Table:
         """Return rows together; in order of arrival if asked, and numbered as well where an aggregate needs it.
 
-        Args:
-            tables: the rows.
-            always_in_order: whether their order is asked for.
-            among: their numbers, where others of the batch were folded before the shuffle.
+        ``among``: their numbers, where others of the batch were folded before the shuffle.
         """
         if not self.fold.is_ordered and not always_in_order:
             return pa.concat_tables(tables)

@@ -8,14 +8,13 @@ Source of the rule: Flink's CountEvictor and TimeEvictor with bounds that are no
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.common.columnar import fold_of
 from windowpane.engines.program import Program
-from windowpane.errors import MistakeError
+from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import ARRIVAL, TIME, hidden
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 from windowpane.kernels.eviction import LastSurvive, Survivors, YoungSurvive
@@ -37,7 +36,7 @@ class NoRows(KernelAggregate):
     def partials(self) -> tuple[Partial, ...]:
         return (Partial(f"{self.prefix}e", "count_all", "sum"),)
 
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+    def prepare(self, rows: pa.Table) -> dict[str, pa.Array]:
         return {}
 
     def finish(self, partials: pa.Table) -> pa.Array:
@@ -65,9 +64,7 @@ def emptying_refusal(program: Program) -> str | None:
 
 def purging(program: Program) -> tuple[Program, GroupedFold]:
     """Return the program that an engine of panes runs, and the fold of its aggregates."""
-    fold, spec = fold_of(program), program.spec
-    if fold is None:
-        raise MistakeError("the planner checked")
+    fold, spec = present(fold_of(program), "the planner checked"), program.spec
     if not empties(spec.evictor):
         return program, fold
     trigger = spec.trigger if spec.purges else PurgingTrigger.of(spec.trigger)
@@ -97,9 +94,7 @@ def evictor_refusal(program: Program) -> str | None:
 def refinement_refusal(spec: WindowSpec, merges: bool = False) -> str | None:
     """Return why an evictor has to go over a window at each of its late rows, ``None`` if it need not.
 
-    Args:
-        spec: the windowed computation.
-        merges: whether windows merge: which of them a late row fires is then known only row by row.
+    Where windows merge, which of them a late row fires is known only row by row.
     """
     if spec.evictor is None or not spec.allowed_lateness or not spec.assigner.is_event_time:
         return None

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.values import Row
 from windowpane.engines.common.columnar import key_arrays
 from windowpane.engines.common.results import Results
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program
@@ -53,21 +54,13 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for.
+    """What is asked for."""
 
-    Args:
-        key: one row with the key columns, ``None`` for all keys.
-        start: with ``end`` the window, ``None`` for all.
-        end: see there.
-        results: whether what a firing now would give is asked for, too.
-        rows: whether the rows are, where they are held one by one.
-    """
-
-    key: pa.Table | None = None
-    start: int | None = None
-    end: int | None = None
-    results: bool = False
-    rows: bool = False
+    key: pa.Table | None = None  # one row with the key columns, ``None`` for all keys
+    start: int | None = None  # with ``end`` the window, ``None`` for all
+    end: int | None = None  # see there
+    results: bool = False  # whether what a firing now would give is asked for, too
+    rows: bool = False  # whether the rows are, where they are held one by one
 
     def takes_window(self, start: int | None, end: int | None) -> bool:
         return (self.start is None or self.start == start) and (self.end is None or self.end == end)
@@ -110,19 +103,12 @@ class ListsPanes(Protocol):
 
 @dataclass(frozen=True)
 class PaneTables:
-    """Makes such tables of partials.
-
-    Args:
-        program: the program.
-        fold: whose partials they are, ``None`` where results are made otherwise.
-        wanted: what is asked for.
-        watermark: the watermark under which they would fire.
-    """
+    """Makes such tables of partials."""
 
     program: Program
-    fold: GroupedFold | None
-    wanted: Wanted
-    watermark: int = MIN
+    fold: GroupedFold | None  # whose partials they are, ``None`` where results are made otherwise
+    wanted: Wanted  # what is asked for
+    watermark: int = MIN  # the watermark under which they would fire
     more: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def of(
@@ -134,15 +120,10 @@ class PaneTables:
         columns: Mapping[str, Integers | pa.Array] | None = None,
         count: str = PARTIALS,
     ) -> pa.Table:
-        """Return a table of panes, one row each.
+        """Return a table of panes, one row each, of keys and partials; ``starts`` is ``None`` for the global window.
 
-        Args:
-            partials: keys and partials.
-            starts: the starts of their windows, ``None`` for the global one.
-            ends: their ends.
-            size: the bytes of all of them as stored.
-            columns: what else is known of them, of the columns of ``OF_PANES``.
-            count: how many they are of, ``PARTIALS`` for one each where ``columns`` does not say.
+        ``columns`` are what else is known of them, of those of ``OF_PANES``, ``size`` the bytes of all of them as stored,
+        ``count`` how many rows they are of, ``PARTIALS`` for one each where ``columns`` does not say.
         """
         rows, known = partials.num_rows, dict(columns or {})
         keys = key_arrays(self.program, partials)
@@ -191,7 +172,7 @@ def in_words(program: Program, partials: pa.Table, fold: GroupedFold) -> list[st
     return [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..." for text in texts]
 
 
-def trigger_words(trigger: Trigger, values: Mapping[str, Any]) -> str | None:
+def trigger_words(trigger: Trigger, values: Row) -> str | None:
     """Return the values that a trigger keeps of a window, as words; ``None`` where it keeps none."""
     most = f" of {trigger.max_count}" if isinstance(trigger, CountTrigger) else ""
     return ", ".join(f"{name.rpartition('/')[2]} {value}{most}" for name, value in values.items() if value is not None) or None

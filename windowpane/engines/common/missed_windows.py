@@ -7,19 +7,20 @@ no slice, its own time decides. Source of the rules: Flink's WindowOperator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import OrderedBatch
 from windowpane.engines.batch.late_rows import DROPPED, REASON, WINDOWS_MISSED, late_table
 from windowpane.engines.common.slicing import Slices
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rows import python_keys
-from windowpane.errors import MistakeError
+from windowpane.errors import present
 from windowpane.hidden_columns import TIME
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import TimeWindow, Window
@@ -40,21 +41,13 @@ def missing_rows(
     clock: Clock,
     reasons: Sequence[str] = (),
 ) -> pa.Table:
-    """Return the late output for the rows of a batch with these ``numbers``.
+    """Return the late output for rows of a batch: for each of these numbers the windows it missed, and whether none took it.
 
-    Args:
-        program: says which columns late rows carry, and their schema.
-        rows: the batch.
-        numbers: which of its rows are late.
-        missed: for each, the windows it missed.
-        dropped: for each, whether no window took it.
-        under: the watermark that they are late under, or that of each.
-        clock: of the batch.
-        reasons: for each, why it is here, where the schema has that column; late if none are given.
+    ``under`` is the watermark that they are late under, or that of each; ``reasons`` why each is here, where it is not that it is
+    late.
     """
-    if program.late_output is None:
-        raise MistakeError("late rows are collected only where they are asked for")
-    schema = program.side_outputs[program.late_output - 1].schema
+    number = present(program.late_output, "late rows are collected only where they are asked for")
+    schema = program.side_outputs[number - 1].schema
     kept = rows.take(pa.array(numbers, pa.int64()))
     bounds = pa.array([[_bounds(window) for window in windows] for windows in missed], _MICROS)
     outcome = {
@@ -101,14 +94,9 @@ class MissedWindows:
             self.dropped += late if missed.is_all else 0
 
     def report(self, slices: Slices, rows: pa.Table, starts: Integers, clock: int, is_late: IsLate) -> None:
-        """Count the rows that missed windows, and keep them where late data is asked for.
+        """Count the rows, of these slices, that missed windows, and keep them where late data is asked for, in their order.
 
-        Args:
-            slices: the slices of the windows.
-            rows: the rows, in the order in which late ones are reported.
-            starts: the slice of each.
-            clock: the watermark, with which the times of rows in gaps between windows are compared.
-            is_late: whether a window is over.
+        The times of rows in gaps between windows are compared with ``clock``, a watermark.
         """
         missed = self._missed(slices, starts, None, clock, is_late, rows)
         is_missing = np.isin(starts, list(missed)) if missed else np.zeros(len(starts), bool)
@@ -150,7 +138,7 @@ class MissedWindows:
             self._late_counts.note(times, lasts, clock, rows_of, dropped, self._key(whole, starts == times[0]))
         return found
 
-    def _key(self, rows: pa.Table | None, which: Mask) -> Any:
+    def _key(self, rows: pa.Table | None, which: Mask) -> Value:
         return None if rows is None else python_keys(rows.slice(int(which.argmax()), 1), self._program.key_columns)[0]
 
     def count_dropped(self, rows: int) -> None:

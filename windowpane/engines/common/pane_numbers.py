@@ -23,19 +23,12 @@ _ON_TIME, _LAST = hidden("pane_was_on_time"), hidden("pane_is_last")
 
 @dataclass(frozen=True)
 class PaneNumbers:
-    """One entry a window.
+    """One entry a window."""
 
-    Args:
-        all: how many panes it has had.
-        others: how many of these were not early.
-        was_on_time: whether the first of those was on time; ``None`` where none can be.
-        is_last: whether no other pane can follow; ``None`` where that is not known.
-    """
-
-    all: Integers
-    others: Integers
-    was_on_time: Mask | None = None
-    is_last: Mask | None = None
+    all: Integers  # how many panes it has had
+    others: Integers  # how many of these were not early
+    was_on_time: Mask | None = None  # whether the first of those was on time; ``None`` where none can be
+    is_last: Mask | None = None  # whether no other pane can follow; ``None`` where that is not known
 
     @classmethod
     def none(cls, count: int, has_flags: bool = False) -> Self:

@@ -44,14 +44,9 @@ class Results:
         panes: Sequence[pa.Array] = (),
         is_retraction: bool = False,
     ) -> None:
-        """Take what fires of one window.
+        """Take the partials of a window, one row a key, that fire under a watermark.
 
-        Args:
-            window: the window.
-            partials: partials, one row a key.
-            fired_under: the watermark under which it fires.
-            panes: what the rows say of their panes, the program's ``pane_columns``.
-            is_retraction: whether these rows are taken back: then they are no firing of their own.
+        ``panes`` is what rows say of their panes, the program's ``pane_columns``. Rows that are taken back are no firing.
         """
         bounds = [_repeated(getattr(window, side, None), partials.num_rows) for side in ("start", "end")]
         self._take(partials, bounds, _repeated(window.max_timestamp, partials.num_rows), fired_under, panes, is_retraction)
@@ -78,16 +73,10 @@ class Results:
         is_empty: Mask,
         firings: int,
     ) -> None:
-        """Take the results of firings, some of them of nothing, and those that they retract.
+        """Take the results of firings, some of them of nothing, and those that they retract: keys and partials, one row a result.
 
-        Args:
-            starts: the start of the window of each row; ``None`` for the global window.
-            ends: its end.
-            partials: keys and partials, one row a result.
-            fired_under: the watermark under which they fire.
-            panes: what the rows say of their panes.
-            is_empty: which rows are the result of no rows, whatever their partials.
-            firings: how many firings these are.
+        ``starts`` are those of the windows, ``None`` for the global one. Rows that are empty are the result of no rows, whatever
+        their partials.
         """
         count = partials.num_rows
         bounds = [_repeated(None, count)] * 2 if starts is None else [pa.array(starts), pa.array(ends)]

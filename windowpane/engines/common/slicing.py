@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
-from windowpane.errors import MistakeError, TimestampOverflowError
+from windowpane.errors import MistakeError, TimestampOverflowError, present
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 from windowpane.windowing.assigners import (
@@ -93,18 +93,12 @@ class SharedSlices:
     """Windows ``[start, start + n * step)`` for starts every ``slide`` and for n in ``sizes``, cut into slices of ``length``.
 
     Where the slide is longer than the windows there are gaps between them: elements there belong to no slice.
-
-    Args:
-        length: length of a slice.
-        slide: distance of window starts.
-        sizes: lengths of the windows that begin at each start, ascending: one, or for cumulating windows each step.
-        offset: shift of the window starts.
     """
 
-    length: int
-    slide: int
-    sizes: range
-    offset: int
+    length: int  # length of a slice
+    slide: int  # distance of window starts
+    sizes: range  # lengths of the windows that begin at each start, ascending: one, or for cumulating windows each step
+    offset: int  # shift of the window starts
 
     @classmethod
     def of(cls, assigner: WindowAssigner) -> Self | None:
@@ -209,14 +203,7 @@ def slicing_refusal(spec: WindowSpec) -> str | None:
 
 
 def staggered(slices: Slices, assigner: WindowAssigner, store: BlobStore, now: int | None) -> Slices:
-    """Return ``slices`` shifted as this bucket's windows are.
-
-    Args:
-        slices: the slices before the shift.
-        assigner: the assigner they are of.
-        store: the bucket's state.
-        now: the processing time of the bucket's first rows, which settle the shift; ``None`` before there are rows.
-    """
+    """Return slices shifted as this bucket's windows are: by the clock at its first rows, ``None`` before there are any."""
     stagger = _stagger(assigner)
     if stagger is WindowStagger.ALIGNED:
         return slices
@@ -226,9 +213,8 @@ def staggered(slices: Slices, assigner: WindowAssigner, store: BlobStore, now: i
     if blob is None and now is None:
         return slices
     if blob is None:
-        if now is None:
-            raise MistakeError("windows by the clock have a clock")
-        blob = frame(_KIND, encode_int64(stagger.offset(now, slices.slide)))
+        clock = present(now, "windows by the clock have a clock")
+        blob = frame(_KIND, encode_int64(stagger.offset(clock, slices.slide)))
         store.put(_KEY, blob)
     return slices.shifted(decode_int64(unframe(_KIND, blob)))
 

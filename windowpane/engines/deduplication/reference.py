@@ -47,7 +47,7 @@ class _Batch(DeduplicationBatch):
                 out.append(row)
             else:
                 self.count("duplicates", 1)
-        out += [row | {CHANGE_TYPE: word} for change in operator.changes() for word, row in change.entries()]
+        out += [{**row, CHANGE_TYPE: word} for change in operator.changes() for word, row in change.entries()]
         self.emit(pa.Table.from_pylist(out, schema=program.main_schema))
 
     def close(self) -> Left:

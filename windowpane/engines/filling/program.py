@@ -16,10 +16,10 @@ limit, that of the last seen window is held for ever.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.engines.changes import Description
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
@@ -33,7 +33,7 @@ class FillingProgram:
     step: int  # microseconds from the start of a window to that of the next
     limit: int | None  # how many windows behind a seen one are filled, ``None`` for all
     previous: tuple[str, ...] = ()  # the columns that keep the value of the seen window
-    constants: tuple[tuple[str, Any], ...] = ()  # the values of others; those of neither are NULL
+    constants: tuple[tuple[str, Value], ...] = ()  # the values of others; those of neither are NULL
     allowed_lateness: int = 0  # how long in microseconds a late result can come
     upstream: Upstream = Upstream.WINDOW_WITH_WATERMARKS  # where rows come from
     engine: str = "filling reference"

@@ -7,10 +7,10 @@ mutate: this engine, once a batch. Recovery: read them back; the watermark is in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import BatchEngine, Left
 from windowpane.engines.filling.batch import FillingBatch
 from windowpane.engines.filling.program import FillingProgram
@@ -23,7 +23,7 @@ from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.times import MAX
 
-Seen = dict[int, dict[str, Any]]
+Seen = dict[int, dict[str, Value]]
 """The results of the seen windows of a key, by start."""
 
 
@@ -34,7 +34,7 @@ class _Batch(FillingBatch):
         self._state = KeyedState(self._pages)
 
     def take(self, results: pa.Table) -> None:
-        program, new = self.program, dict[Any, tuple[Any, Seen]]()
+        program, new = self.program, dict[Value, tuple[Value, Seen]]()
         keys, rows = python_keys(results, program.keys), python_rows(results.select(program.columns.names))
         for key, start, row in zip(keys, results[WINDOW_START].cast(pa.int64()).to_pylist(), rows, strict=True):
             self._state.set_current_key(key)
@@ -91,13 +91,13 @@ class _Batch(FillingBatch):
         }
         self._state.put(None, "seen", kept or None)
 
-    def _result(self, row: dict[str, Any], start: int, fired_under: int) -> dict[str, Any]:
+    def _result(self, row: dict[str, Value], start: int, fired_under: int) -> dict[str, Value]:
         program, end = self.program, start + self.program.size
         held = {name: row.get(name) for name in (*program.keys, *program.previous)}
         bounds = {WINDOW_START: start, WINDOW_END: end, TIME: end - 1, FIRING_WATERMARK: fired_under}
         return {**dict(program.constants), **held, **bounds}
 
-    def _emit(self, rows: list[dict[str, Any]]) -> None:
+    def _emit(self, rows: list[dict[str, Value]]) -> None:
         schema, bounds = self.program.main_schema, (WINDOW_START, WINDOW_END)
         plain = pa.schema([field.with_type(pa.int64()) if field.name in bounds else field for field in schema])
         self.emit(pa.Table.from_pylist(rows, schema=plain).cast(schema))

@@ -35,7 +35,7 @@ from windowpane.engines.join.batch import Held, JoinBatch, Rows, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.versions import NOTHING, Shown, are_live, filled_versions, sequence_ranks, versions_among
-from windowpane.errors import MistakeError
+from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.ranges import Places, moved
 from windowpane.state.blob_store import BlobStore
@@ -307,17 +307,16 @@ class _AsOfBatch(JoinBatch):
         return matched
 
     def _correct(self, rows: Integers, chosen: Integers) -> None:
-        if self._shown is None:
-            raise MistakeError("left rows are emitted at once")
+        shown = present(self._shown, "left rows are emitted at once")
         left, right = self.rows["left"], self._versions()
-        changes = self._shown.changes(rows, right, self._matched(rows, chosen))
+        changes = shown.changes(rows, right, self._matched(rows, chosen))
         if not changes.words:
             return
         is_alone, words = changes.versions == NOTHING, pa.array(changes.words, pa.string())
         appearing = pc.is_in(words, pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
         self.count("pairs", int((appearing & ~is_alone).sum()))
         self.count("padded", int((appearing & is_alone).sum()))
-        versions = pa.concat_tables([self._shown.versions, right]).take(pa.array(changes.versions, mask=is_alone))
+        versions = pa.concat_tables([shown.versions, right]).take(pa.array(changes.versions, mask=is_alone))
         lefts = left.table.take(pa.array(changes.lefts))
         self.put(lefts, versions, left.times[changes.lefts], **{CHANGE_TYPE: words})
 

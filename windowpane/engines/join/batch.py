@@ -12,12 +12,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.common.arrival import ordered
@@ -190,7 +191,7 @@ class JoinBatch(BucketBatch[JoinProgram]):
         program, count = self.program, len(times)
         delay = program.held_back
         fired_under = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
-        found: dict[str, Any] = {TIME: pa.array(times), FIRING_WATERMARK: pa.array(np.full(count, fired_under)), **columns}
+        found: dict[str, pa.Array] = {TIME: pa.array(times), FIRING_WATERMARK: pa.array(np.full(count, fired_under)), **columns}
         return results(program, left, right, found, count)
 
 
@@ -213,7 +214,7 @@ class Pieces(Sequence[tuple[int, pa.Table]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def __getitem__(self, place: Any) -> Any:
+    def __getitem__(self, place: Value) -> Value:
         return list(self)[place]
 
 
@@ -235,7 +236,9 @@ def fulfilling(program: JoinProgram, lefts: Integers, rights: Integers, left: pa
     return pairs_hold(program.condition, lambda side, name: taken[side][0][name].take(pa.array(taken[side][1])), len(lefts))
 
 
-def results(program: JoinProgram, left: pa.Table | None, right: pa.Table | None, columns: dict[str, Any], count: int) -> pa.Table:
+def results(
+    program: JoinProgram, left: pa.Table | None, right: pa.Table | None, columns: dict[str, pa.Array], count: int
+) -> pa.Table:
     """Return left rows beside right ones as a table of ``main_schema``, ``None`` to pad a side; ``columns`` are of none."""
     found = dict(columns)
     sides: tuple[tuple[Side, pa.Table | None], ...] = (("left", left), ("right", right))

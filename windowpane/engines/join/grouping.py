@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.values import Row, Value
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.windowing.arrow_functions import fitted
 from windowpane.windowing.evictors import Evictor
@@ -22,7 +22,7 @@ Names = tuple[tuple[str, str], ...]
 @dataclass(frozen=True)
 class CoGroup:
     # ``function(key, window, left_rows, right_rows)``; in Arrow ``function(left, right)``, both tables
-    function: Callable[..., Any]
+    function: Callable[..., Value]
     results: pa.Schema  # the columns that it returns, without keys and bounds of windows
     in_arrow: bool = False  # whether it is one on Arrow tables of many keys and windows
     trigger: Trigger | None = None  # when windows fire, ``None`` for the assigner's default
@@ -38,11 +38,11 @@ class CoGroup:
 class GroupedRows:
     """A function of ``co_group`` as one that ``apply`` takes, which is given the rows of both sides together."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Value]
     side: str
     sides: Mapping[int, Names]
 
-    def __call__(self, key: object, window: object, rows: Sequence[Mapping[str, Any]]) -> Any:
+    def __call__(self, key: object, window: object, rows: Sequence[Row]) -> Value:
         parts = [[row for row in rows if row[self.side] == code] for code in self.sides]
         columns = self.sides.values()
         both = [[{n: row[given] for n, given in names} for row in part] for part, names in zip(parts, columns, strict=True)]

@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.engines.row.contents import values_of
 from windowpane.operators.window.contents import CONTENTS
 from windowpane.state.blob_store import BlobStore
@@ -60,7 +60,7 @@ class CountingState(KeyedState):
         rows: how many rows of each side were added, less those that were removed.
     """
 
-    def __init__(self, entries: Any, side: str) -> None:
+    def __init__(self, entries: Value, side: str) -> None:
         super().__init__(entries)
         self._side = side
         self.rows = Sides()
@@ -70,11 +70,11 @@ class CountingState(KeyedState):
         if name == CONTENTS:
             self.rows.update(self._sides([element]))
 
-    def put_list(self, window: Window | None, name: str, elements: list[Any]) -> None:
+    def put_list(self, window: Window | None, name: str, elements: list[Value]) -> None:
         if name == CONTENTS:
             self.rows.subtract(self._sides(self.get_list(window, name)))
             self.rows.update(self._sides(elements))
         super().put_list(window, name, elements)
 
-    def _sides(self, elements: Iterable[Any]) -> Iterator[int]:
+    def _sides(self, elements: Iterable[Value]) -> Iterator[int]:
         return (value[self._side] for element in elements for value in values_of(element))

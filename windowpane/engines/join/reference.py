@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Row, Value
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.batch.late_rows import DROPPED, late_table
 from windowpane.engines.common.arrival import ordered
@@ -26,7 +26,7 @@ from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.conditions import pairs_hold
 from windowpane.operators.join.as_of import ArrivalJoinOperator, AsOfJoinOperator
-from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Row
+from windowpane.operators.join.held import Arrival, Joined, KeyedRows
 from windowpane.operators.join.interval import IntervalJoinOperator
 from windowpane.operators.over.row_forms import RowForms
 from windowpane.state.blob_store import BlobStore
@@ -65,7 +65,7 @@ class _Batch(OrderedBatch[JoinProgram]):
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
         self._state = KeyedState(self._pages[0])
         self._rows = KeyedRows(self._state, TimerQueue(self._pages[1]))
-        self._late: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self._late: dict[Side, list[dict[str, Value]]] = {side: [] for side in SIDES}
         self._results: list[Joined] = []
         self._operator = self._made()
 
@@ -83,7 +83,7 @@ class _Batch(OrderedBatch[JoinProgram]):
         operator = AsOfJoinOperator(match, program.pads_left, lateness, self._rows, self._matches, forms.same, program.updates)
         return operator if match.sequence is None else replace(operator, sequence=self._sequence(match.sequence))
 
-    def _sequence(self, column: str) -> Callable[[Row], Any]:
+    def _sequence(self, column: str) -> Callable[[Row], Value]:
         form = form_of(self.program.right.columns.field(column).type)
         return lambda row: (False, 0) if row[column] is None else (True, form.freeze(row[column]))
 
@@ -170,7 +170,7 @@ class _Batch(OrderedBatch[JoinProgram]):
                 yield LATE[side], late_table(program.late_schema(side), late, self.late_under, self.clocks, outcome)
 
 
-def _named(joined: Joined) -> dict[str, Any]:
+def _named(joined: Joined) -> dict[str, Value]:
     left = {passed_name("left", name): value for name, value in (joined.left or {}).items()}
     right = {passed_name("right", name): value for name, value in (joined.right or {}).items()}
     return {**left, **right, TIME: joined.time, CHANGE_TYPE: joined.change}

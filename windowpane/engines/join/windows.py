@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.values import Row
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.batch.late_rows import DROPPED, late_schema
 from windowpane.engines.common.held_panes import ListsPanes, Wanted
@@ -136,7 +137,7 @@ class JoinWindowEngine:
                 yield self._wide(table, side_of(table), behind)
 
     def _wide(self, table: pa.Table, side: str, behind: int) -> pa.Table:
-        columns: dict[str, Any] = {}
+        columns: dict[str, pa.Array] = {}
         program = self._program
         if table[TIME].null_count and self._windowed.spec.assigner.is_event_time:
             raise MissingSideTimestampError(side, table[TIME].null_count)
@@ -230,7 +231,7 @@ class _GapOfSide:
     gap_of: GapFunction
     columns: Mapping[int, tuple[tuple[str, str], ...]]
 
-    def __call__(self, row: Mapping[str, Any]) -> Duration:
+    def __call__(self, row: Row) -> Duration:
         return self.gap_of({name: row[passed] for name, passed in self.columns[row[SIDE]]})
 
 

@@ -6,13 +6,11 @@ makes for the type are left to ``decode_key``, row by row: it knows every value,
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, NumpyArray
 from windowpane.arrays.columns import flat
 from windowpane.engines.nested_keys.writing import UTC_ZONE
 from windowpane.state.codec import decode_key, encode_key, encode_length
@@ -23,7 +21,7 @@ _LONGEST = 64
 _DAY_ZERO = 719_163
 
 _Bytes = npt.NDArray[np.uint8]
-_Read = tuple[Any, Integers]
+_Read = tuple[pa.Array, Integers]
 """Values, and where the bytes of each end."""
 
 
@@ -98,7 +96,7 @@ def _present(kind: pa.DataType, content: _Bytes, at: Integers) -> _Read:
 
 def _structs(kind: pa.DataType, content: _Bytes, at: Integers) -> _Read:
     places = {encode_key(field.name): place for place, field in enumerate(kind)}
-    columns: dict[int, Any] = {}
+    columns: dict[int, pa.Array] = {}
     at = _behind(content, at, b"{" + encode_length(kind.num_fields))
     for label in sorted(places):
         columns[places[label]], at = _read(kind.field(places[label]).type, content, _behind(content, at, label))
@@ -147,7 +145,7 @@ def _words(content: _Bytes, at: Integers, word: str, kind: pa.DataType) -> _Read
     return pa.array(numbers.astype(word.replace(">", "="))).cast(kind), ends
 
 
-def _numbers(content: _Bytes, at: Integers, word: str) -> tuple[npt.NDArray[Any], Integers]:
+def _numbers(content: _Bytes, at: Integers, word: str) -> tuple[NumpyArray, Integers]:
     width = np.dtype(word).itemsize
     return np.ascontiguousarray(_gathered(content, at, width)).view(word)[:, 0], at + width
 

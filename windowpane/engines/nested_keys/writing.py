@@ -8,14 +8,12 @@ zones, days that Python does not know) is written value by value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, NumpyArray
 from windowpane.arrays.columns import flat
 from windowpane.engines.rows import python_keys
 from windowpane.hidden_columns import hidden
@@ -39,10 +37,6 @@ ENCODED = hidden("key_")
 def hashable_key(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a key column that Arrow groups and hashes: nested values as bytes, others with one spelling for equal keys.
 
-    Args:
-        name: the name of the column, for messages.
-        column: the keys.
-
     Raises:
         UnrepresentableValueError: a nested key that Python has no type for.
     """
@@ -57,10 +51,6 @@ def hashable_keys(rows: pa.Table, keys: Sequence[str]) -> list[pa.ChunkedArray]:
 def encoded_keys(name: str, column: pa.ChunkedArray) -> pa.Array:
     """Return ``encode_key`` of each value of a column.
 
-    Args:
-        name: the name of the column, for messages.
-        column: the keys, of any type.
-
     Raises:
         UnrepresentableValueError: a key that Python has no type for (a timestamp after the year 9999).
 
@@ -71,7 +61,7 @@ def encoded_keys(name: str, column: pa.ChunkedArray) -> pa.Array:
     return _joined(_written(name, flat(column), b""))
 
 
-def _written(name: str, values: pa.Array, before: bytes) -> list[Any]:
+def _written(name: str, values: pa.Array, before: bytes) -> list[pa.Array | bytes]:
     """Return ``before`` and the bytes of each value in parts, columns and bytes of every row: they are joined once."""
     kind = values.type
     head = b"" if values.null_count else before
@@ -82,11 +72,11 @@ def _written(name: str, values: pa.Array, before: bytes) -> list[Any]:
     return [before, pc.if_else(values.is_valid(), _joined(parts), _NULL)] if values.null_count else parts
 
 
-def _structs(name: str, values: pa.Array, before: bytes) -> list[Any] | None:
+def _structs(name: str, values: pa.Array, before: bytes) -> list[pa.Array | bytes] | None:
     labels = {encode_key(field.name): place for place, field in enumerate(values.type)}
     if not labels or len(labels) < values.type.num_fields:
         return None
-    parts: list[Any] = []
+    parts: list[pa.Array | bytes] = []
     before += b"{" + encode_length(len(labels))
     for label in sorted(labels):
         parts += _written(name, pc.struct_field(values, [labels[label]]), before + label)
@@ -94,14 +84,14 @@ def _structs(name: str, values: pa.Array, before: bytes) -> list[Any] | None:
     return parts
 
 
-def _arrays(name: str, values: pa.Array, before: bytes) -> list[Any]:
+def _arrays(name: str, values: pa.Array, before: bytes) -> list[pa.Array | bytes]:
     lengths = pc.list_value_length(values)
     offsets = np.concatenate([[0], np.cumsum(pc.fill_null(lengths, 0).to_numpy())])
     items = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), _joined(_written(name, values.flatten(), b"")))
     return [_heads(before + b"[", lengths), pc.binary_join(items, b"")]
 
 
-def _scalars(values: pa.Array, before: bytes) -> list[Any] | None:
+def _scalars(values: pa.Array, before: bytes) -> list[pa.Array | bytes] | None:
     """Return the bytes of values that hold no others, anything for NULL; ``None`` where they have no form here."""
     kind, types = values.type, pa.types
     if types.is_string(kind) or types.is_large_string(kind):
@@ -132,16 +122,16 @@ def _scalars(values: pa.Array, before: bytes) -> list[Any] | None:
     return None
 
 
-def _numbers(values: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
-    numbers: npt.NDArray[Any] = pc.fill_null(values.cast(kind), 0).to_numpy()
+def _numbers(values: pa.Array, kind: pa.DataType) -> NumpyArray:
+    numbers: NumpyArray = pc.fill_null(values.cast(kind), 0).to_numpy()
     return numbers
 
 
-def _lie_within(numbers: npt.NDArray[Any], first: int, last: int) -> bool:
+def _lie_within(numbers: NumpyArray, first: int, last: int) -> bool:
     return not len(numbers) or (first <= int(numbers.min()) and int(numbers.max()) <= last)
 
 
-def _words(head: bytes, words: npt.NDArray[Any], tail: bytes = b"") -> list[Any]:
+def _words(head: bytes, words: NumpyArray, tail: bytes = b"") -> list[pa.Array | bytes]:
     """Return words of one width, each between the same bytes."""
     width, first = words.dtype.itemsize, len(head)
     rows = np.empty((len(words), first + width + len(tail)), np.uint8)
@@ -152,7 +142,7 @@ def _words(head: bytes, words: npt.NDArray[Any], tail: bytes = b"") -> list[Any]
     return [pa.FixedSizeBinaryArray.from_buffers(pa.binary(rows.shape[1]), len(rows), buffers).cast(pa.binary())]
 
 
-def _content(tag: bytes, values: pa.Array) -> list[Any]:
+def _content(tag: bytes, values: pa.Array) -> list[pa.Array | bytes]:
     """Return bytes or texts behind their lengths."""
     content = values.cast(pa.binary())
     return [_heads(tag, pc.binary_length(content)), content]
@@ -175,7 +165,7 @@ def _decimal_texts(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(significant, ""), "0", texts)
 
 
-def _joined(parts: list[Any]) -> pa.Array:
+def _joined(parts: list[pa.Array | bytes]) -> pa.Array:
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
 
 
@@ -188,10 +178,6 @@ _PLACES_A_ROW = Size("places of nested keys a row", 4, (1, 40))
 
 def coded_keys(name: str, column: pa.ChunkedArray) -> pa.Array:
     """Return ``encoded_keys``, coded where keys are structs that repeat.
-
-    Args:
-        name: the name of the column, for messages.
-        column: the keys, of any type.
 
     Raises:
         UnrepresentableValueError: a key that Python has no type for.

@@ -72,17 +72,11 @@ def _reaches(far: Bound, near: Bound) -> bool:
 
 @dataclass
 class ChangedCalls:
-    """The calls of a program against those of the one that wrote a bucket.
-
-    Args:
-        program: the program.
-        sources: for each output the one of before that is the same, ``None`` for a new one.
-        new: the new ones, and whether an output of before had the name and the type.
-    """
+    """The calls of a program against those of the one that wrote a bucket."""
 
     program: OverProgram
-    sources: dict[str, str | None]
-    new: dict[str, bool]
+    sources: dict[str, str | None]  # for each output the one of before that is the same, ``None`` for a new one
+    new: dict[str, bool]  # the new ones, and whether an output of before had the name and the type
     _rows: pa.Table = field(default_factory=lambda: pa.table({}), init=False)  # those in state
     _shown: dict[str, pa.Array] = field(default_factory=dict, init=False)  # what was emitted of them under the names of new calls
 

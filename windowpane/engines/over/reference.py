@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Row, Value
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.over.batch import OverBatch
@@ -33,7 +33,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
-from windowpane.windowing.outputs import CHANGE_TYPE, INSERT, Row
+from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 from windowpane.windowing.times import MIN, add_clamped
 
 Entry = tuple[str, Row]
@@ -82,7 +82,7 @@ class _Batch(OverBatch):
         return 0
 
     def emit_entries(self, entries: Iterable[Entry]) -> None:
-        rows = [row | {CHANGE_TYPE: word} for word, row in entries]
+        rows = [{**row, CHANGE_TYPE: word} for word, row in entries]
         if rows:
             self.emit(_table(rows, self.program.result_schema))
 
@@ -96,7 +96,7 @@ class _Batch(OverBatch):
             fired_under = self._under(row)
             horizon = self.program.horizon(fired_under)
             if horizon is not None and self._is_late(row[TIME], horizon):
-                self.late.append(row | {FIRING_WATERMARK: fired_under})
+                self.late.append({**row, FIRING_WATERMARK: fired_under})
                 self.late_counts.note_dropped(pa.array([row[TIME]], pa.int64()), fired_under)
             else:
                 yield word, row
@@ -123,7 +123,7 @@ class _UpdateBatch(_Batch):
     def take(self, entries: Iterable[Entry]) -> None:
         program, was = self.program, self.header.description
         operator = OverOnUpdate(program.spec, program.columns, program.outputs, self.state, self.report)
-        touched: list[Any] = []
+        touched: list[Value] = []
         if was.get("calls") != program.description.get("calls"):
             calls = ChangedCalls.of(program, was)
             self.state.rewrite(lambda rows: [(at, _renamed(row, calls)) for at, row in rows])
@@ -135,7 +135,7 @@ def _renamed(row: Row, calls: ChangedCalls) -> Row:
     """Return a row in state with the outputs of the calls of now, as they were emitted."""
     known = {name: old for name, old in calls.sources.items() if old is not None}
     known |= {name: name for name, was_there in calls.new.items() if was_there}
-    return row | {name: row[known[name]] if name in known else None for name in calls.sources}
+    return {**row, **{name: row[known[name]] if name in known else None for name in calls.sources}}
 
 
 class _CloseBatch(_Batch):
@@ -147,7 +147,7 @@ class _CloseBatch(_Batch):
         self._buffer = SortBuffer(self.pages[1], self._identity, order.position, self.report)
         self._operator = OverOnClose(program.spec, program.columns, program.outputs, self.state)
 
-    def _identity(self, row: Row) -> tuple[Any, ...]:
+    def _identity(self, row: Row) -> tuple[Value, ...]:
         return tuple(row[name] for name in self.program.spec.output_key)
 
     def take(self, entries: Iterable[Entry]) -> None:
@@ -178,7 +178,7 @@ class _CloseByPartition(_CloseBatch):
     def __init__(self, program: OverProgram, store: BlobStore) -> None:
         super().__init__(program, store)
         self._buffer.place = lambda row: encode_key(self._partition(row))
-        self._latest: dict[tuple[Any, ...], int] = {}
+        self._latest: dict[tuple[Value, ...], int] = {}
 
     def work(self, tables: list[pa.Table]) -> None:
         super().work(tables)
@@ -199,17 +199,17 @@ class _CloseByPartition(_CloseBatch):
     def _under(self, row: Row) -> int:
         return self._clock(self._partition(row))
 
-    def _clock(self, partition: tuple[Any, ...]) -> int:
+    def _clock(self, partition: tuple[Value, ...]) -> int:
         self.state.set_current_key(partition)
         found: int | None = self.state.get(None, _CLOCK)
         return MIN if found is None else found
 
-    def _partition(self, row: Row) -> tuple[Any, ...]:
+    def _partition(self, row: Row) -> tuple[Value, ...]:
         return tuple(row[name] for name in self.program.spec.partition_by)
 
     def on_watermark(self, before: int) -> None:
         """There is none of all partitions."""
 
 
-def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:
+def _table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
     return pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow as pa
 from windowpane import pickles
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import replaced
+from windowpane.arrays.values import Value
 from windowpane.engines.panes.standings import Standings, fires_by_clocks_alone, row_reader, waits_for_clocks
 from windowpane.engines.panes.store import STANDING
 from windowpane.engines.panes.trigger_program import NEW, Arrived, Opened, TriggerProgram
@@ -124,7 +124,7 @@ class Called(TriggerProgram):
         return bits, after
 
 
-def standings_with_added_columns(change: Callable[[Any], Any], rows: pa.Table) -> pa.Table:
+def standings_with_added_columns(change: Callable[[Value], Value], rows: pa.Table) -> pa.Table:
     """Return rows of panes with what a function makes of the values that triggers keep."""
     standings = [pickles.dumps(change(pickles.loads(each))) for each in rows[STANDING].to_pylist()]
     return replaced(rows, STANDING, pa.array(standings, pa.binary()))

@@ -112,21 +112,13 @@ class EvictedElements(Contents):
 
 
 class _Atoms(NamedTuple):
-    """The pieces held and the new ones, by pane and in order; a new one may continue the last one held.
+    """The pieces held and the new ones, by pane and in order; a new one may continue the last one held."""
 
-    Args:
-        partials: the partials of each.
-        panes: its pane.
-        rows: its number of elements.
-        bits: what happens behind it.
-        elements: its last element, -1 for pieces held.
-    """
-
-    partials: pa.Table
-    panes: Integers
-    rows: Integers
-    bits: Integers
-    elements: Integers
+    partials: pa.Table  # the partials of each
+    panes: Integers  # its pane
+    rows: Integers  # its number of elements
+    bits: Integers  # what happens behind it
+    elements: Integers  # its last element, -1 for pieces held
 
 
 class EvictedPieces(Contents):

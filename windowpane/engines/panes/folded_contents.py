@@ -47,21 +47,13 @@ class Held(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a batch made of the contents of panes.
+    """What a batch made of the contents of panes."""
 
-    Args:
-        panes: the pane of each firing; those of one pane in order.
-        elements: the element at which each fires.
-        bits: what happens there.
-        partials: what each shows.
-        kept: the contents afterwards.
-    """
-
-    panes: Integers
-    elements: Integers
-    bits: Integers
-    partials: pa.Table
-    kept: Held
+    panes: Integers  # the pane of each firing; those of one pane in order
+    elements: Integers  # the element at which each fires
+    bits: Integers  # what happens there
+    partials: pa.Table  # what each shows
+    kept: Held  # the contents afterwards
 
     def at(self, firings: Integers) -> Taken:
         """Return some firings, and what all leave."""
@@ -90,23 +82,13 @@ class Contents(ABC):
 
     @abstractmethod
     def take(self, held: Held, arrived: Arrived, bits: Integers, counts: Integers) -> Taken:
-        """Return what fires and what stays.
-
-        Args:
-            held: the contents before.
-            arrived: what arrives.
-            bits: what happens at each element, by pane and in order.
-            counts: the number that the trigger program has of each pane.
-        """
+        """Return what fires and what stays of what panes held and what arrives; ``bits``: what happens, by pane and in order."""
 
     @abstractmethod
     def fire(self, held: Held, panes: Integers, is_filled: Mask) -> tuple[pa.Table, Held]:
-        """Return what firings see that clocks cause, and what they leave; ``panes`` are neighbours in time.
+        """Return what firings see that clocks cause, and what they leave; their ``panes`` are neighbours in time.
 
-        Args:
-            held: the contents before.
-            panes: the pane of each firing.
-            is_filled: whether it sees contents; what stands for those that see none is never read.
+        What stands for those that see none, by ``is_filled``, is never read.
         """
 
     def merged(self, held: Held) -> Held:

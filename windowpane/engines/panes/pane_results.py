@@ -27,21 +27,13 @@ _CHANGES = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE)
 
 @dataclass(frozen=True)
 class Firings:
-    """Firings of one step.
+    """Firings of one step."""
 
-    Args:
-        panes: the pane of each.
-        partials: what it shows, one row each; any row where that is nothing.
-        kinds: ``OF_CONTENTS`` or ``OF_NOTHING``.
-        is_on_time: whether it is the firing of the window's end.
-        is_last: whether no other can follow.
-    """
-
-    panes: Integers
-    partials: pa.Table
-    kinds: Integers
-    is_on_time: Mask
-    is_last: Mask
+    panes: Integers  # the pane of each
+    partials: pa.Table  # what it shows, one row each; any row where that is nothing
+    kinds: Integers  # ``OF_CONTENTS`` or ``OF_NOTHING``
+    is_on_time: Mask  # whether it is the firing of the window's end
+    is_last: Mask  # whether no other can follow
 
     def at(self, places: Integers) -> Firings:
         """Return some of them."""
@@ -51,19 +43,13 @@ class Firings:
 
 @dataclass(frozen=True)
 class Shown:
-    """What panes have emitted: how many panes there were, and the last one where rows are taken back. One entry a pane.
+    """What panes have emitted: how many panes there were, and the last one where rows are taken back. One entry a pane."""
 
-    Args:
-        numbers: how many.
-        kinds: ``NONE``, ``OF_CONTENTS`` or ``OF_NOTHING``.
-        partials: partials, among them those of the last panes; ``None`` where there are none, or rows are not taken back.
-        at: which of these are of the last one, where that is ``OF_CONTENTS``.
-    """
-
-    numbers: PaneNumbers
-    kinds: Integers
+    numbers: PaneNumbers  # how many
+    kinds: Integers  # ``NONE``, ``OF_CONTENTS`` or ``OF_NOTHING``
+    # partials, among them those of the last panes; ``None`` where there are none, or rows are not taken back
     partials: pa.Table | None
-    at: Integers
+    at: Integers  # which of these are of the last one, where that is ``OF_CONTENTS``
 
 
 class PaneResults:
@@ -81,17 +67,7 @@ class PaneResults:
         is_early: Mask,
         fired_under: int,
     ) -> Shown:
-        """Emit firings, and return what panes have emitted by then.
-
-        Args:
-            keys: keys of each pane.
-            starts: the start of the window of each pane; ``None`` for the global window.
-            ends: its end.
-            firings: the firings.
-            before: what each pane had emitted.
-            is_early: whether the end of the window of each pane is not reached.
-            fired_under: the watermark under which they fire.
-        """
+        """Emit firings of panes with these keys and windows, and return what panes have emitted by then, with what was before."""
         panes, count = firings.panes, len(firings.panes)
 
         def emit(of: Integers, partials: pa.Table, kinds: Integers, columns: list[pa.Array]) -> None:
@@ -135,19 +111,12 @@ class PaneResults:
 
 
 class _Sequence(NamedTuple):
-    """Firings among those of their panes.
+    """Firings among those of their panes."""
 
-    Args:
-        among: how many of its pane's are before each.
-        firsts: the first one of its pane.
-        previous: the one before it of its pane, -1 for none.
-        lasts: the last of each pane.
-    """
-
-    among: Integers
-    firsts: Integers
-    previous: Integers
-    lasts: Integers
+    among: Integers  # how many of its pane's are before each
+    firsts: Integers  # the first one of its pane
+    previous: Integers  # the one before it of its pane, -1 for none
+    lasts: Integers  # the last of each pane
 
     @classmethod
     def of(cls, panes: Integers) -> _Sequence:

@@ -35,19 +35,12 @@ _ALL_SHARDS = 0
 
 
 class Panes(NamedTuple):
-    """Panes by code, and what is known of each.
+    """Panes by code, and what is known of each."""
 
-    Args:
-        keys: keys and segment.
-        numbers: what the trigger program knows of them.
-        contents: what they hold.
-        shown: what they have emitted.
-    """
-
-    keys: pa.Table
-    numbers: Integers
-    contents: Held
-    shown: Shown
+    keys: pa.Table  # keys and segment
+    numbers: Integers  # what the trigger program knows of them
+    contents: Held  # what they hold
+    shown: Shown  # what they have emitted
 
     @property
     def filled(self) -> Mask:
@@ -156,14 +149,9 @@ class PaneState:
             self.rows.write(present(self._rows(panes, panes.filled), "there are rows"), [segment])
 
     def write(self, panes: Panes, before: Panes, segments: list[int], others: pa.Table | None, by_clock: bool = False) -> None:
-        """Put panes in place of the contents of segments; panes of which nothing has to be kept are removed.
+        """Put panes in place of what segments hold, with the rows of others as they were; panes without anything to keep go.
 
-        Args:
-            panes: the panes.
-            before: what they were.
-            segments: the segments that these, and ``others``, are all panes of.
-            others: rows of other panes, as they were.
-            by_clock: whether a clock has called all triggers that were due.
+        ``by_clock``: a clock has called all triggers that were due.
         """
         filled = panes.filled
         self.filled += int(filled.sum()) - int(before.filled.sum())

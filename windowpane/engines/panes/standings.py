@@ -15,15 +15,16 @@ they lie. Rules of triggers are in no other place than the triggers. Source of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane import pickles
 from windowpane.arrays import Integers
+from windowpane.arrays.values import Value
 from windowpane.engines.common.held_panes import trigger_words
 from windowpane.engines.panes.trigger_program import (
     FIRES,
@@ -53,7 +54,7 @@ from windowpane.windowing.triggers import (
     PurgingTrigger,
     Trigger,
 )
-from windowpane.windowing.triggers.base import ReducingState, TriggerResult, ValueState
+from windowpane.windowing.triggers.base import Reduce, ReducingState, TriggerResult, ValueState
 from windowpane.windowing.triggers.composable import (
     AfterAll,
     AfterAny,
@@ -69,19 +70,16 @@ from windowpane.windowing.triggers.composable import (
 from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger, all_flink_triggers
 from windowpane.windowing.windows import Window
 
+Shape: TypeAlias = Hashable
+"""What of a window the answers of its trigger depend on."""
+
 
 class Standing(NamedTuple):
-    """What is kept of one pane's trigger.
+    """What is kept of one pane's trigger."""
 
-    Args:
-        values: its state, by name.
-        event_times: pending timers of event time, ascending, as distances from the last instant of the window.
-        processing_times: pending timers of the clock, ascending.
-    """
-
-    values: tuple[tuple[str, Any], ...] = ()
-    event_times: tuple[int, ...] = ()
-    processing_times: tuple[int, ...] = ()
+    values: tuple[tuple[str, Value], ...] = ()  # its state, by name
+    event_times: tuple[int, ...] = ()  # pending timers of event time, ascending, as distances from the last instant of the window
+    processing_times: tuple[int, ...] = ()  # pending timers of the clock, ascending
 
 
 class Step(NamedTuple):
@@ -92,17 +90,11 @@ class Step(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """What a clock makes of a pane.
+    """What a clock makes of a pane."""
 
-    Args:
-        steps: the steps, in order.
-        number: the number of the standing after them.
-        is_endless: whether a periodic trigger would never come to the end of the pane's window, which has none.
-    """
-
-    steps: tuple[Step, ...]
-    number: int
-    is_endless: bool = False
+    steps: tuple[Step, ...]  # the steps, in order
+    number: int  # the number of the standing after them
+    is_endless: bool = False  # whether a periodic trigger would never come to the end of the pane's window, which has none
 
 
 @dataclass
@@ -111,10 +103,10 @@ class _Desk:
 
     end: int
 
-    values: dict[str, Any]
+    values: dict[str, Value]
     event_times: set[int]
     processing_times: set[int]
-    merged: Sequence[dict[str, Any]] = ()
+    merged: Sequence[dict[str, Value]] = ()
     firing: Firing | None = None
 
     @classmethod
@@ -130,10 +122,10 @@ class _Desk:
 class _Value:
     """A value of a trigger, or one that grows by a reduce function."""
 
-    def __init__(self, values: dict[str, Any], name: str, reduce: Callable[[Any, Any], Any] | None = None) -> None:
+    def __init__(self, values: dict[str, Value], name: str, reduce: Reduce | None = None) -> None:
         self._values, self._name, self._reduce = values, name, reduce
 
-    def get(self) -> Any:
+    def get(self) -> Value:
         return self._values.get(self._name)
 
     def update(self, value: object) -> None:
@@ -176,10 +168,10 @@ class _Context:
     def value_state(self, name: str) -> ValueState:
         return _Value(self.desk.values, self.prefix + name)
 
-    def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
+    def reducing_state(self, name: str, reduce: Reduce) -> ReducingState:
         return _Value(self.desk.values, self.prefix + name, reduce)
 
-    def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
+    def merge_reducing_state(self, name: str, reduce: Reduce) -> None:
         target = self.reducing_state(name, reduce)
         for values in self.desk.merged:
             if (value := values.pop(self.prefix + name, None)) is not None:
@@ -194,17 +186,13 @@ class _Context:
 
 @dataclass
 class Standings:
-    """The standings of one program, and what its trigger answers for them.
+    """The standings of one program, and what its trigger answers for them."""
 
-    Args:
-        spec: the windowed computation.
-    """
-
-    spec: WindowSpec
+    spec: WindowSpec  # the windowed computation
     _numbers: dict[Standing, int] = field(default_factory=dict)
     _all: list[Standing] = field(default_factory=list)
-    _after_row: dict[tuple[Any, int], tuple[int, int]] = field(default_factory=dict)
-    _merged: dict[tuple[Any, tuple[int, ...]], int] = field(default_factory=dict)
+    _after_row: dict[tuple[Shape, int], tuple[int, int]] = field(default_factory=dict)
+    _merged: dict[tuple[Shape, tuple[int, ...]], int] = field(default_factory=dict)
     _clocks: tuple[int, int] = (MIN, MIN)
 
     def __post_init__(self) -> None:
@@ -288,7 +276,7 @@ class Standings:
         """Return the standing after a row of a window, and what happened; most triggers do not look at the row."""
         if self._looks_at_rows:
             return self._asked(number, window, timestamp, element)
-        like: Any = window
+        like: Shape = window
         if self._knows_only_end and self.spec.assigner.is_event_time:
             end = window.max_timestamp
             like = end <= self._clocks[0], self.spec.lateness.cleanup_time(end) == MAX
@@ -318,7 +306,7 @@ class Standings:
 
     def merged(self, numbers: Sequence[int], target: Window) -> int:
         """Return the standing of the window that windows with these standings have become."""
-        like: Any = target
+        like: Shape = target
         if self._knows_only_end:
             like = target.max_timestamp <= self._clocks[0]
         key = like, tuple(numbers)

@@ -123,23 +123,14 @@ class PaneStore:
 
 @dataclass(frozen=True)
 class TouchedPanes:
-    """Panes that get elements, by code, from 0.
+    """Panes that get elements, by code, from 0."""
 
-    Args:
-        held: the rows that these panes held, ``None`` where their segments held nothing.
-        others: the rows of other panes of the same segments, likewise.
-        held_panes: the pane of each row held.
-        element_panes: the pane of each element.
-        keys: keys and segment of each pane.
-        segments: the segments that were read, and are to be written back.
-    """
-
-    held: pa.Table | None
-    others: pa.Table | None
-    held_panes: Integers
-    element_panes: Integers
-    keys: pa.Table
-    segments: list[int]
+    held: pa.Table | None  # the rows that these panes held, ``None`` where their segments held nothing
+    others: pa.Table | None  # the rows of other panes of the same segments, likewise
+    held_panes: Integers  # the pane of each row held
+    element_panes: Integers  # the pane of each element
+    keys: pa.Table  # keys and segment of each pane
+    segments: list[int]  # the segments that were read, and are to be written back
 
 
 @dataclass(frozen=True)

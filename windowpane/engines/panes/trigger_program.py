@@ -42,19 +42,12 @@ NEW = 0
 
 @dataclass(frozen=True)
 class Arrived:
-    """Rows that arrive at panes.
+    """Rows that arrive at panes."""
 
-    Args:
-        elements: the rows.
-        panes: the pane of each element.
-        ends: the end of the window of each pane.
-        window: returns the window that has an end.
-    """
-
-    elements: Elements
-    panes: Integers
-    ends: Integers
-    window: Callable[[int], Window]
+    elements: Elements  # the rows
+    panes: Integers  # the pane of each element
+    ends: Integers  # the end of the window of each pane
+    window: Callable[[int], Window]  # returns the window that has an end
 
     @cached_property
     def by_pane(self) -> Grouped:
@@ -62,17 +55,11 @@ class Arrived:
 
 
 class Opened(NamedTuple):
-    """What elements make of panes without rows.
+    """What elements make of panes without rows."""
 
-    Args:
-        numbers: the number of the pane after each.
-        bits: what happens.
-        kinds: the first element of each kind, whose panes are alike.
-    """
-
-    numbers: Integers
-    bits: Integers
-    kinds: Integers
+    numbers: Integers  # the number of the pane after each
+    bits: Integers  # what happens
+    kinds: Integers  # the first element of each kind, whose panes are alike
 
 
 class TriggerProgram(ABC):

@@ -15,7 +15,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.slicing import Slices, slices_of, staggered
-from windowpane.errors import MistakeError, present
+from windowpane.errors import present
 from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.range_merge import Ranges, exploded
 from windowpane.kernels.keys.dense_codes import dense_codes
@@ -27,17 +27,11 @@ GLOBAL_END = MAX
 
 @dataclass(frozen=True)
 class Elements:
-    """Rows of a batch, one element for each window a row is in, in the order in which an operator takes them.
-
-    Args:
-        rows: the rows.
-        numbers: the row of each element.
-        ends: the end of the window of each element.
-    """
+    """Rows of a batch, one element for each window a row is in, in the order in which an operator takes them."""
 
     rows: pa.Table
-    numbers: Integers
-    ends: Integers
+    numbers: Integers  # the row of each element
+    ends: Integers  # the end of the window of each element
 
     def where(self, wanted: Mask) -> Elements:
         return self if wanted.all() else Elements(self.rows, self.numbers[wanted], self.ends[wanted])
@@ -64,9 +58,7 @@ class PaneWindows:
         return TimeWindow(int(self._slices.window_starts(np.array([end]))[0]), end)
 
     def starts(self, ends: Integers) -> Integers:
-        if self._slices is None:
-            raise MistakeError("the global window has no start")
-        return self._slices.window_starts(ends)
+        return present(self._slices, "the global window has no start").window_starts(ends)
 
     def sliced(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
         """Return the rows that are in windows, and their slices: rows of one slice are in the same windows.
@@ -123,10 +115,8 @@ class PaneWindows:
 
     def open_windows(self, start: int) -> list[TimeWindow]:
         """Return the windows of a slice that are not late, in the assigner's order."""
-        if self._slices is None:
-            raise MistakeError("the global window has no slices")
-        windows, is_event_time = self._slices.windows_of(start), self._batch.is_event_time
-        return [window for window in windows if not (is_event_time and self._batch.is_late(window))]
+        slices, is_event_time = present(self._slices, "the global window has no slices"), self._batch.is_event_time
+        return [window for window in slices.windows_of(start) if not (is_event_time and self._batch.is_late(window))]
 
     def _settled(self) -> Slices:
         base = present(slices_of(self._assigner), "windows are global or of fixed size")

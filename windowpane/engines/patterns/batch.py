@@ -19,13 +19,13 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import flat, padded
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.nested_keys.writing import hashable_keys
@@ -54,9 +54,9 @@ class Decided:
     """What a batch decides, in the order of its results."""
 
     rows: list[int] = field(default_factory=list)  # a row of the key of each result, or the row that it is shown with
-    measures: list[tuple[Any, ...]] = field(default_factory=list)
+    measures: list[tuple[Value, ...]] = field(default_factory=list)
 
-    def add(self, row: int, measures: tuple[Any, ...]) -> None:
+    def add(self, row: int, measures: tuple[Value, ...]) -> None:
         self.rows.append(row)
         self.measures.append(measures)
 

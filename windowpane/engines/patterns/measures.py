@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.rows import python_values
 from windowpane.errors import MistakeError
@@ -67,7 +67,7 @@ class Matches:
         return with_measures(keys, measures, schema)
 
     @property
-    def _measured(self) -> Any:
+    def _measured(self) -> Value:
         return zip(self._program.spec.measures, self._program.measures, strict=True)
 
     def _measure(self, value: Expression, rows: pa.Table, spans: Spans, kind: pa.DataType | None) -> pa.Array:

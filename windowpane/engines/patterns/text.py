@@ -11,13 +11,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch
 from windowpane.engines.patterns.measures import Matches
 from windowpane.engines.patterns.program import PatternProgram
@@ -166,13 +166,13 @@ class Searched:
         return flat(self._rows[leaf.of.column]).take(pa.array(places, mask=places < self._opens))
 
     @cached_property
-    def columns(self) -> Mapping[str, list[Any]]:
+    def columns(self) -> Mapping[str, list[Value]]:
         """All columns as Python values; the condition of a variable is a column, too."""
         columns = {name: python_values(name, self._rows[name]) for name in self.program.columns.names}
         held = {held_by(name): (self.bytes >> np.uint8(bit) & 1 > 0).tolist() for name, bit in self.text.bits.items()}
         return columns | held
 
-    def key(self, row: int) -> Any:
+    def key(self, row: int) -> Value:
         return python_keys(self._rows.slice(row, 1), self.program.keys)[0]
 
 
@@ -427,7 +427,7 @@ class InPartition:
         return self._all.search.attempt(None, self._columns, self._cursor, known, is_ended)
 
     @cached_property
-    def _columns(self) -> Mapping[str, list[Any]]:
+    def _columns(self) -> Mapping[str, list[Value]]:
         return {name: values[self._first : self._end] for name, values in self._all.columns.items()}
 
     @cached_property

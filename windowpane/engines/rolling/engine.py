@@ -44,7 +44,7 @@ from windowpane.engines.rolling.pieces import (
 )
 from windowpane.engines.rolling.program import AS_OF, RollingProgram
 from windowpane.engines.rows import refuse_missing_times
-from windowpane.errors import MistakeError, TimestampOverflowError, present
+from windowpane.errors import TimestampOverflowError, present
 from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
 from windowpane.kernels.keys.codes import is_nested, written_differently
 from windowpane.kernels.keys.dense_codes import first_rows, numbered
@@ -317,18 +317,17 @@ class _Batch(RollingBatch):
         return differ
 
     def _emit_due(self, keys: Keys, pieces: Pieces, watermark: int) -> None:
-        if pieces.waiting is None:
-            raise MistakeError("each row is emitted")
-        due = np.flatnonzero((pieces.waiting > 0) & (pieces.times <= watermark))
+        waiting = present(pieces.waiting, "each row is emitted")
+        due = np.flatnonzero((waiting > 0) & (pieces.times <= watermark))
         if not len(due):
             return
         asked, instants = pieces.owners[due], pieces.times[due]
         features, _ = self._features.values(pieces.partials, pieces.owners, pieces.times, asked, instants)
-        times = np.repeat(np.arange(len(due)), pieces.waiting[due])
+        times = np.repeat(np.arange(len(due)), waiting[due])
         repeated = [each.take(pa.array(times)) for each in features]
         every = np.ones(len(times), np.bool_)
         self._emit(keys, asked[times], instants[times], repeated, every, ~every, every)
-        pieces.waiting[due] = 0
+        waiting[due] = 0
 
     def _emit(
         self,

@@ -13,11 +13,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays.values import JsonValue
 from windowpane.engines.changes import ACCEPTED, Description, matched_calls
 from windowpane.engines.rolling.pieces import Keys, Pieces
 from windowpane.engines.rolling.program import RollingProgram
@@ -68,12 +68,12 @@ def growth_of(program: RollingProgram, was: Description) -> Growth | None:
     return Growth(matched_calls(was["calls"], now["calls"]), tuple(renamed), tuple(new.types), lost)
 
 
-def _of_window(call: Any) -> RollingCall:
+def _of_window(call: JsonValue) -> RollingCall:
     window = call["window"]
     return RollingCall(call["name"], Aggregate.of("count"), RollingWindow(window["length"], window["hop"], window["is_exact"]))
 
 
-def _aggregate(call: Any) -> str:
+def _aggregate(call: JsonValue) -> str:
     """Return what calls that differ in their windows alone have in common."""
     return json.dumps([call[part] for part in ("function", "arguments", "parameters", "types", "condition")])
 

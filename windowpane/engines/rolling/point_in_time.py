@@ -9,13 +9,13 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.values import Value
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
@@ -103,7 +103,7 @@ class PointInTimeReferenceEngine(_LabelEngine):
         schema = feature_schema(self._program.spec, self._program.columns)
         return [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
 
-    def _values(self, rows: list[HeldRow], time: int) -> tuple[Any, ...]:
+    def _values(self, rows: list[HeldRow], time: int) -> tuple[Value, ...]:
         instant = time if self._program.is_inclusive else time - 1
         start = min(window.start(instant) for window in self._program.spec.windows)
         first = bisect_left(rows, start, key=attrgetter("time"))

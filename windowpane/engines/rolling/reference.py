@@ -7,10 +7,10 @@ mutate: this engine, once a batch. Recovery: read them back; the watermark is in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -95,7 +95,7 @@ class _Batch(RollingBatch):
 
 def _main_table(program: RollingProgram, results: Sequence[RollingRow]) -> pa.Table:
     keys = zip(*(key_values(each.key, len(program.keys)) for each in results), strict=True)
-    columns: list[Any] = [list(values) for values in keys]
+    columns: list[Value] = [list(values) for values in keys]
     instants = pa.array([each.as_of for each in results], pa.int64()).cast(program.instant)
     columns += [instants, *(list(values) for values in zip(*(each.values for each in results), strict=True))]
     if program.spec.deletes_empty:

@@ -37,19 +37,12 @@ _BY_CLOCK = (TumblingProcessingTimeWindows, SlidingProcessingTimeWindows, Global
 
 @dataclass(frozen=True)
 class Assigned:
-    """Which windows elements are in.
+    """Which windows elements are in."""
 
-    Args:
-        windows: the different windows.
-        kinds: for each element its kind; those of one kind are in the same windows.
-        members: for each kind the numbers of its windows, in the order of the assigner.
-        is_over: for each window whether it is over.
-    """
-
-    windows: Sequence[Window]
-    kinds: Integers
-    members: Sequence[Sequence[int]]
-    is_over: Sequence[bool]
+    windows: Sequence[Window]  # the different windows
+    kinds: Integers  # for each element its kind; those of one kind are in the same windows
+    members: Sequence[Sequence[int]]  # for each kind the numbers of its windows, in the order of the assigner
+    is_over: Sequence[bool]  # for each window whether it is over
 
     @cached_property
     def live(self) -> list[list[int]]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from windowpane.arrays import Integers
+from windowpane.arrays.values import Value
 from windowpane.engines.row.assigning import Assigned, assigns_by_time
 from windowpane.engines.row.contents import RunBuffer
 from windowpane.engines.row.elements import Elements, Key
@@ -51,44 +52,26 @@ FEWEST_ROWS_OF_RUNS = Size("rows of a cell worth storing by column", 8, (1, 3))
 
 
 class _Cell(NamedTuple):
-    """The elements of one key and window.
+    """The elements of one key and window."""
 
-    Args:
-        place: its number in the order in which windows were assigned.
-        key: the key.
-        window: the window.
-        first: the first of its elements.
-        start: where its elements begin among those of all cells.
-        end: where they end.
-    """
-
-    place: int
+    place: int  # its number in the order in which windows were assigned
     key: Key
     window: Window
-    first: int
-    start: int
-    end: int
+    first: int  # the first of its elements
+    start: int  # where its elements begin among those of all cells
+    end: int  # where they end
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cells of some elements, by key.
+    """The cells of some elements, by key."""
 
-    Args:
-        elements: the elements of the batch.
-        windows: the windows that they are in.
-        pairs: for each cell in order, and in it for each of its elements in order of arrival: the number of the element.
-        window_numbers: the number of the window of each.
-        places: its place in the order in which windows were assigned.
-        starts: where each cell begins.
-    """
-
-    elements: Elements
-    windows: Sequence[Window]
-    pairs: Integers
-    window_numbers: Integers
-    places: Integers
-    starts: Integers
+    elements: Elements  # the elements of the batch
+    windows: Sequence[Window]  # the windows that they are in
+    pairs: Integers  # for each cell in order, and in it for each of its elements in order of arrival: the number of the element
+    window_numbers: Integers  # the number of the window of each
+    places: Integers  # its place in the order in which windows were assigned
+    starts: Integers  # where each cell begins
 
     def __iter__(self) -> Iterator[_Cell]:
         firsts = self.pairs[self.starts]
@@ -109,7 +92,7 @@ class _Cells:
 class CellOperator(PlainWindowsOperator):
     """Takes elements by key and window."""
 
-    _at_element: Callable[[], Any] | None = None
+    _at_element: Callable[[], Value] | None = None
     """Returns the element being taken, for errors."""
 
     @staticmethod
@@ -169,7 +152,7 @@ class CellOperator(PlainWindowsOperator):
             raise MistakeError("the cell is added to a list")
         return buffer
 
-    def _add_rows(self, values: list[Any], instants: Sequence[int], window: Window, numbers: Sequence[int]) -> None:
+    def _add_rows(self, values: list[Value], instants: Sequence[int], window: Window, numbers: Sequence[int]) -> None:
         buffer = self._buffer(window)
         try:
             buffer.add_all(list(map(values.__getitem__, numbers)), map(instants.__getitem__, numbers))

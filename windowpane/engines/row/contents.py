@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
+from windowpane.arrays.values import Value
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.errors import MistakeError
 from windowpane.operators.window.contents import CONTENTS, Contents, EvictingContents, FoldedContents, ListedContents
@@ -23,10 +24,10 @@ from windowpane.windowing.windows import Window
 class ElementRun:
     """Elements that were added to a list together: ``values`` and their ``timestamps``."""
 
-    values: list[Any]
+    values: list[Value]
     timestamps: list[int]
 
-    def __reduce__(self) -> tuple[type[ElementRun], tuple[list[Any], list[int]]]:
+    def __reduce__(self) -> tuple[type[ElementRun], tuple[list[Value], list[int]]]:
         return ElementRun, (self.values, self.timestamps)
 
 
@@ -34,7 +35,7 @@ Entry = TimestampedValue | ElementRun | ColumnRun
 """An entry of a list: one element, or a run of them."""
 
 
-def values_of(entry: Entry) -> Sequence[Any]:
+def values_of(entry: Entry) -> Sequence[Value]:
     return (entry.value,) if isinstance(entry, TimestampedValue) else entry.values
 
 
@@ -45,7 +46,7 @@ def _elements_of(entry: Entry) -> Iterable[TimestampedValue]:
 class AddedColumnsOfRuns(AddedColumns):
     """Makes rows of before rows of now, in runs, too."""
 
-    def __call__(self, held: object) -> Any:
+    def __call__(self, held: object) -> Value:
         if isinstance(held, ElementRun):
             return ElementRun(self(held.values), held.timestamps)
         return held.padded(self.columns) if isinstance(held, ColumnRun) else super().__call__(held)
@@ -60,7 +61,7 @@ class RunContents(ListedContents):
     def elements(self, state_window: Window) -> list[TimestampedValue]:
         return [each for entry in self._state.get_list(state_window, CONTENTS) for each in _elements_of(entry)]
 
-    def values(self, state_window: Window) -> list[Any]:
+    def values(self, state_window: Window) -> list[Value]:
         return [value for entry in self._state.get_list(state_window, CONTENTS) for value in values_of(entry)]
 
 
@@ -74,12 +75,12 @@ class Buffer(Protocol):
     ``culprit`` is the element at which a function raised.
     """
 
-    culprit: Any
+    culprit: Value
 
     def add(self, value: object, timestamp: int) -> None:
         """Add an element."""
 
-    def add_all(self, values: list[Any], timestamps: Iterable[int]) -> None:
+    def add_all(self, values: list[Value], timestamps: Iterable[int]) -> None:
         """Add elements, in order."""
 
     def store(self) -> None:
@@ -97,8 +98,8 @@ class FoldedBuffer:
     def __init__(self, contents: FoldedContents, counters: OperatorCounters, state_window: Window) -> None:
         self._contents, self._counters, self._window = contents, counters, state_window
         self._add, self._create = contents.function.add, contents.function.create_accumulator
-        self._held: Any = contents.held(state_window)
-        self.culprit: Any = None
+        self._held: Value = contents.held(state_window)
+        self.culprit: Value = None
 
     def add(self, value: object, timestamp: int) -> None:
         """Fold the element in; a function that returns ``None`` leaves the window empty."""
@@ -110,7 +111,7 @@ class FoldedBuffer:
         if held is None:
             self._counters.windows_closed += 1
 
-    def add_all(self, values: list[Any], timestamps: Iterable[int]) -> None:
+    def add_all(self, values: list[Value], timestamps: Iterable[int]) -> None:
         held, add, counters, value = self._held, self._add, self._counters, None
         try:
             for value in values:
@@ -140,15 +141,15 @@ class RunBuffer:
     def __init__(self, contents: RunContents, counters: OperatorCounters, state_window: Window) -> None:
         self._contents, self._counters, self._window = contents, counters, state_window
         self._is_empty = contents.is_empty(state_window)
-        self._values: list[Any] = []
+        self._values: list[Value] = []
         self._timestamps: list[int] = []
-        self.culprit: Any = None
+        self.culprit: Value = None
 
     def add(self, value: object, timestamp: int) -> None:
         self._values.append(value)
         self._timestamps.append(timestamp)
 
-    def add_all(self, values: list[Any], timestamps: Iterable[int]) -> None:
+    def add_all(self, values: list[Value], timestamps: Iterable[int]) -> None:
         self._values += values
         self._timestamps += timestamps
 

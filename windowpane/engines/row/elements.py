@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.values import Value
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.hidden_columns import TIME
@@ -26,42 +27,33 @@ from windowpane.windowing.times import MIN
 class Key(NamedTuple):
     """A key as functions see it, and as state does."""
 
-    value: Any
+    value: Value
     encoded: bytes
 
 
 @dataclass(frozen=True)
 class Elements:
-    """The elements of a batch, or of a part of it.
+    """The elements of a batch, or of a part of it."""
 
-    Args:
-        keys: the different keys, in order of first appearance.
-        codes: for each element the number of its key.
-        seen: the elements as a table.
-        times: their event times in microseconds, ``MIN`` where there is none.
-        instants: the same as Python's integers.
-        first: the number of the first of them among the rows of the batch.
-    """
-
-    keys: Sequence[Key]
-    codes: Integers
-    seen: pa.Table
-    times: Integers
-    instants: Sequence[int]
-    first: int
+    keys: Sequence[Key]  # the different keys, in order of first appearance
+    codes: Integers  # for each element the number of its key
+    seen: pa.Table  # the elements as a table
+    times: Integers  # their event times in microseconds, ``MIN`` where there is none
+    instants: Sequence[int]  # the same as Python's integers
+    first: int  # the number of the first of them among the rows of the batch
 
     @cached_property
-    def values(self) -> list[Any]:
+    def values(self) -> list[Value]:
         """The elements as functions see them, made key by key: those of a key lie together in memory, as the cache likes it."""
         if not self.seen.num_columns:
             return python_rows(self.seen)  # such a table forgets how many rows it has when some are taken
         order = stable_order(self.codes)
         made = np.empty(len(self.codes), object)
         made[order] = python_rows(self.seen.take(pa.array(order)))
-        values: list[Any] = made.tolist()
+        values: list[Value] = made.tolist()
         return values
 
-    def value(self, number: int) -> Any:
+    def value(self, number: int) -> Value:
         return self.values[number] if "values" in self.__dict__ else python_rows(self.seen.slice(number, 1))[0]
 
     def by_key(self, numbers: Integers) -> Iterator[tuple[Key, list[int]]]:
@@ -77,14 +69,7 @@ class Elements:
 
 
 def elements_of(rows: pa.Table, key_columns: Sequence[str], seen: pa.Table, first: int) -> Elements:
-    """Return the rows of a table as elements.
-
-    Args:
-        rows: the table, in order of arrival.
-        key_columns: names of its key columns.
-        seen: what functions see of each row.
-        first: the number of the first row among those of the batch.
-    """
+    """Return the rows of a table, in order of arrival, as elements; ``seen`` is what functions see of each."""
     keys, codes = _numbered(rows, key_columns)
     filled = pc.fill_null(rows[TIME], MIN).to_numpy()
     return Elements(keys, codes, seen, filled, filled.tolist(), first)

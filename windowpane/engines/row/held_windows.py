@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.engines.common.held_panes import (
     ELEMENTS,
     KNOWN,
@@ -51,7 +51,7 @@ class HeldWindows:
     def tables(self) -> Iterator[pa.Table]:
         asked = self._wanted.key
         only = b"" if asked is None else encode_key(python_keys(asked, asked.column_names)[0])
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, Value]] = []
         for (key, key_bytes), slots in groupby(self._state.sizes(only), key=lambda slot: (slot[0], slot[1])):
             rows += self._of_key(key, key_bytes, [slot[2:] for slot in slots])
             if len(rows) >= _KEYS_A_TABLE:
@@ -60,9 +60,9 @@ class HeldWindows:
         if rows:
             yield self._table(rows)
 
-    def _of_key(self, key: Any, key_bytes: bytes, slots: list[tuple[Window | None, str, int]]) -> Iterator[dict[str, Any]]:
+    def _of_key(self, key: Value, key_bytes: bytes, slots: list[tuple[Window | None, str, int]]) -> Iterator[dict[str, Value]]:
         sizes: dict[Window, int] = {}
-        holds, known = set[Window](), dict[Window, dict[str, Any]]()
+        holds, known = set[Window](), dict[Window, dict[str, Value]]()
         live = self._operator.live_windows(key, key_bytes)
         for window, name, size in slots:
             if window is None:
@@ -85,9 +85,9 @@ class HeldWindows:
                     KNOWN: trigger_words(self._program.spec.firing_trigger, known.get(window, {})),
                 }
 
-    def _pane(self, key: Any, key_bytes: bytes, window: Window, state_window: Window) -> dict[str, Any]:
+    def _pane(self, key: Value, key_bytes: bytes, window: Window, state_window: Window) -> dict[str, Value]:
         self._state.set_current_key(key, key_bytes)
-        pane: dict[str, Any] = {"key": key, "window": window, NEXT: self._due.get((key_bytes, window))}
+        pane: dict[str, Value] = {"key": key, "window": window, NEXT: self._due.get((key_bytes, window))}
         if isinstance(contents := self._operator.contents, FoldedContents):
             pane |= {PARTIALS: 1, WORDS: f"accumulator {contents.held(state_window)!r}"[:200]}
         else:
@@ -104,7 +104,7 @@ class HeldWindows:
                 pane |= {"rows": [], WORDS: f"{pane[WORDS]}; a firing now would fail: {error}"}
         return pane
 
-    def _table(self, panes: list[dict[str, Any]]) -> pa.Table:
+    def _table(self, panes: list[dict[str, Value]]) -> pa.Table:
         program, nothing = self._program, dict.fromkeys(self._program.main.names)
         fired = [(pane, nothing if row is None else row) for pane in panes for row in pane.get("rows") or [None]]
         keys = [key_values(pane["key"], len(program.keys)) for pane, _ in fired]

@@ -14,10 +14,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
@@ -71,7 +71,7 @@ class AddedColumns:
         self.columns = rows[0]
         self._rows = {frozenset(names) - added: names for names in rows}
 
-    def __call__(self, held: Any) -> Any:
+    def __call__(self, held: Value) -> Value:
         """Return what state holds, a value or a list of elements, with the columns of now."""
         if isinstance(held, dict):
             names = self._rows.get(frozenset(held))

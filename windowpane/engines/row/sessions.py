@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -100,7 +100,7 @@ class SessionOperator(GroupedOperator):
             self._refinements[each.key.encoded, each.window] = (each.key.value, each.answer)
 
     def _take_run(self, elements: Elements, key: Key, run: Sequence[int], starts: Sequence[int], gap: int) -> list[_HeldBack]:
-        known: dict[Any, Any] = self._state.get(None, MERGING_WINDOW_SET) or {}
+        known: dict[TimeWindow, Window] = self._state.get(None, MERGING_WINDOW_SET) or {}
         sessions = [_Session(each.start, each.end, known[each], [each]) for each in sorted(known)]
         for number, start in zip(run, starts, strict=True):
             value, timestamp = elements.values[number], elements.instants[number]

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import replaced
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import key_arrays, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
@@ -49,21 +50,13 @@ _OWNER = hidden("owner")
 
 
 class _Met(NamedTuple):
-    """Sessions that a step works on.
+    """Sessions that a step works on."""
 
-    Args:
-        keys: the keys that sessions are numbered by.
-        sessions: what they are.
-        held: the partials of their pieces, one row a piece.
-        counts: how many rows these were given.
-        entries: the partials of the entries that they have.
-    """
-
-    keys: pa.Table
-    sessions: list[Session]
-    held: pa.Table
-    counts: Integers
-    entries: pa.Table | None
+    keys: pa.Table  # the keys that sessions are numbered by
+    sessions: list[Session]  # what they are
+    held: pa.Table  # the partials of their pieces, one row a piece
+    counts: Integers  # how many rows these were given
+    entries: pa.Table | None  # the partials of the entries that they have
 
 
 class CalledSessions(ColumnarBatch):
@@ -209,7 +202,7 @@ class CalledSessions(ColumnarBatch):
         return kept.select(self._names)
 
     def _walk(self, met: _Met) -> SessionWalk:
-        def key_of(number: int) -> Any:
+        def key_of(number: int) -> Value:
             keys = pa.table(key_arrays(self.program, met.keys.slice(number, 1)), self.program.keys)
             return python_keys(keys, keys.column_names)[0] if keys.column_names else None
 

@@ -38,7 +38,7 @@ from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_keys
-from windowpane.errors import MistakeError, NegativeSizeError, TimestampOverflowError
+from windowpane.errors import MistakeError, NegativeSizeError, TimestampOverflowError, present
 from windowpane.hidden_columns import END, HASH, ROWS, START, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
@@ -58,10 +58,7 @@ class ClosedSessionsEngine:
     name = "closed sessions"
 
     def __init__(self, program: Program) -> None:
-        fold = fold_of(program)
-        if fold is None:
-            raise MistakeError("the planner checked")
-        self._program, self._fold = program, fold
+        self._program, self._fold = program, present(fold_of(program), "the planner checked")
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         return _Batch(self._program, self._fold, store).run(rows, clock)

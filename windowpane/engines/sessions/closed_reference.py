@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
@@ -36,7 +37,7 @@ from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT
 from windowpane.windowing.windows import TimeWindow
 
 WAITING, OPEN = "waiting", "open"
-Waiting = tuple[int, Any, bool, int]
+Waiting = tuple[int, Value, bool, int]
 """The event time of a row, what the function sees of it, whether it closes its session, and what it adds to its size."""
 
 
@@ -47,7 +48,7 @@ class Session(NamedTuple):
     last: int
     rows: int
     weight: int
-    held: Any
+    held: Value
 
 
 class _Batch(OrderedBatch[Program]):
@@ -82,7 +83,7 @@ class _Batch(OrderedBatch[Program]):
             self._state.set_current_key(key)
             self._state.append(None, WAITING, row)
 
-    def _rows(self, rows: pa.Table) -> Iterator[tuple[Any, Waiting]]:
+    def _rows(self, rows: pa.Table) -> Iterator[tuple[Value, Waiting]]:
         """Yield keys and rows; key columns that aggregates read are spelled as keys are."""
         seen = rows.select(self.program.values)
         if self.program.aggregates:
@@ -98,7 +99,7 @@ class _Batch(OrderedBatch[Program]):
     def on_watermark(self, before: int) -> None:
         if self.watermark == before:
             return
-        fired: list[tuple[int, Any, TimeWindow, Any]] = []
+        fired: list[tuple[int, Value, TimeWindow, Value]] = []
         for key in {encode_key(key): key for key, _, _ in self._state.slots()}.values():
             self._state.set_current_key(key)
             fired += [(window.end, key, window, result) for window, result in self._ended()]
@@ -107,7 +108,7 @@ class _Batch(OrderedBatch[Program]):
             self._collector.emit(key, window, result)
         self.count("firings", len(fired))
 
-    def _ended(self) -> Iterator[tuple[TimeWindow, Any]]:
+    def _ended(self) -> Iterator[tuple[TimeWindow, Value]]:
         """Yield the sessions of the current key that end up to the watermark."""
         waiting: list[Waiting] = self._state.get_list(None, WAITING)
         held = self._state.get(None, OPEN)
@@ -142,7 +143,7 @@ class _Batch(OrderedBatch[Program]):
         duration, end = self._rule.duration, session.last + self._rule.gap
         return end if duration is None else min(end, session.start + duration)
 
-    def _fired(self, session: Session, end: int) -> tuple[TimeWindow, Any]:
+    def _fired(self, session: Session, end: int) -> tuple[TimeWindow, Value]:
         window = TimeWindow(session.start, end)
         with self._code.of(window):
             return window, self._function.get_result(session.held)

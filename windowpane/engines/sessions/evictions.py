@@ -15,7 +15,7 @@ from windowpane.arrays.columns import replaced
 from windowpane.engines.common.columnar import fold_of, group_columns
 from windowpane.engines.common.evicting import argument_columns, empties, evictor_refusal, survivors_of
 from windowpane.engines.program import Program
-from windowpane.errors import MistakeError
+from windowpane.errors import present
 from windowpane.hidden_columns import ARRIVAL, TIME, hidden
 from windowpane.kernels.aggregates.lists import Lists, by_arrival
 from windowpane.kernels.eviction import Firings
@@ -42,11 +42,8 @@ class Evictions:
     """Keeps elements in place of partials, and folds what an evictor leaves when they fire."""
 
     def __init__(self, program: Program) -> None:
-        fold, evictor = fold_of(program), program.spec.evictor
-        if fold is None:
-            raise MistakeError("the planner checked")
-        if evictor is None:
-            raise MistakeError("the planner checked")
+        fold = present(fold_of(program), "the planner checked")
+        evictor = present(program.spec.evictor, "the planner checked")
         self.results_fold = fold
         self._columns = tuple(dict.fromkeys([*(name for name in argument_columns(program, fold) if name != ARRIVAL), TIME]))
         self.kept_fold = GroupedFold((KeptRows(_PREFIX, self._columns),))

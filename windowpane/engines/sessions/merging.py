@@ -29,21 +29,13 @@ ArrivalOrder = Callable[[Integers], Integers]
 
 @dataclass(frozen=True)
 class Arrivals:
-    """What arrives, by key: rows and the windows they open, or pieces and their bounds.
+    """What arrives, by key: rows and the windows they open, or pieces and their bounds."""
 
-    Args:
-        table: rows with the columns of the aggregates' arguments, or pieces with their partials; both with key columns.
-        starts: start of each.
-        ends: end of each.
-        is_folded: whether these are pieces.
-        has_order: whether rows have the numbers of their arrival.
-    """
-
-    table: pa.Table
-    starts: Integers
-    ends: Integers
-    is_folded: bool = False
-    has_order: bool = False
+    table: pa.Table  # rows with the columns of the aggregates' arguments, or pieces with their partials; both with key columns
+    starts: Integers  # start of each
+    ends: Integers  # end of each
+    is_folded: bool = False  # whether these are pieces
+    has_order: bool = False  # whether rows have the numbers of their arrival
 
     def select(self, wanted: Mask) -> Arrivals:
         return self if wanted.all() else self.take(np.flatnonzero(wanted))
@@ -58,17 +50,11 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class SessionMerging:
-    """Open sessions, then arrivals, as one sequence of intervals.
+    """Open sessions, then arrivals, as one sequence of intervals."""
 
-    Args:
-        groups: the key columns; empty if there are none.
-        sessions: the open sessions; ``None`` for none.
-        arrivals: rows, pieces or both.
-    """
-
-    groups: Sequence[str]
-    sessions: pa.Table | None
-    arrivals: Sequence[Arrivals]
+    groups: Sequence[str]  # the key columns; empty if there are none
+    sessions: pa.Table | None  # the open sessions; ``None`` for none
+    arrivals: Sequence[Arrivals]  # rows, pieces or both
 
     @property
     def open(self) -> int:
@@ -151,10 +137,8 @@ class SessionMerging:
     def unjoined(self, is_late: Sequence[Mask], order: ArrivalOrder | None) -> list[Integers]:
         """Return, for each of the arrivals, the numbers of those that are late by themselves and join no live session.
 
-        Args:
-            is_late: which arrivals are late by themselves.
-            order: the order of arrival, which decides where late rows and others meet; ``None`` where it is not known, and
-                late rows are taken after what they touch.
+        The order of arrival decides where late rows and others meet; where it is ``None``, late rows are taken after what they
+        touch.
         """
         late = np.concatenate([np.zeros(self.open, bool), *is_late])
         has_anchor = np.zeros(len(self.islands.starts), bool)

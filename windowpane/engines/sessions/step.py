@@ -57,23 +57,14 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class Grown:
-    """What rows made of sessions.
+    """What rows made of sessions."""
 
-    Args:
-        added: the sessions rows are part of; ``None`` if no session took any.
-        joined: the numbers of the sessions before that are part of those now.
-        refired: the added sessions that had fired before, or late, and fire for these rows.
-        before: where results show panes, the sessions before that are part of those now.
-        dropped: for each of the arrivals, the numbers of those that no session took.
-        merges: how many sessions grew or met, as if rows had arrived in order of time.
-    """
-
-    added: pa.Table | None
-    joined: Integers
-    refired: pa.Table | None
-    dropped: list[Integers]
-    merges: int
-    before: pa.Table | None = None
+    added: pa.Table | None  # the sessions rows are part of; ``None`` if no session took any
+    joined: Integers  # the numbers of the sessions before that are part of those now
+    refired: pa.Table | None  # the added sessions that had fired before, or late, and fire for these rows
+    dropped: list[Integers]  # for each of the arrivals, the numbers of those that no session took
+    merges: int  # how many sessions grew or met, as if rows had arrived in order of time
+    before: pa.Table | None = None  # where results show panes, the sessions before that are part of those now
 
 
 class SessionStep:
@@ -138,15 +129,9 @@ class SessionStep:
         order: ArrivalOrder | None,
         watermark: int = MIN,
     ) -> Grown:
-        """Return what rows make of sessions.
+        """Return what rows, pieces or both make of sessions, among which are all of their keys; ``is_open`` says which take rows.
 
-        Args:
-            sessions: sessions, among them all of the rows' keys; ``None`` for none.
-            is_open: which of them take rows.
-            arrivals: rows, pieces or both.
-            now: the clock.
-            order: the order in which rows have arrived; ``None`` where that is not known.
-            watermark: which panes are early.
+        ``order`` is ``None`` where that of arrival is not known; ``watermark`` says which panes are early.
         """
         met = np.flatnonzero(is_open)
         merging = SessionMerging(self._groups, sessions if is_open.all() else _taken(sessions, met), arrivals)
@@ -198,13 +183,8 @@ class SessionStep:
 
         Panes belong to a session of certain bounds: they continue where it has not grown, and begin anew where it has.
 
-        Args:
-            merging: the merging.
-            joined: the numbers of the sessions before that are part of those now.
-            of: the islands that they are on.
-            added: the sessions now, which all fire.
-            numbers: their islands.
-            watermark: which panes are early.
+        ``joined`` are the numbers of the sessions before that are part of those now, ``of`` their islands; ``added`` are those
+        now, which all fire.
         """
         islands = merging.islands
         is_same, panes = np.zeros(len(islands.starts), bool), PaneNumbers.none(len(islands.starts))

@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from windowpane.arrays.values import Value
 from windowpane.engines.panes.pane_results import OF_CONTENTS, OF_NOTHING
 from windowpane.engines.panes.standings import Standings
 from windowpane.engines.panes.trigger_program import (
@@ -55,21 +56,13 @@ NO_PANE = Numbers()
 
 
 class Entry(NamedTuple):
-    """A row that a session has emitted, and that may be taken back.
+    """A row that a session has emitted, and that may be taken back."""
 
-    Args:
-        start: the start of the session as it was.
-        end: its end.
-        source: where its partials are: the number of a firing, or below 0 that of a row kept from before, counted from -1 down.
-        kind: ``OF_CONTENTS`` or ``OF_NOTHING``.
-        numbers: of its pane.
-    """
-
-    start: int
+    start: int  # the start of the session as it was
     end: int
-    source: int
-    kind: int
-    numbers: Numbers
+    source: int  # where its partials are: the number of a firing, or below 0 that of a row kept from before, counted from -1 down
+    kind: int  # ``OF_CONTENTS`` or ``OF_NOTHING``
+    numbers: Numbers  # of its pane
 
 
 class Output(NamedTuple):
@@ -89,29 +82,18 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """A session of a key.
+    """A session of a key."""
 
-    Args:
-        key: the number of its key.
-        start: its start.
-        end: its end.
-        standing: the number of its standing.
-        pieces: what it holds.
-        continues: whether the next row belongs to the last piece.
-        numbers: of its panes.
-        entries: what it, and the sessions that were merged into it since its last pane, have emitted.
-        pending: what a firing that waits for the end of the batch is, ``None`` for none.
-    """
-
-    key: int
+    key: int  # the number of its key
     start: int
     end: int
-    standing: int = NEW
-    pieces: list[int] = field(default_factory=list)
-    continues: bool = False
-    numbers: Numbers = NO_PANE
+    standing: int = NEW  # the number of its standing
+    pieces: list[int] = field(default_factory=list)  # what it holds
+    continues: bool = False  # whether the next row belongs to the last piece
+    numbers: Numbers = NO_PANE  # of its panes
+    # what it, and the sessions that were merged into it since its last pane, have emitted
     entries: list[Entry] = field(default_factory=list)
-    pending: int | None = None
+    pending: int | None = None  # what a firing that waits for the end of the batch is, ``None`` for none
 
     @property
     def window(self) -> TimeWindow:
@@ -127,7 +109,7 @@ class Row:
     start: int
     end: int
     time: int
-    element: Any = None
+    element: Value = None
 
 
 class SessionWalk:
@@ -149,7 +131,7 @@ class SessionWalk:
         clocks: tuple[int, int],
         sessions: Iterable[Session],
         pieces: int,
-        key_of: Callable[[int], Any],
+        key_of: Callable[[int], Value],
     ) -> None:
         self._key_of = key_of
         self._standings, self._options = standings, options

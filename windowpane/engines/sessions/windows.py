@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.values import Value
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys, python_rows
@@ -29,22 +30,16 @@ from windowpane.hidden_columns import TIME
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.times import to_micros
+from windowpane.windowing.times import Duration, to_micros
 
 
 @dataclass(frozen=True)
 class SessionRule:
-    """The rule of one program; clocks are the watermark for event time, the machine's clock for processing time.
+    """The rule of one program; clocks are the watermark for event time, the machine's clock for processing time."""
 
-    Args:
-        lateness: when sessions are over.
-        purges: whether a firing drops what the session held.
-        each_batch: whether sessions fire with each batch that has rows of theirs, and not at their end.
-    """
-
-    lateness: Lateness
-    purges: bool
-    each_batch: bool = False
+    lateness: Lateness  # when sessions are over
+    purges: bool  # whether a firing drops what the session held
+    each_batch: bool = False  # whether sessions fire with each batch that has rows of theirs, and not at their end
 
     @classmethod
     def of(cls, spec: WindowSpec) -> Self:
@@ -123,7 +118,7 @@ def row_windows(program: Program, rows: pa.Table, processing_time: int) -> tuple
     return starts, ends
 
 
-def _gaps_of_rows(program: Program, rows: pa.Table, gap_of: Callable[[Any], Any]) -> Integers:
+def _gaps_of_rows(program: Program, rows: pa.Table, gap_of: Callable[[Value], Duration]) -> Integers:
     gaps = np.empty(rows.num_rows, np.int64)
     in_micros = lru_cache(to_micros)
     for at, row in enumerate(python_rows(rows.select(program.values))):

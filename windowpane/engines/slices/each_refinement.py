@@ -30,21 +30,14 @@ class Refinements(NamedTuple):
 
 @dataclass(frozen=True)
 class EachRefinement:
-    """How windows fire for late rows.
+    """How windows fire for late rows."""
 
-    Args:
-        fold: the aggregates.
-        groups: the key columns.
-        purges: whether a firing drops the contents of the window.
-        refined: the windows of a slice in the assigner's order, ``None`` in the place of those that do not fire again.
-        held: the contents of a window before, keys and partials, one row a key; ``None`` for none. Not read where a firing
-            purges.
-    """
-
-    fold: GroupedFold
-    groups: Sequence[str]
-    purges: bool
+    fold: GroupedFold  # the aggregates
+    groups: Sequence[str]  # the key columns
+    purges: bool  # whether a firing drops the contents of the window
+    # the windows of a slice in the assigner's order, ``None`` in the place of those that do not fire again
     refined: Callable[[int], Sequence[TimeWindow | None]]
+    # the contents of a window before, keys and partials, one row a key; ``None`` for none. Not read where a firing purges.
     held: Callable[[TimeWindow], pa.Table | None]
 
     def firings(self, rows: pa.Table, slices: Integers) -> Refinements | None:

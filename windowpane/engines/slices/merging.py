@@ -33,12 +33,9 @@ _FEWEST = Size("windows that share slices, at least", 3, (1, 2))
 
 
 def merged_windows(windows: Sequence[TimeWindow], slices: Slices, merge: Merge) -> Iterator[pa.Table]:
-    """Return the contents of each window, in order.
+    """Return the contents of each window that has something, in the order of their ends.
 
-    Args:
-        windows: windows that have something, sorted by their ends.
-        slices: returns the tables of the slices from one time to another, without those that are empty.
-        merge: merges tables of partials into one.
+    ``slices`` returns the tables of the slices from one time to another, without those that are empty.
     """
     for group in _sharing(windows):
         if len(group) < _FEWEST.value:

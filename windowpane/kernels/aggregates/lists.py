@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,14 +26,14 @@ class Lists:
     offsets: Integers
 
     @classmethod
-    def of(cls, column: Any) -> Lists:
+    def of(cls, column: pa.Array | pa.ChunkedArray) -> Lists:
         lists = flat(column)
         offsets = lists.offsets.to_numpy().astype(np.int64)
         first, last = int(offsets[0]), int(offsets[-1])
         return cls(lists.values.slice(first, last - first), offsets - first)
 
     @classmethod
-    def of_one(cls, values: Any) -> Lists:
+    def of_one(cls, values: pa.Array | pa.ChunkedArray) -> Lists:
         """Return a list of one value for each that is not null, and an empty list for each that is."""
         column = flat(values)
         valid = column.is_valid().to_numpy(zero_copy_only=False)
@@ -69,11 +68,11 @@ def offsets_of(numbers: Integers, count: int) -> Integers:
     return np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count), dtype=np.int64)))
 
 
-def list_array(offsets: Integers, values: Any) -> pa.ListArray:
+def list_array(offsets: Integers, values: pa.Array | pa.ChunkedArray) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
 
 
-def gathered_lists(column: Any, segments: Segments) -> Lists:
+def gathered_lists(column: pa.Array | pa.ChunkedArray, segments: Segments) -> Lists:
     lists = Lists.of(column)
     if (lists.lengths == 1).all():
         return Lists(segments.gather(lists.values), segments.offsets)

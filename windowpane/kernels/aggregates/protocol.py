@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -62,7 +62,7 @@ class ColumnarAggregate(ABC):
     def finish(self, partials: pa.Table) -> pa.Array:
         """Return the result of each group."""
 
-    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
+    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, pa.Array]:
         """Return the columns that hold arrival numbers, those of each row greater by a number of its own."""
         return {}
 
@@ -86,7 +86,7 @@ class KernelAggregate(ColumnarAggregate):
     def columns(self) -> tuple[str, ...]:
         return tuple(partial.name for partial in self.partials)
 
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+    def prepare(self, rows: pa.Table) -> dict[str, pa.Array]:
         """Return the arrays that the partial columns are folded from, by partial name."""
         return {partial.name: rows[self.slots[0]] for partial in self.partials}
 
@@ -105,7 +105,7 @@ class SegmentAggregate(ColumnarAggregate):
         return tuple(self.prefix + part for part in self.parts)
 
     @abstractmethod
-    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+    def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         """Return the columns that ``fold`` is given, one value a row: by default the partials of each row alone."""
 
     def fold(self, lifted: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers
-from windowpane.kernels.segments import Segments, Values, whole_numbers
+from windowpane.arrays import Integers, NumpyArray
+from windowpane.arrays.values import Value
+from windowpane.kernels.segments import Segments, whole_numbers
 from windowpane.sizes import Size
 
 _FEWEST_ROWS = Size("rows worth grouping by codes", 1 << 13, (1, 4))
@@ -60,17 +61,17 @@ class CodedGroups:
         rows[self.codes] = np.arange(len(self.codes))
         return rows[self._present]
 
-    def picked(self, values: Values) -> Values:
+    def picked(self, values: NumpyArray) -> NumpyArray:
         """Return the values as they are: any order of the rows will do."""
         return values
 
-    def least(self, values: Values) -> Values:
+    def least(self, values: NumpyArray) -> NumpyArray:
         return self._reduced(np.minimum, values, neutral(values.dtype, "min"))
 
-    def greatest(self, values: Values) -> Values:
+    def greatest(self, values: NumpyArray) -> NumpyArray:
         return self._reduced(np.maximum, values, neutral(values.dtype, "max"))
 
-    def total(self, values: Values) -> Values:
+    def total(self, values: NumpyArray) -> NumpyArray:
         return self._reduced(np.add, values, neutral(values.dtype, "sum"))
 
     def segments(self) -> Segments | None:
@@ -90,7 +91,7 @@ class CodedGroups:
     def _present(self) -> Integers:
         return np.flatnonzero(self._sizes)
 
-    def _reduced(self, step: np.ufunc, values: Values, start: object) -> Values:
+    def _reduced(self, step: np.ufunc, values: NumpyArray, start: object) -> NumpyArray:
         found = np.full(self.most, start, values.dtype)
         step.at(found, self.codes, values)
         return found[self._present]
@@ -100,7 +101,7 @@ Groups = Segments | CodedGroups
 """Groups of rows whose values numpy can reduce."""
 
 
-def neutral(kind: np.dtype[Any], kernel: str) -> Any:
+def neutral(kind: np.dtype[Any], kernel: str) -> Value:
     if kernel == "sum":
         return kind.type(0)
     if kind.kind == "f":

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import NumpyArray
 from windowpane.arrays.columns import flat
 from windowpane.kernels.grouping.coded_groups import Groups, neutral
 from windowpane.kernels.keys.ordered_codes import validity
-from windowpane.kernels.segments import Values
 
 _VIEWS = {
     pa.int8(): pa.int8(),
@@ -55,13 +55,13 @@ def _view_of(kind: pa.DataType) -> pa.DataType | None:
     return pa.int64() if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) else _VIEWS.get(kind)
 
 
-def _count(values: pa.Array, groups: Groups) -> Values:
+def _count(values: pa.Array, groups: Groups) -> NumpyArray:
     if not values.null_count:
         return groups.sizes
     return groups.total(groups.picked(validity(values).astype(np.int64)))
 
 
-def _parts(values: pa.Array, view: pa.DataType, kernel: str) -> tuple[Values, Values | None]:
+def _parts(values: pa.Array, view: pa.DataType, kernel: str) -> tuple[NumpyArray, NumpyArray | None]:
     """Return the values as numbers, with nulls that change nothing, and 1 where there is one."""
     numbers = values.view(view)
     if not values.null_count:
@@ -71,7 +71,7 @@ def _parts(values: pa.Array, view: pa.DataType, kernel: str) -> tuple[Values, Va
     return np.where(is_valid, filled, neutral(filled.dtype, kernel)), is_valid.astype(np.int64)
 
 
-def _reduced(numbers: Values, kernel: str, groups: Groups) -> Values:
+def _reduced(numbers: NumpyArray, kernel: str, groups: Groups) -> NumpyArray:
     if kernel == "sum" and not numbers.any():
         return np.zeros(groups.count, numbers.dtype)
     gathered = groups.picked(numbers)
@@ -80,5 +80,5 @@ def _reduced(numbers: Values, kernel: str, groups: Groups) -> Values:
     if kernel == "max":
         return groups.greatest(gathered)
     with np.errstate(invalid="ignore", over="ignore"):  # opposite infinities add up to NaN, as they do in Spark
-        totals: Values = groups.total(gathered) + gathered.dtype.type(0)  # no sum is a negative zero, as in Arrow
+        totals: NumpyArray = groups.total(gathered) + gathered.dtype.type(0)  # no sum is a negative zero, as in Arrow
     return totals

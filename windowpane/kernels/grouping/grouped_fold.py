@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,8 @@ from windowpane.windowing.aggregates import Aggregate
 
 _ROW = hidden("row")
 
-Step = tuple[Any, str]
+Step = tuple[str | list[str], str]
+"""A column, none for ``count_all``, and the kernel that folds it."""
 
 FEW_WITH_NULLS = Size("places that a hash table finds as fast where there are nulls", 1 << 17, (0, 8))
 """numpy reads a column with nulls several times, a hash table reads all once."""
@@ -81,7 +82,7 @@ class GroupedFold:
         self, rows: pa.Table, groups: Sequence[str], counted: str | None = None, kept: Sequence[tuple[str, str]] = ()
     ) -> pa.Table:
         """Return the partials of ``rows`` by the columns ``groups``; ``kept``: further columns, and the kernels they fold by."""
-        columns: dict[str, Any] = {name: rows[name] for name in (*groups, *(name for name, _ in kept))} | self._lifted(rows)
+        columns: dict[str, pa.Array] = {name: rows[name] for name in (*groups, *(name for name, _ in kept))} | self._lifted(rows)
         steps: list[Step] = [([], p.fold) if p.fold == "count_all" else (p.name, p.fold) for p in self._partials]
         extra: list[tuple[str, Step]] = [] if counted is None else [(counted, ([], "count_all"))]
         extra += [(name, (name, how)) for name, how in kept]
@@ -120,22 +121,22 @@ class GroupedFold:
                 partials = replaced(partials, name, column)
         return partials
 
-    def _lifted(self, rows: pa.Table) -> dict[str, Any]:
-        columns: dict[str, Any] = {}
+    def _lifted(self, rows: pa.Table) -> dict[str, pa.Array]:
+        columns: dict[str, pa.Array] = {}
         for aggregate in self._kernels:
             columns |= aggregate.prepare(rows)
         for segmented in self._segmented:
             columns |= segmented.lift(rows)
         return columns
 
-    def _reduced(self, steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dict[str, Any]:
+    def _reduced(self, steps: Sequence[tuple[str, pa.Array, str]], segments: Segments) -> dict[str, pa.Array]:
         found = {name: counted(segments) if column is None else folded(column, how, segments) for name, column, how in steps}
         others = [(name, column, how) for name, column, how in steps if found[name] is None]
         if others:
             found |= _by_number(others, segments)
         return self._normalised(found)
 
-    def _normalised(self, partials: dict[str, Any]) -> dict[str, Any]:
+    def _normalised(self, partials: dict[str, pa.Array]) -> dict[str, pa.Array]:
         table = pa.table(partials)
         for aggregate in self._kernels:
             table = aggregate.normalise(table)
@@ -154,7 +155,7 @@ class GroupedFold:
         known = self._known_groups(table, groups, [*asked.values()])
         if known is not None:
             members = pa.array(known.members)
-            found: dict[str, Any] = {name: flat(table[name]).take(members) for name in groups}
+            found: dict[str, pa.Array] = {name: flat(table[name]).take(members) for name in groups}
             found |= {name: _applied(table, step, known) for name, step in asked.items()}
             segments = known if isinstance(known, Segments) else None
         else:
@@ -210,7 +211,7 @@ def _by_code(table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> t
     return table, coded
 
 
-def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dict[str, pa.Array]:
+def _by_number(steps: Sequence[tuple[str, pa.Array, str]], segments: Segments) -> dict[str, pa.Array]:
     table = pa.table({_ROW: segments.numbers, **{name: segments.gather(column) for name, column, _ in steps}})
     grouped = table.group_by([_ROW], use_threads=False).aggregate([(name, how) for name, _, how in steps])
     grouped = grouped.rename_columns([_ROW, *(name for name, _, _ in steps)]).combine_chunks()

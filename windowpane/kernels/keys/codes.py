@@ -7,8 +7,6 @@ only within the column they were made from.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +15,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.kernels.keys.dense_codes import dense_codes, struct_leaves
 from windowpane.kernels.keys.ordered_codes import are_negative_zeros, has_codes, ordered_codes, validity
-from windowpane.windowing.aggregates.canonical import Form, form_of, is_array, written_form_of
+from windowpane.windowing.aggregates.canonical import Form, Frozen, form_of, is_array, written_form_of
 
 NULL_CODE = -1
 _NEGATIVE_ZERO = -2
@@ -55,7 +53,7 @@ def equality_codes(column: object) -> Integers:
 
 
 def _codes_of_forms(values: pa.Array, form: Form) -> Integers:
-    seen = dict[Any, int]()
+    seen = dict[Frozen, int]()
     frozen = (None if value is None else form.freeze(value) for value in values.to_pylist())
     return np.array([NULL_CODE if f is None else seen.setdefault(f, len(seen)) for f in frozen], np.int64)
 

@@ -8,16 +8,16 @@ that begins where the frame before began, and ends no earlier, continues its acc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.arrays.python_values import has_end_of_day
+from windowpane.arrays.values import Value
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.codes import equality_codes
@@ -71,7 +71,7 @@ def values_by_frame(rows: SortedRows, call: OverCall, bound: BoundAggregate, com
         held += len(filled)
     picked = np.zeros(rows.layout.size, np.int64)
     picked[wanted] = number_of[frames.frame_of]
-    values: Any = pa.concat_arrays(parts)
+    values: pa.Array = pa.concat_arrays(parts)
     return values.take(pa.array(picked, mask=~rows.wanted))
 
 
@@ -80,7 +80,7 @@ def doubles(column: pa.ChunkedArray) -> tuple[Doubles, Mask]:
     return doubles_of(values), validity(values)
 
 
-def steps(segments: Segments) -> Any:
+def steps(segments: Segments) -> Iterator[tuple[Integers, Integers]]:
     """Yield, for each step, the segments that are not wide and have an element then, and its place."""
     lengths = np.diff(segments.offsets)
     rows = np.flatnonzero(lengths <= BY_STEP.value)
@@ -98,14 +98,14 @@ def folded(rows: SortedRows, call: OverCall, bound: BoundAggregate) -> pa.Array:
     spans = rows.spans(call.own_frame)
     wanted = np.flatnonzero(rows.wanted)
     fold = _Fold(bound, _arguments(rows, call), call.drops_repeats, [rows.column(n).type for n in call.arguments])
-    values: list[Any] = [None] * rows.layout.size
+    values: list[Value] = [None] * rows.layout.size
     bounds = [(lo[wanted].tolist(), hi[wanted].tolist()) for lo, hi in spans]
     for number, row in enumerate(wanted.tolist()):
         values[row] = fold.of(tuple((lo[number], hi[number]) for lo, hi in bounds if hi[number] > lo[number]))
     return pa.array(values, bound.result_type)
 
 
-def _arguments(rows: SortedRows, call: OverCall) -> list[tuple[Any, ...] | None]:
+def _arguments(rows: SortedRows, call: OverCall) -> list[tuple[Value, ...] | None]:
     """Return the arguments of each row as Python values, ``None`` for the rows that the FILTER leaves out."""
     columns = [_values(rows.column(name)) for name in call.arguments]
     arguments = list(zip(*columns, strict=True)) if columns else [()] * rows.layout.size
@@ -115,7 +115,7 @@ def _arguments(rows: SortedRows, call: OverCall) -> list[tuple[Any, ...] | None]
     return [each if passed else None for each, passed in zip(arguments, passes, strict=True)]
 
 
-def _values(column: pa.Array) -> list[Any]:
+def _values(column: pa.Array) -> list[Value]:
     """Return a column as Python values; times as numbers where one is 24:00, which would be 0:00."""
     if pa.types.is_time64(column.type) and has_end_of_day(column):
         column = column.cast(pa.int64())
@@ -124,7 +124,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 class _Fold:
     def __init__(
-        self, bound: BoundAggregate, arguments: list[tuple[Any, ...] | None], distinct: bool, kinds: Sequence[pa.DataType]
+        self, bound: BoundAggregate, arguments: list[tuple[Value, ...] | None], distinct: bool, kinds: Sequence[pa.DataType]
     ) -> None:
         self._bound = bound
         self._arguments = arguments
@@ -134,9 +134,9 @@ class _Fold:
 
     def _begin(self) -> None:
         self._accumulator = self._bound.create_accumulator()
-        self._seen: set[Any] = set()
+        self._seen: set[tuple[Hashable, ...]] = set()
 
-    def of(self, spans: _Spans) -> Any:
+    def of(self, spans: _Spans) -> Value:
         if spans != self._spans:
             for lo, hi in self._missing(spans):
                 self._add(lo, hi)
@@ -157,7 +157,7 @@ class _Fold:
             if arguments is not None and self._is_new(arguments):
                 self._accumulator = self._bound.add(self._accumulator, *arguments)
 
-    def _is_new(self, arguments: tuple[Any, ...]) -> bool:
+    def _is_new(self, arguments: tuple[Value, ...]) -> bool:
         if self._forms is None:
             return True
         frozen = tuple(None if v is None else form.freeze(v) for form, v in zip(self._forms, arguments, strict=True))

@@ -17,9 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from windowpane.arrays import Integers, Mask
+from windowpane.arrays import Integers, Mask, NumpyArray
 from windowpane.errors import MistakeError, present
-from windowpane.kernels.segments import Values
 from windowpane.kernels.sorting.order_axis import OrderAxis
 from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units
 from windowpane.windowing.over.spec import OrderColumn
@@ -51,7 +50,7 @@ class Layout:
     def segment(self) -> Integers:
         return np.cumsum(self.starts_segment) - 1
 
-    def spread(self, values: Values) -> Values:
+    def spread(self, values: NumpyArray) -> NumpyArray:
         """Return for each row the value of its segment."""
         return np.repeat(values, self.segment_ends - self.segment_firsts)
 

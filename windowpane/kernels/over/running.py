@@ -169,7 +169,7 @@ class RunningFirst(RunningValue):
             return
         values = rows.column(self.call.arguments[0])
         if rows.seeded.any():
-            source: Any = pa.chunked_array([values, rows.seeds(self.name)[0]]).combine_chunks()
+            source: pa.Array = pa.chunked_array([values, rows.seeds(self.name)[0]]).combine_chunks()
             pick = rows.layout.segment_firsts.copy()
             pick[rows.seeded] = len(values) + np.arange(int(rows.seeded.sum()))
         else:

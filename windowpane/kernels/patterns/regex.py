@@ -32,15 +32,10 @@ _END = rb"(?=[\n\r])|\Z"
 
 @dataclass(frozen=True)
 class PatternText:
-    """A pattern as a regular expression.
+    """A pattern as a regular expression."""
 
-    Args:
-        pattern: the pattern, of which ``refusal`` says nothing.
-        bits: the variables with a condition, by number.
-    """
-
-    pattern: Pattern
-    bits: Mapping[str, int]
+    pattern: Pattern  # the pattern, of which ``refusal`` says nothing
+    bits: Mapping[str, int]  # the variables with a condition, by number
 
     @cached_property
     def regex(self) -> re.Pattern[bytes]:

@@ -15,17 +15,11 @@ ABSENT = -1
 
 @dataclass(frozen=True)
 class Spans:
-    """Matches, a row each, whose parts follow one another, a column each.
+    """Matches, a row each, whose parts follow one another, a column each."""
 
-    Args:
-        starts: the first row of each part.
-        ends: the row behind its last one.
-        variables: the variable that takes the rows of each part, ``None`` for rows that are passed over.
-    """
-
-    starts: Integers
-    ends: Integers
-    variables: tuple[str | None, ...]
+    starts: Integers  # the first row of each part
+    ends: Integers  # the row behind its last one
+    variables: tuple[str | None, ...]  # the variable that takes the rows of each part, ``None`` for rows that are passed over
 
     def parts_of(self, names: Collection[str] | None) -> list[int]:
         """Return the parts of some variables, of all where ``names`` is ``None``."""

@@ -26,17 +26,11 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Cuts:
-    """The sessions of rows, in order.
+    """The sessions of rows, in order."""
 
-    Attributes:
-        firsts: the place of the first row of each.
-        lasts: the place of the last row.
-        are_closed: whether that row closes it.
-    """
-
-    firsts: Integers
-    lasts: Integers
-    are_closed: Mask
+    firsts: Integers  # the place of the first row of each
+    lasts: Integers  # the place of the last row
+    are_closed: Mask  # whether that row closes it
 
 
 def cuts(

@@ -11,12 +11,13 @@ import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.arrays import Doubles, Integers, Mask
+from windowpane.arrays.values import Value
 from windowpane.errors import MistakeError
 from windowpane.kernels.keys.ordered_codes import coded_floats, has_codes, ordered_codes, validity
 from windowpane.windowing.frames import Offset
@@ -106,7 +107,7 @@ def _moved_by_months(codes: Integers, a_day: int, interval: Interval) -> Integer
     return np.select([moved > farthest, moved < -farthest], [MAX, MIN], whole)
 
 
-def _first_days(months: np.ndarray[Any, np.dtype[np.datetime64]]) -> Integers:
+def _first_days(months: npt.NDArray[np.datetime64]) -> Integers:
     days: Integers = months.astype("datetime64[D]").astype(np.int64)
     return days
 
@@ -139,7 +140,7 @@ def _python_axis(column: pa.Array, valid: Mask, offsets: tuple[Offset, ...]) -> 
     moved = {(offset, way): [_moved(value, offset, way) for value in values] for offset in offsets for way in (True, False)}
     place = _places({_comparable(value) for value in values}.union(*moved.values()) - {BEYOND})
 
-    def points(keys: list[Any], beyond: int) -> Integers:
+    def points(keys: list[Value], beyond: int) -> Integers:
         placed: Integers = np.array([beyond if key is BEYOND else place(key) for key in keys] or [0], np.int64)[codes]
         return placed
 
@@ -149,19 +150,19 @@ def _python_axis(column: pa.Array, valid: Mask, offsets: tuple[Offset, ...]) -> 
     return OrderAxis(points([_comparable(value) for value in values], MIN), valid, shift)
 
 
-def _places(keys: set[Any]) -> Callable[[Any], int]:
+def _places(keys: set[Value]) -> Callable[[Value], int]:
     """Return what places keys on the axis: whole numbers where they are and leave its ends free, others by rank."""
     if all(type(key) is int and MIN < key < MAX for key in keys):
         return int
     return {key: number for number, key in enumerate(sorted(keys))}.__getitem__
 
 
-def _moved(value: object, offset: Offset, forward: bool) -> Any:
+def _moved(value: object, offset: Offset, forward: bool) -> Value:
     moved = shifted(value, offset, forward)
     return moved if moved is BEYOND else _comparable(moved)
 
 
-def _comparable(value: object) -> Any:
+def _comparable(value: object) -> Value:
     """Return a value that compares as Arrow orders it; of a time its code, an instant whatever its zone."""
     if isinstance(value, dt.datetime):
         naive = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Bytes, Integers, Unsigned
+from windowpane.arrays import Bytes, Integers, NumpyArray, Unsigned
 from windowpane.arrays.columns import flat
 from windowpane.errors import LongSortKeyError
 from windowpane.hidden_columns import SORT_KEY
@@ -125,7 +124,7 @@ def _words_of(keys: Bytes) -> list[Unsigned]:
 
 @dataclass(frozen=True)
 class _Fixed:
-    fields: Sequence[tuple[str, npt.NDArray[Any] | int]]
+    fields: Sequence[tuple[str, NumpyArray | int]]
 
     def closed(self, rows: int) -> Bytes:
         """Return the columns side by side, with a byte behind them that keeps zeros at their end."""

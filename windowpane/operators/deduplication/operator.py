@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from windowpane.arrays.values import Row, Value
 from windowpane.errors import MistakeError
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.outputs import Change, Row
+from windowpane.windowing.outputs import Change
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Deduplicator:
     state: KeyedState
     timers: TimerQueue
     is_same: Callable[[Row, Row], bool]
-    _touched: dict[bytes, Any] = field(default_factory=dict, init=False)
+    _touched: dict[bytes, Value] = field(default_factory=dict, init=False)
 
     def take_first(self, key: object, key_bytes: bytes, time: int) -> bool:
         """Take a row that is not late, and return whether it is emitted."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches, Row
+from windowpane.arrays.values import Row, Value
+from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches
 from windowpane.windowing.joins import AsOfMatch
 from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.times import MAX, add_clamped
@@ -26,10 +27,10 @@ class _Version(NamedTuple):
 
     time: int
     row: Row | None
-    sequence: Any = 0
+    sequence: Value = 0
 
     @property
-    def place(self) -> tuple[int, Any]:
+    def place(self) -> tuple[int, Value]:
         return self.time, self.sequence
 
 
@@ -51,8 +52,8 @@ class AsOfJoinOperator:
     matches: Matches
     is_same: Callable[[Row, Row], bool]  # whether two versions show the same values, as they are written
     updates: bool = False  # whether left rows are emitted at once, and are corrected until they are final
-    sequence: Callable[[Row], Any] = lambda row: 0  # what orders versions of one time
-    _touched: dict[bytes, Any] = field(default_factory=dict, init=False)
+    sequence: Callable[[Row], Value] = lambda row: 0  # what orders versions of one time
+    _touched: dict[bytes, Value] = field(default_factory=dict, init=False)
 
     def advance(self, watermark: int) -> Iterator[Joined]:
         while self.rows.turn_to_next(watermark):
@@ -135,7 +136,7 @@ class AsOfJoinOperator:
         """Return versions with the last values that are no NULLs, where these are skipped."""
         if not self.match.skips_nulls:
             return versions
-        found, values = [], dict[str, Any]()
+        found, values = [], dict[str, Value]()
         for each in versions:
             if each.row is None:
                 values = {}

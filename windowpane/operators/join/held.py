@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from windowpane.arrays.values import Row, Value
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.outputs import INSERT
 
-Row = Mapping[str, Any]
-"""A row by the names of its columns, those of the key among them."""
 Matches = Callable[[Row, Row], bool]
 """Whether a left and a right row of equal keys fulfil the condition of the join."""
 
@@ -38,16 +37,16 @@ class KeyedRows:
     timers: TimerQueue
 
     @property
-    def key(self) -> tuple[Any, bytes]:
+    def key(self) -> tuple[Value, bytes]:
         return self.state.current_key, self.state.current_key_bytes
 
     def turn_to(self, key: object, key_bytes: bytes) -> None:
         self.state.set_current_key(key, key_bytes)
 
-    def read(self, name: str) -> list[Any]:
+    def read(self, name: str) -> list[Value]:
         return self.state.get(None, name) or []
 
-    def write(self, name: str, rows: list[Any]) -> None:
+    def write(self, name: str, rows: list[Value]) -> None:
         self.state.put(None, name, rows or None)
 
     def look_again(self, time: int) -> None:

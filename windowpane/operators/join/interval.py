@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches, Row
+from windowpane.arrays.values import Row
+from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, How, IntervalMatch, TimeOf
 from windowpane.windowing.times import MIN, add_clamped
 

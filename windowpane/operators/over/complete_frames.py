@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import datetime as dt
 from math import ceil
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.windowing.frames import Bound, Frame, Side, Units
@@ -25,7 +25,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 
-def instant(value: Any) -> int:
+def instant(value: Value) -> int:
     """Return a value of the ORDER BY column in microseconds: a time, a day, or a number that is taken as it is."""
     if value is BEYOND:
         return MAX
@@ -148,13 +148,13 @@ class Closing:
 
     # --- values ----------------------------------------------------------------------------------------
 
-    def _value(self, partition: SortedPartition, index: int) -> Any:
+    def _value(self, partition: SortedPartition, index: int) -> Value:
         return self._order.value_of(partition.keys[index])
 
     def _instant(self, partition: SortedPartition, index: int) -> int:
         return instant(self._value(partition, index))
 
-    def _moved(self, value: object, bound: Bound) -> Any:
+    def _moved(self, value: object, bound: Bound) -> Value:
         return value if bound.offset is None else shifted(value, bound.offset, forward=bound.side is Side.FOLLOWING)
 
 

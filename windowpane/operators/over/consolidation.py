@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
+from windowpane.arrays.values import Row
 from windowpane.errors import InconsistentChangeError
-from windowpane.windowing.outputs import APPEARING, CHANGE_TYPES, Change, Row
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPES, Change
 
 Report = Callable[[InconsistentChangeError], None]
 """Takes an impossible change: raises it, or counts it and returns."""

@@ -7,21 +7,21 @@ frame.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.windowing.aggregates.canonical import Form, form_of
 from windowpane.windowing.aggregates.definition import BoundAggregate
 from windowpane.windowing.over.spec import OverCall
 from windowpane.windowing.over.types import bind_call
 
-Evaluate = Callable[[SortedPartition, int], Any]
+Evaluate = Callable[[SortedPartition, int], Value]
 """The value of a call for the row at an index of a partition."""
 
 
-Function = Callable[[SortedPartition, int, OverCall], Any]
+Function = Callable[[SortedPartition, int, OverCall], Value]
 
 
 def evaluator(call: OverCall, columns: pa.Schema) -> Evaluate:
@@ -44,7 +44,7 @@ def _ntile(partition: SortedPartition, index: int, call: OverCall) -> int:
     return index // (size + 1) + 1 if index < in_larger else larger + (index - in_larger) // size + 1
 
 
-def _at_distance(partition: SortedPartition, index: int, call: OverCall, steps: int) -> Any:
+def _at_distance(partition: SortedPartition, index: int, call: OverCall, steps: int) -> Value:
     column, rows = call.arguments[0], partition.rows
     if steps == 0:
         return rows[index][column]
@@ -53,16 +53,16 @@ def _at_distance(partition: SortedPartition, index: int, call: OverCall, steps: 
     return values[abs(steps) - 1] if len(values) >= abs(steps) else call.default
 
 
-def _nth(values: list[Any], number: int) -> Any:
+def _nth(values: list[Value], number: int) -> Value:
     return values[number - 1] if len(values) >= number else None
 
 
-def _frame_values(partition: SortedPartition, index: int, call: OverCall) -> list[Any]:
+def _frame_values(partition: SortedPartition, index: int, call: OverCall) -> list[Value]:
     column = call.arguments[0]
     return _kept((partition.rows[each][column] for each in partition.frame(index, call.own_frame)), call)
 
 
-def _kept(values: Iterable[Any], call: OverCall) -> list[Any]:
+def _kept(values: Iterable[Value], call: OverCall) -> list[Value]:
     return [value for value in values if value is not None or not call.ignore_nulls]
 
 
@@ -81,17 +81,17 @@ _FUNCTIONS: dict[str, Function] = {
 }
 
 
-def _aggregate(partition: SortedPartition, index: int, call: OverCall, bound: BoundAggregate, forms: list[Form]) -> Any:
+def _aggregate(partition: SortedPartition, index: int, call: OverCall, bound: BoundAggregate, forms: list[Form]) -> Value:
     rows = (partition.rows[each] for each in partition.frame(index, call.own_frame))
     counted = (row for row in rows if call.filter is None or row[call.filter])
-    values: Iterable[tuple[Any, ...]] = (tuple(row[name] for name in call.arguments) for row in counted)
+    values: Iterable[tuple[Value, ...]] = (tuple(row[name] for name in call.arguments) for row in counted)
     accumulator = bound.create_accumulator()
     for arguments in _distinct(values, forms) if call.distinct else values:
         accumulator = bound.add(accumulator, *arguments)
     return bound.get_result(accumulator)
 
 
-def _distinct(values: Iterable[tuple[Any, ...]], forms: list[Form]) -> Iterable[tuple[Any, ...]]:
+def _distinct(values: Iterable[tuple[Value, ...]], forms: list[Form]) -> Iterable[tuple[Value, ...]]:
     """The first of each combination, as Spark finds values equal."""
     seen = set()
     for arguments in values:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from windowpane import pickles
+from windowpane.arrays.values import Row, Value
 from windowpane.errors import InconsistentChangeError, MissingOrderError
 from windowpane.operators.over.complete_frames import Closing
 from windowpane.operators.over.consolidation import Report
@@ -33,7 +33,7 @@ from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.state.codec import encode_int64, encode_key
 from windowpane.state.entries import Entries
 from windowpane.state.keyed import KeyedState
-from windowpane.windowing.outputs import APPEARING, Row
+from windowpane.windowing.outputs import APPEARING
 from windowpane.windowing.over.spec import OverSpec, check_closes
 from windowpane.windowing.times import MIN
 
@@ -58,7 +58,7 @@ class OverOnClose:
         self._numberings = [(name, call.function) for name, call in named if call.is_numbering]
         self._state = state
 
-    def process(self, rows: Iterable[Row], closed: int = MIN, only: tuple[Any, ...] | None = None) -> list[Row]:
+    def process(self, rows: Iterable[Row], closed: int = MIN, only: tuple[Value, ...] | None = None) -> list[Row]:
         """Take rows in order and return those that are complete now, in order within each partition.
 
         ``closed`` is the watermark in microseconds: it has passed the rows, and no row at or below it is still to come. Where
@@ -77,17 +77,17 @@ class OverOnClose:
                 emitted += self._advance(partition, [], closed)
         return emitted
 
-    def waiting(self) -> list[Any]:
+    def waiting(self) -> list[Value]:
         return [partition for partition, _, name in self._state.slots() if name == _WAITS]
 
-    def _partition(self, row: Row) -> tuple[Any, ...]:
+    def _partition(self, row: Row) -> tuple[Value, ...]:
         return tuple(row[name] for name in self._spec.partition_by)
 
     def _load(self, partition: object) -> Tail:
         self._state.set_current_key(partition)
         return self._state.get(None, _TAIL) or Tail()
 
-    def _advance(self, key: tuple[Any, ...], new: list[Row], closed: int) -> list[Row]:
+    def _advance(self, key: tuple[Value, ...], new: list[Row], closed: int) -> list[Row]:
         tail = self._load(key)
         partition = SortedPartition([*tail.rows, *new], self._order)
         index, numbers, emitted = tail.emitted, self._numbers(tail), []
@@ -109,7 +109,7 @@ class OverOnClose:
 
     def _result(self, partition: SortedPartition, index: int, numbers: RunningNumbers) -> Row:
         values = {name: call(partition, index) for name, call in self._calls}
-        return partition.rows[index] | values | {name: numbers.of(function) for name, function in self._numberings}
+        return {**partition.rows[index], **values, **{name: numbers.of(function) for name, function in self._numberings}}
 
     def _keep(self, partition: SortedPartition, index: int, numbers: RunningNumbers, closed: int) -> None:
         start = min(closing.keep_from(partition, index, closed) for closing in self._closings)
@@ -125,9 +125,9 @@ class RunningNumbers:
     row_number: int = 0  # its position in the partition
     rank: int = 0  # the position of its first peer
     dense_rank: int = 0  # the number of its group of peers
-    order: tuple[Any, ...] = ()  # its ORDER BY values
+    order: tuple[Value, ...] = ()  # its ORDER BY values
 
-    def next(self, order: tuple[Any, ...]) -> RunningNumbers:
+    def next(self, order: tuple[Value, ...]) -> RunningNumbers:
         number = self.row_number + 1
         if number > 1 and order == self.order:
             return RunningNumbers(number, self.rank, self.dense_rank, order)
@@ -140,8 +140,8 @@ class RunningNumbers:
 @dataclass
 class SortBuffer:
     entries: Entries
-    identity: Callable[[Row], tuple[Any, ...]]
-    order: Callable[[Row], Any]
+    identity: Callable[[Row], tuple[Value, ...]]
+    order: Callable[[Row], Value]
     report: Report
     place: Callable[[Row], bytes] = lambda _: b""
     """What comes before the time in an address: the partition, where each has a watermark of its own."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Row, Value
 from windowpane.errors import InconsistentChangeError
 from windowpane.operators.over.consolidation import Report, consolidate
 from windowpane.operators.over.functions import evaluator
@@ -26,7 +26,7 @@ from windowpane.operators.over.row_order import Position, RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
-from windowpane.windowing.outputs import Change, Row
+from windowpane.windowing.outputs import Change
 from windowpane.windowing.over.spec import OverSpec
 
 _ROWS = "rows"
@@ -36,7 +36,7 @@ _ROWS = "rows"
 class _Delta:
     """What a batch changes in one partition, by position; an overwritten position is in both."""
 
-    partition: tuple[Any, ...]
+    partition: tuple[Value, ...]
     deleted: dict[Position, Row] = field(default_factory=dict)
     inserted: dict[Position, Row] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class OverOnUpdate:
         self._state = state
         self._report = report
 
-    def process(self, changes: Iterable[tuple[str, Row]], touched: Iterable[tuple[Any, ...]] = ()) -> list[Change]:
+    def process(self, changes: Iterable[tuple[str, Row]], touched: Iterable[tuple[Value, ...]] = ()) -> list[Change]:
         """Take one batch of (change type, row) and return what it changes: each row at most once, partition by partition.
 
         Partitions that are ``touched`` are computed anew without a change.
@@ -93,13 +93,13 @@ class OverOnUpdate:
     def _computed(self, rows: Stored) -> Stored:
         positions = sorted(rows)
         partition = SortedPartition([rows[position] for position in positions], self._order)
-        after = {}
+        after: Stored = {}
         for index, position in enumerate(positions):
             row = rows[position]
-            after[position] = row | {name: self._value(row, name, call(partition, index)) for name, call in self._calls}
+            after[position] = {**row, **{name: self._value(row, name, call(partition, index)) for name, call in self._calls}}
         return after
 
-    def _value(self, row: Row, name: str, value: object) -> Any:
+    def _value(self, row: Row, name: str, value: object) -> Value:
         """Return the value of an output: equal ones may look different (a map's order), and what was emitted stays as it was."""
         return row[name] if name in row and self._outputs[name].same(row, {name: value}) else value
 
@@ -112,7 +112,7 @@ class OverOnUpdate:
     def _joined(self, changes: Iterable[tuple[Position, Change]]) -> list[Change]:
         """A row that moves inside its partition is deleted at one place and inserted at another: one update."""
         joined: dict[Position, Change] = {}
-        halves: dict[tuple[Any, ...], Position] = {}
+        halves: dict[tuple[Value, ...], Position] = {}
         for position, change in changes:
             if change.before is None or change.after is None:
                 other = halves.setdefault(position.key, position)

@@ -5,14 +5,12 @@ A change from 0.0 to -0.0 is one, since a text of the value shows it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Row
 from windowpane.windowing.aggregates.canonical import Form, form_of, written_form_of
-
-Row = Mapping[str, Any]
 
 
 class RowForms:

@@ -10,9 +10,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
+from windowpane.arrays.values import Row
 from windowpane.operators.over.row_order import OrderKey, RowOrder
 from windowpane.windowing.frames import Bound, Exclude, Frame, Offset, Side, Units
-from windowpane.windowing.outputs import Row
 from windowpane.windowing.over.types import shifted
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.errors import PatternLimitError
 from windowpane.operators.patterns.values import Label, Values
 from windowpane.windowing.expressions import Expression
@@ -116,33 +116,19 @@ def _optional(part: tree.Pattern, times: int, steps: list[Step], is_greedy: bool
 
 @dataclass
 class Attempt:
-    """One attempt to match, from a row on.
+    """One attempt to match, from a row on."""
 
-    Args:
-        steps: those of the pattern.
-        conditions: by variable; one without a condition takes every row.
-        subsets: the variables that a name stands for, where it stands for several.
-        columns: the values of the rows of the partition, by column.
-        start: the row that the attempt begins at.
-        known: how many rows are known, those of the partition before them included.
-        is_ended: whether no further row can belong to it.
-        is_first: whether no row of the partition was before the first one of ``columns``.
-        number: that of the match to be.
-        key: the partition, for messages.
-        most_steps: after so many steps the search is given up.
-    """
-
-    steps: Sequence[Step]
-    conditions: Mapping[str, Expression]
-    subsets: Mapping[str, frozenset[str]]
-    columns: Mapping[str, Sequence[Any]]
-    start: int
-    known: int
-    is_ended: bool
-    is_first: bool = True
-    number: int = 1
-    key: Any = None
-    most_steps: int = MAX_STEPS
+    steps: Sequence[Step]  # those of the pattern
+    conditions: Mapping[str, Expression]  # by variable; one without a condition takes every row
+    subsets: Mapping[str, frozenset[str]]  # the variables that a name stands for, where it stands for several
+    columns: Mapping[str, Sequence[Value]]  # the values of the rows of the partition, by column
+    start: int  # the row that the attempt begins at
+    known: int  # how many rows are known, those of the partition before them included
+    is_ended: bool  # whether no further row can belong to it
+    is_first: bool = True  # whether no row of the partition was before the first one of ``columns``
+    number: int = 1  # that of the match to be
+    key: Value = None  # the partition, for messages
+    most_steps: int = MAX_STEPS  # after so many steps the search is given up
     partial: tuple[Label, ...] | None = field(default=None, init=False)
     """The first path that ended for want of a row: of an attempt that failed, or that waits for one."""
 
@@ -169,7 +155,7 @@ class Attempt:
             PatternLimitError: it takes too many steps.
         """
         labels: list[Label] = []
-        left: list[tuple[int, int, tuple[Any, ...]]] = [(0, 0, ())]
+        left: list[tuple[int, int, tuple[Value, ...]]] = [(0, 0, ())]
         taken = 0
         while left:
             step, rows, marks = left.pop()

@@ -10,8 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from windowpane.arrays.values import Value
 from windowpane.errors import SkipTargetError
 from windowpane.operators.patterns.matcher import Attempt, UnknownRowError, compile_pattern
 from windowpane.operators.patterns.values import Label, Values
@@ -21,38 +22,23 @@ from windowpane.windowing.times import MAX
 
 
 class Found(NamedTuple):
-    """One row of results.
+    """One row of results."""
 
-    Attributes:
-        row: the row of the partition that it is shown with; ``None`` for one row a match.
-        values: the measures.
-        is_timeout: whether it is an attempt that failed for want of a row.
-    """
-
-    row: int | None
-    values: tuple[Any, ...]
-    is_timeout: bool = False
+    row: int | None  # the row of the partition that it is shown with; ``None`` for one row a match
+    values: tuple[Value, ...]  # the measures
+    is_timeout: bool = False  # whether it is an attempt that failed for want of a row
 
 
 @dataclass
 class Cursor:
-    """Where the search stands in a partition; rows are counted from the first one that is kept.
+    """Where the search stands in a partition; rows are counted from the first one that is kept."""
 
-    Attributes:
-        start: the row that the next attempt begins at.
-        matches: how many matches there were.
-        covered: the rows before this one are in no further unmatched row.
-        is_first: whether no row was before the first one.
-        skipped: how many matches had no row to go on at.
-        overflow: how many attempts were given up, since they waited with too many rows.
-    """
-
-    start: int = 0
-    matches: int = 0
-    covered: int = 0
-    is_first: bool = True
-    skipped: int = 0
-    overflow: int = 0
+    start: int = 0  # the row that the next attempt begins at
+    matches: int = 0  # how many matches there were
+    covered: int = 0  # the rows before this one are in no further unmatched row
+    is_first: bool = True  # whether no row was before the first one
+    skipped: int = 0  # how many matches had no row to go on at
+    overflow: int = 0  # how many attempts were given up, since they waited with too many rows
 
 
 class Search:
@@ -65,16 +51,9 @@ class Search:
         self._steps = compile_pattern(spec.pattern)
 
     def advance(
-        self, key: object, columns: Mapping[str, Sequence[Any]], times: Sequence[int], cursor: Cursor, watermark: int
+        self, key: object, columns: Mapping[str, Sequence[Value]], times: Sequence[int], cursor: Cursor, watermark: int
     ) -> Iterator[Found]:
-        """Yield the results that a watermark decides, and move the cursor.
-
-        Args:
-            key: the partition, for messages.
-            columns: the values of its rows in order, by column.
-            times: their event times in microseconds, none of them above the watermark.
-            cursor: where the search stands.
-            watermark: in microseconds.
+        """Yield the results that a watermark decides, and move the cursor; no time of a row is above the watermark.
 
         Raises:
             SkipTargetError: a match has no row to go on at.
@@ -98,7 +77,7 @@ class Search:
             yield from found
             self.move(cursor, labels, key)
 
-    def attempt(self, key: object, columns: Mapping[str, Sequence[Any]], cursor: Cursor, known: int, is_ended: bool) -> Attempt:
+    def attempt(self, key: object, columns: Mapping[str, Sequence[Value]], cursor: Cursor, known: int, is_ended: bool) -> Attempt:
         """Return the attempt that begins where the search stands, of which ``known`` rows of the partition are known."""
         spec, start, number = self._spec, cursor.start, cursor.matches + 1
         return Attempt(
@@ -148,14 +127,9 @@ class Search:
     def results(
         self, attempt: Attempt, labels: Sequence[Label] | None, cursor: Cursor, times: Sequence[int], bound: int | None
     ) -> Iterator[Found]:
-        """Yield what comes out of an attempt that is decided, before the cursor moves.
+        """Yield what comes out of a decided attempt, before the cursor moves; ``labels`` is ``None`` where it has no match.
 
-        Args:
-            attempt: the attempt.
-            labels: the rows of its match, ``None`` where there is none.
-            cursor: where the search stands.
-            times: the event times of the rows of the partition.
-            bound: the last microsecond of the attempt, ``None`` where there is none.
+        ``bound``: its last microsecond, ``None`` where there is none.
         """
         spec, start = self._spec, attempt.start
         if labels is None:
@@ -191,7 +165,7 @@ class Search:
         """Whether a match is of what does not come within its bound."""
         return any(step.kind == "absent" for step in self._steps)
 
-    def _measured(self, attempt: Attempt, time: int) -> Callable[[Sequence[Label], Sequence[Label]], tuple[Any, ...]]:
+    def _measured(self, attempt: Attempt, time: int) -> Callable[[Sequence[Label], Sequence[Label]], tuple[Value, ...]]:
         """Return what computes the measures of the rows so far, and of all rows of the match."""
         values = Values(attempt, self._spec.subsets, attempt.start, attempt.number, time)
         return lambda running, final: tuple(

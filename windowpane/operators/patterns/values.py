@@ -9,8 +9,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from windowpane.arrays.values import Value
 from windowpane.errors import ConditionError
 from windowpane.windowing.expressions import Constant, Expression, Operation
 from windowpane.windowing.patterns.values import Aggregated, Began, Classifier, MatchNumber, MatchTime, Moved, Picked
@@ -28,7 +29,7 @@ class Rows(Protocol):
     """The rows of a partition, as far as they are known."""
 
     @property
-    def columns(self) -> Mapping[str, Sequence[Any]]:
+    def columns(self) -> Mapping[str, Sequence[Value]]:
         """The values of the rows, by column."""
 
     def has(self, row: int) -> bool:
@@ -52,7 +53,7 @@ class Values:
         self._rows, self._subsets = rows, subsets
         self._start, self._number, self._time = start, number, time
 
-    def of(self, expression: Expression, labels: Sequence[Label]) -> Any:
+    def of(self, expression: Expression, labels: Sequence[Label]) -> Value:
         """Return a value over the rows of a path, in order: of a condition, the row that it is asked for is the last one."""
         match expression:
             case Constant(value):
@@ -93,10 +94,10 @@ class Values:
     def _beside(self, row: int) -> int | None:
         return None if row < 0 or (row >= self._start and not self._rows.has(row)) else row
 
-    def _at(self, row: int | None, column: str) -> Any:
+    def _at(self, row: int | None, column: str) -> Value:
         return None if row is None else self._rows.columns[column][row]
 
-    def _aggregate(self, call: Aggregated, labels: Sequence[Label]) -> Any:
+    def _aggregate(self, call: Aggregated, labels: Sequence[Label]) -> Value:
         aggregate, columns = call.aggregate, [self._rows.columns[name] for name in call.columns]
         accumulator = aggregate.create_accumulator()
         for label in labels:
@@ -105,7 +106,7 @@ class Values:
         return aggregate.get_result(accumulator)
 
     @staticmethod
-    def _operation(expression: Expression, name: str, values: list[Any]) -> Any:
+    def _operation(expression: Expression, name: str, values: list[Value]) -> Value:
         try:
             return _LOGIC[name](*values) if name in _LOGIC else None if None in values else _OPERATORS[name](*values)
         except TypeError as error:
@@ -124,19 +125,19 @@ def _differs(left: object, right: object) -> bool:
     return (left is None) != (right is None) or (left is not None and bool(_compared(operator.ne)(left, right)))
 
 
-def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _compared(compare: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
     """Return a comparison to which NaN, the one value that differs from itself, is the largest number."""
     return lambda left, right: compare(left != left, right != right) if left != left or right != right else compare(left, right)
 
 
-def _remainder(left: Any, right: Any) -> Any:
+def _remainder(left: Value, right: Value) -> Value:
     if right == 0:
         return None
     rest = abs(left) % abs(right)
     return -rest if left < 0 else rest
 
 
-def _mean(total: Any, count: int) -> Decimal | None:
+def _mean(total: Value, count: int) -> Decimal | None:
     """Return an exact mean, with as many places as a quotient of SQL has."""
     if not count:
         return None
@@ -145,7 +146,7 @@ def _mean(total: Any, count: int) -> Decimal | None:
 
 
 _PLACES = Decimal(1).scaleb(-28)
-_LOGIC: Mapping[str, Callable[..., Any]] = {
+_LOGIC: Mapping[str, Callable[..., Value]] = {
     "&": _and,
     "|": _or,
     "~": lambda value: None if value is None else not value,
@@ -154,7 +155,7 @@ _LOGIC: Mapping[str, Callable[..., Any]] = {
     "is distinct from": _differs,
     "coalesce": lambda *values: next((value for value in values if value is not None), None),
 }
-_OPERATORS: Mapping[str, Callable[..., Any]] = {
+_OPERATORS: Mapping[str, Callable[..., Value]] = {
     "==": _compared(operator.eq),
     "!=": _compared(operator.ne),
     "<": _compared(operator.lt),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from windowpane.arrays.values import Row, Value
 from windowpane.windowing.aggregates import BoundAggregate
 from windowpane.windowing.aggregates.canonical import written_form_of
 from windowpane.windowing.rolling import RollingSpec
@@ -15,7 +16,7 @@ class HeldRow(NamedTuple):
 
     time: int  # its event time
     arrival: int  # its number in the order of arrival
-    values: Mapping[str, Any]  # the columns that calls read
+    values: Row  # the columns that calls read
 
 
 class Features:
@@ -24,13 +25,13 @@ class Features:
         self._forms = [written_form_of(aggregate.result_type) for aggregate in aggregates]
         self._windows = spec.windows
 
-    def values(self, rows: Sequence[HeldRow], instant: int) -> tuple[Any, ...]:
+    def values(self, rows: Sequence[HeldRow], instant: int) -> tuple[Value, ...]:
         return tuple(
             _folded(aggregate, call.aggregate.arguments, call.condition, rows, call.window.start(instant), instant)
             for call, aggregate in self._calls
         )
 
-    def same(self, one: Sequence[Any], other: Sequence[Any]) -> bool:
+    def same(self, one: Sequence[Value], other: Sequence[Value]) -> bool:
         """Whether two rows of features are equal and their zeros have the same signs; NaN equals NaN."""
         pairs = zip(self._forms, one, other, strict=True)
         return all(a is b if a is None or b is None else form.freeze(a) == form.freeze(b) for form, a, b in pairs)
@@ -47,7 +48,7 @@ def _folded(
     rows: Sequence[HeldRow],
     start: int,
     end: int,
-) -> Any:
+) -> Value:
     accumulator = aggregate.create_accumulator()
     for row in rows:
         if start <= row.time <= end and (condition is None or row.values[condition]):

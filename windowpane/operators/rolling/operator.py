@@ -13,8 +13,9 @@ from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from windowpane.arrays.values import Value
 from windowpane.operators.rolling.features import Features, HeldRow
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import TimerQueue
@@ -23,9 +24,9 @@ from windowpane.windowing.times import MAX, MIN
 
 
 class RollingRow(NamedTuple):
-    key: Any  # its key
+    key: Value  # its key
     as_of: int  # the instant that the features are of
-    values: tuple[Any, ...]  # the features, in the order of the calls
+    values: tuple[Value, ...]  # the features, in the order of the calls
     has_rows: bool = True  # whether a window takes a row; if not, the key is forgotten
     is_first: bool = False  # whether the key has no earlier row
     by_tick: bool = False  # whether a tick made it, and no row
@@ -38,7 +39,7 @@ class RollingOperator:
     features: Features
     state: KeyedState
     timers: TimerQueue  # when a key is to be looked at
-    _fresh: dict[bytes, tuple[Any, list[HeldRow]]] = field(default_factory=dict, init=False)
+    _fresh: dict[bytes, tuple[Value, list[HeldRow]]] = field(default_factory=dict, init=False)
     taken: int = field(default=0, init=False)
     forgotten: int = field(default=0, init=False)
 
@@ -137,14 +138,14 @@ class RollingOperator:
             earlier = values, is_empty
         self._note_emitted(again, features.values(rows, last))
 
-    def _unlike_shown(self, instant: int, values: tuple[Any, ...]) -> Iterator[RollingRow]:
+    def _unlike_shown(self, instant: int, values: tuple[Value, ...]) -> Iterator[RollingRow]:
         """Yield a tick that is like the key's last row, if a correction was emitted after that row and differs from it."""
         shown = self.state.get(None, "shown")
         if shown is not None and not self.features.same(shown, values):
             self._note_emitted({instant: 1}, None)
             yield RollingRow(self.state.current_key, instant, values, by_tick=True, revision=1)
 
-    def _note_emitted(self, ticks: dict[int, int], shown: tuple[Any, ...] | None) -> None:
+    def _note_emitted(self, ticks: dict[int, int], shown: tuple[Value, ...] | None) -> None:
         """Keep that the current key was emitted at ticks, by revision, those that no late row can reach left out."""
         out = {**(self.state.get(None, "out") or {}), **ticks}
         horizon = max(out, default=0) - self.spec.reach - self.spec.step

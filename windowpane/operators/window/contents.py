@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
+from windowpane.arrays.values import Value
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.evictors import Evictor, EvictorContext, TimestampedValue
-from windowpane.windowing.functions import AggregateFunction
+from windowpane.windowing.functions import AnyAggregateFunction
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.windows import Window
 
+State = TypeVar("State")
 
-def merged_states(target: object, sources: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """Return the state of a merged window, ``None`` for none.
 
-    Args:
-        target: the state that stays where it is, ``None`` for none.
-        sources: the states that move, ``None`` for none.
-        merge: makes one of two.
-    """
+def merged_states(target: State | None, sources: Iterable[State | None], merge: Callable[[State, State], State]) -> State | None:
+    """Return the state of a merged window, of the one that stays and those that move; ``None`` is none."""
 
-    def join(left: object, right: object) -> Any:
+    def join(left: State | None, right: State | None) -> State | None:
         return right if left is None else left if right is None else merge(left, right)
 
     return join(target, reduce(join, sources, None))
@@ -34,7 +31,7 @@ def merged_states(target: object, sources: Iterable[Any], merge: Callable[[Any, 
 
 CONTENTS = "window-contents"
 
-Emit = Callable[[Sequence[Any]], None]
+Emit = Callable[[Sequence[Value]], None]
 
 
 class Contents(Protocol):
@@ -46,7 +43,7 @@ class Contents(Protocol):
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
         """Hand what the function is to see to ``emit``; return false without a call if the window is empty."""
 
-    def of_nothing(self) -> Sequence[Any]:
+    def of_nothing(self) -> Sequence[Value]:
         """Return what the function is to see of a window without elements."""
 
     def evict(self, state_window: Window, window: Window) -> None:
@@ -65,7 +62,7 @@ class Contents(Protocol):
 class FoldedContents:
     """One accumulator a window. A function that returns ``None`` for it leaves the window empty, as in Flink."""
 
-    def __init__(self, state: KeyedState, function: AggregateFunction) -> None:
+    def __init__(self, state: KeyedState, function: AnyAggregateFunction) -> None:
         self._state = state
         self.function = function
 
@@ -82,7 +79,7 @@ class FoldedContents:
         emit([result])
         return True
 
-    def of_nothing(self) -> Sequence[Any]:
+    def of_nothing(self) -> Sequence[Value]:
         return [self.function.get_result(self.function.create_accumulator())]
 
     def evict(self, state_window: Window, window: Window) -> None:
@@ -105,7 +102,7 @@ class FoldedContents:
         self.keep(target, merged)
         return sum(accumulator is not None for accumulator in held) - (merged is not None)
 
-    def held(self, state_window: Window) -> Any:
+    def held(self, state_window: Window) -> Value:
         held = self._state.get(state_window, CONTENTS)
         return None if held is None else held[0]
 
@@ -126,7 +123,7 @@ class ListedContents:
     def elements(self, state_window: Window) -> list[TimestampedValue]:
         return self._state.get_list(state_window, CONTENTS)
 
-    def values(self, state_window: Window) -> list[Any]:
+    def values(self, state_window: Window) -> list[Value]:
         return [element.value for element in self.elements(state_window)]
 
     def add(self, state_window: Window, value: object, timestamp: int) -> bool:
@@ -141,7 +138,7 @@ class ListedContents:
         emit(values)
         return True
 
-    def of_nothing(self) -> Sequence[Any]:
+    def of_nothing(self) -> Sequence[Value]:
         return []
 
     def evict(self, state_window: Window, window: Window) -> None:
@@ -174,7 +171,9 @@ class EvictingContents(ListedContents):
     nothing. With an incremental function the survivors are folded at each firing: pre-aggregation is off.
     """
 
-    def __init__(self, state: KeyedState, evictor: Evictor, function: AggregateFunction | None, context: EvictorContext) -> None:
+    def __init__(
+        self, state: KeyedState, evictor: Evictor, function: AnyAggregateFunction | None, context: EvictorContext
+    ) -> None:
         super().__init__(state)
         self._evictor = evictor
         self._function = function
@@ -197,7 +196,7 @@ class EvictingContents(ListedContents):
             self._state.put_list(state_window, CONTENTS, list(kept))
         return True
 
-    def _folded(self, values: list[Any]) -> list[Any]:
+    def _folded(self, values: list[Value]) -> list[Value]:
         if self._function is None:
             return values
         accumulator = self._function.create_accumulator()

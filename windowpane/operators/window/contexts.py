@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
+from windowpane.arrays.values import Value
 from windowpane.errors import MistakeError, PerWindowStateError, UserFunctionError, WindowpaneError
 from windowpane.operators.window.contents import merged_states
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.panes import Firing
-from windowpane.windowing.triggers.base import ReducingState, ValueState
+from windowpane.windowing.triggers.base import Reduce, ReducingState, ValueState
 from windowpane.windowing.windows import Window
 
 
@@ -61,14 +62,12 @@ class NamedState:
 
     __slots__ = ("_address", "_reduce", "_state")
 
-    def __init__(
-        self, state: KeyedState, window: Window | None, name: str, reduce: Callable[[Any, Any], Any] | None = None
-    ) -> None:
+    def __init__(self, state: KeyedState, window: Window | None, name: str, reduce: Reduce | None = None) -> None:
         self._state = state
         self._address = state.address(window, name)
         self._reduce = reduce
 
-    def get(self) -> Any:
+    def get(self) -> Value:
         return self._state.get_at(self._address)
 
     def update(self, value: object) -> None:
@@ -137,10 +136,10 @@ class OperatorTriggerContext:
     def value_state(self, name: str) -> ValueState:
         return NamedState(self._state, self.window, self._prefix + name)
 
-    def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
+    def reducing_state(self, name: str, reduce: Reduce) -> ReducingState:
         return NamedState(self._state, self.window, self._prefix + name, reduce)
 
-    def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
+    def merge_reducing_state(self, name: str, reduce: Reduce) -> None:
         """Combine the state of the merged windows into that of the current one."""
         target = NamedState(self._state, self.window, self._prefix + name)
         sources = [NamedState(self._state, window, self._prefix + name) for window in self.merged if window != self.window]

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from windowpane.errors import MergeBehindWatermarkError, MistakeError, UserFunctionError, WindowpaneError, present
+from windowpane.arrays.values import Value
+from windowpane.errors import MergeBehindWatermarkError, UserFunctionError, WindowpaneError, present
 from windowpane.operators.window.contents import Contents, contents_for
 from windowpane.operators.window.contexts import OperatorProcessContext, OperatorTriggerContext, UserCode
 from windowpane.operators.window.endless_timers import EndlessTimerGuard
@@ -106,8 +107,8 @@ class WindowOperator:
             self._placement = MergingPlacement(spec.assigner, state, self._on_merge)
         self._pane_trigger = spec.trigger if isinstance(spec.trigger, PaneTrigger) else None
         self._panes = PaneOutput(state, spec.panes.retracts) if spec.panes != NO_PANES else None
-        self._refinements: dict[tuple[bytes, Window], tuple[Any, TriggerResult]] = {}
-        self._element: tuple[Any] | None = None
+        self._refinements: dict[tuple[bytes, Window], tuple[Value, TriggerResult]] = {}
+        self._element: tuple[Value] | None = None
         self._in_assigner, self._in_trigger = UserCode(spec.assigner, state), UserCode(spec.trigger, state)
         self._in_accumulator, self._in_process = UserCode(spec.function.accumulate, state), UserCode(spec.function.process, state)
         self._in_evictor = UserCode(spec.evictor, state)
@@ -127,7 +128,7 @@ class WindowOperator:
         return self.timers.watermark
 
     @property
-    def current_key(self) -> Any:
+    def current_key(self) -> Value:
         return self._state.current_key
 
     def remember(self, name: str, make: Callable[[], int]) -> int:
@@ -229,7 +230,7 @@ class WindowOperator:
         if result.is_purge:
             self._clear_contents(state_window)
 
-    def _emit(self, window: Window, firing: Firing, elements: Sequence[Any]) -> None:
+    def _emit(self, window: Window, firing: Firing, elements: Sequence[Value]) -> None:
         key = self._state.current_key
         with self._in_process.of(window):
             rows = _rows(self.spec.function.process.process(key, self._process_context.at(window), elements))
@@ -276,11 +277,11 @@ class WindowOperator:
         """The contents of the windows of the current key."""
         return self._contents
 
-    def look(self, key: object, key_bytes: bytes, window: Window) -> list[Any]:
+    def look(self, key: object, key_bytes: bytes, window: Window) -> list[Value]:
         """Return the rows that a firing of a live window would give now; what it changes is not to be kept."""
-        rows: list[Any] = []
+        rows: list[Value] = []
 
-        def take(elements: Sequence[Any]) -> None:
+        def take(elements: Sequence[Value]) -> None:
             with self._in_process.of(window):
                 rows.extend(_rows(self.spec.function.process.process(key, self._process_context.at(window), elements)))
 
@@ -313,14 +314,13 @@ class WindowOperator:
         self.timers.advance_processing_time(time, lambda timer: self._on_timer(timer, event_time=False))
 
     def _on_timer(self, timer: Timer, event_time: bool) -> None:
-        if timer.window is None:
-            raise MistakeError("only windows have timers here")
+        window = present(timer.window, "only windows have timers here")
         self._clockwork.check(timer)
         self._element = None
         self._enter(timer.key, timer.key_bytes)
-        self._guarded(lambda: self._fire_timer(timer.time, timer.window, event_time))
+        self._guarded(lambda: self._fire_timer(timer.time, window, event_time))
 
-    def _fire_timer(self, time: int, window: Any, event_time: bool) -> None:
+    def _fire_timer(self, time: int, window: Window, event_time: bool) -> None:
         state_window = self._placement.state_window(window)
         if state_window is None:
             return  # a leftover timer of a retired session
@@ -412,7 +412,7 @@ class WindowOperator:
         return {} if self._element is None else {"element": self._element[0]}
 
 
-def _rows(returned: Iterable[Any] | None) -> Iterable[Any]:
+def _rows(returned: Iterable[Value] | None) -> Iterable[Value]:
     """Return the rows that a function returned, none for ``None``; of a single row, its columns would be taken for rows."""
     if isinstance(returned, Mapping) or hasattr(returned, "asDict"):
         raise TypeError(f"it returned the row {returned!r}, where rows are expected: yield the row, or return [row]")

@@ -7,8 +7,9 @@ those of windows that were merged away. Only this object mutates it, under the c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from windowpane.arrays.values import Value
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.panes import Firing, Pane, PaneTiming
@@ -20,19 +21,12 @@ _MERGED_AWAY = "pane/merged-away"
 
 
 class PaneRow(NamedTuple):
-    """A row that a pane emits: a result, or one that it takes back.
+    """A row that a pane emits: a result, or one that it takes back."""
 
-    Args:
-        window: the window it belongs to, of a deleted row one that was merged away.
-        value: what the function returned.
-        pane: the pane that it is from.
-        change: the word of the changelog, ``None`` where panes take nothing back.
-    """
-
-    window: Window
-    value: Any
-    pane: Pane
-    change: str | None
+    window: Window  # the window it belongs to, of a deleted row one that was merged away
+    value: Value  # what the function returned
+    pane: Pane  # the pane that it is from
+    change: str | None  # the word of the changelog, ``None`` where panes take nothing back
 
 
 class PaneOutput:
@@ -42,12 +36,12 @@ class PaneOutput:
         self._state = state
         self._retracts = retracts
 
-    def rows(self, window: Window, values: Sequence[Any], firing: Firing, is_end_reached: bool) -> Iterator[PaneRow]:
+    def rows(self, window: Window, values: Sequence[Value], firing: Firing, is_end_reached: bool) -> Iterator[PaneRow]:
         pane = self._next(window, firing, is_end_reached)
         if not self._retracts:
             yield from (PaneRow(window, value, pane, None) for value in values)
             return
-        before: list[tuple[Any, Pane]] = self._state.get(window, _ROWS) or []
+        before: list[tuple[Value, Pane]] = self._state.get(window, _ROWS) or []
         for merged, rows in self._state.get(window, _MERGED_AWAY) or []:
             if merged == window:
                 before = rows
@@ -62,7 +56,7 @@ class PaneOutput:
 
     def merge(self, target: Window, sources: Sequence[Window]) -> None:
         """Note that windows became one: its panes begin anew, unless it is one of them, and their rows are to be taken back."""
-        merged_away: list[tuple[Window, list[tuple[Any, Pane]]]] = []
+        merged_away: list[tuple[Window, list[tuple[Value, Pane]]]] = []
         for source in sources:
             merged_away += self._state.get(source, _MERGED_AWAY) or []
             rows = self._state.get(source, _ROWS)

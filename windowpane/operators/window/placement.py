@@ -15,11 +15,11 @@ it changed. Recovery reads the entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.assigners import MergingWindowAssigner
-from windowpane.windowing.windows import Window
+from windowpane.windowing.windows import TimeWindow, Window
 
 
 class Merge(NamedTuple):
@@ -43,7 +43,7 @@ class MergingWindowSet:
         TimeWindow(start=1, end=4)
     """
 
-    def __init__(self, assigner: MergingWindowAssigner, mapping: dict[Any, Any]) -> None:
+    def __init__(self, assigner: MergingWindowAssigner, mapping: dict[Window, Window]) -> None:
         """Start from ``mapping``, window to state window, as it was persisted."""
         self._assigner = assigner
         self._mapping: dict[Window, Window] = dict(mapping)
@@ -88,8 +88,8 @@ class MergingWindowSet:
             self._persisted = dict(self._mapping)
 
 
-def _by_start(window: Any) -> Any:
-    return (window.start, window.end) if hasattr(window, "start") else window.max_timestamp
+def _by_start(window: Window) -> tuple[int, ...]:
+    return (window.start, window.end) if isinstance(window, TimeWindow) else (window.max_timestamp,)
 
 
 MERGING_WINDOW_SET = "merging-window-set"

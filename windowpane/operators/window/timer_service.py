@@ -13,8 +13,9 @@ in the batch whose rows complete them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from windowpane.arrays.values import Value
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import KeyTimerQueue, Timer, TimerQueue
 from windowpane.windowing.times import MIN, add_clamped
@@ -26,7 +27,7 @@ OnTimer = Callable[[Timer], None]
 class KeyClock(NamedTuple):
     """The watermark that one key is to have."""
 
-    key: Any
+    key: Value
     key_bytes: bytes
     watermark: int
 
@@ -102,7 +103,7 @@ class KeyTimerService(TimerService):
         self._of_keys = event_time
         self._state = state
         self._delay = delay
-        self._latest: dict[bytes, tuple[Any, int]] = {}
+        self._latest: dict[bytes, tuple[Value, int]] = {}
 
     def enter_key(self) -> None:
         clock = self._state.get(None, CLOCK)

@@ -8,8 +8,10 @@ changes from run to run beyond that (late outputs, the order of a batch's rows) 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+import pyarrow as pa
+
+from windowpane.arrays.values import JsonValue
 from windowpane.engines.changes import FORMAT, Description
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.filling.program import FillingProgram
@@ -22,7 +24,7 @@ from windowpane.engines.program import Program
 from windowpane.engines.registry import AnyProgram
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.settling.program import SettlingProgram
-from windowpane.planning.description.values import Json, read, read_columns, read_type, written, written_columns, written_type
+from windowpane.planning.description.values import read, read_columns, read_type, written, written_columns, written_type
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
@@ -31,7 +33,7 @@ from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.spec import WindowSpec
 
 
-def _described(kind: str, program: AnyProgram, **parts: Json) -> Description:
+def _described(kind: str, program: AnyProgram, **parts: JsonValue) -> Description:
     named = {name.replace("_", " "): part for name, part in parts.items()}
     return {"kind": kind, "format": FORMAT, "engine": program.engine, **named}
 
@@ -56,15 +58,10 @@ def of_windows(
     code: object,
     results: Sequence[str] = (),
 ) -> Description:
-    """Return the description of a program of windows.
+    """Return the description of a program of windows, whose ``calls`` are the built-in aggregates as the user wrote them.
 
-    Args:
-        program: the program.
-        event_time: name of the event-time column.
-        calls: the built-in aggregates as the user wrote them, by name.
-        reads_rows: whether a part sees whole rows, and not only the arguments of built-in aggregates.
-        code: the function of the user's, with its parts; ``None`` for none.
-        results: what Spark computes of the calls, as text.
+    ``reads_rows``: a part sees whole rows, and not only the arguments of aggregates. ``code`` is the function of the user's,
+    ``results`` what Spark computes of the calls, as text.
     """
     spec = program.spec
     resolved = zip(calls, program.aggregates, strict=True)
@@ -100,7 +97,7 @@ def program_kind(program: Program) -> str:
     return program.arrow.kind if isinstance(program.arrow, ArrowWindowFunction) else "aggregate in Arrow"
 
 
-def _call(name: str, call: Aggregate, slots: Sequence[str], types: Any) -> Json:
+def _call(name: str, call: Aggregate, slots: Sequence[str], types: pa.Schema) -> JsonValue:
     return {
         "name": name,
         "function": call.name,
@@ -150,7 +147,7 @@ def _windows(parts: Description) -> Program:
     )
 
 
-def _aggregate(call: Json, arguments: Sequence[str]) -> Aggregate:
+def _aggregate(call: JsonValue, arguments: Sequence[str]) -> Aggregate:
     return Aggregate(call["function"], tuple(arguments), tuple((name, read(value)) for name, value in call["parameters"]))
 
 
@@ -324,7 +321,7 @@ def _rolling(parts: Description) -> RollingProgram | PointInTimeProgram:
     emit = RollingEmit(parts["emit"])
     spec = RollingSpec(calls, parts["step"], emit, more["unbounded"], parts["deletes"], parts["corrects"])
     keys, columns = read_columns(more["keys"]), read_columns(parts["columns"])
-    own: dict[str, Any] = {"engine": parts["engine"], "description": parts}
+    own: dict[str, JsonValue] = {"engine": parts["engine"], "description": parts}
     if parts["kind"] == "rolling":
         return RollingProgram(spec, keys, tuple(more["key columns"]), columns, read_type(more["instant"]), **own)
     return PointInTimeProgram(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
-_NO_REPR: Any = object.__repr__
+_NO_REPR: object = object.__repr__
 
 
 def describe(part: object) -> str:
@@ -23,5 +22,5 @@ def describe(part: object) -> str:
     return repr(part) if type(part).__repr__ is not _NO_REPR else type(part).__qualname__
 
 
-def _callable_name(function: Callable[..., Any]) -> str:
+def _callable_name(function: Callable[..., object]) -> str:
     return f"{getattr(function, '__module__', '')}.{function.__qualname__}"

@@ -9,28 +9,25 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 import pyarrow as pa
 
 from windowpane import aggregates, windowing
+from windowpane.arrays.values import JsonValue, Value
 from windowpane.errors import UnreadableDescriptionError
 
-Json = Any
-"""What the module ``json`` writes and reads: lists, and dicts whose keys are texts."""
-
 _OWN = "windowpane"
-_NO_REPR: Any = object.__repr__
+_NO_REPR: object = object.__repr__
 _OPAQUE = "shown as"
 """The mark of a value that is known by its class and its text alone."""
 
 
-def written(value: object) -> Json:
+def written(value: object) -> JsonValue:
     """Return a value as JSON; equal values give equal JSON in every process."""
     if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return value
@@ -53,7 +50,7 @@ def written(value: object) -> Json:
     return {"is": _name(type(value)), _OPAQUE: None if type(value).__repr__ is _NO_REPR else repr(value)}
 
 
-def read(json: Json) -> Any:
+def read(json: JsonValue) -> Value:
     """Return the value that was written; lists as tuples.
 
     Raises:
@@ -80,7 +77,7 @@ def read(json: Json) -> Any:
     return made
 
 
-_CONSTANTS: dict[type, tuple[str, Callable[[Any], Json], Callable[[Json], Any]]] = {
+_CONSTANTS: dict[type, tuple[str, Callable[[Value], JsonValue], Callable[[JsonValue], Value]]] = {
     float: ("float", repr, float),
     Decimal: ("decimal", str, Decimal),
     bytes: ("bytes", bytes.hex, bytes.fromhex),
@@ -92,19 +89,19 @@ _CONSTANTS: dict[type, tuple[str, Callable[[Any], Json], Callable[[Json], Any]]]
 """Constants that JSON has not: what they are called there, and how they are written and read."""
 
 
-def _name(part: Any) -> str:
+def _name(part: Value) -> str:
     room, _, below = (getattr(part, "__module__", None) or "").partition(".")
     if room != _OWN:
         return f"{part.__module__}:{part.__qualname__}"
     return f"aggregates.{part.__qualname__}" if below.startswith("aggregates") else str(part.__qualname__)
 
 
-def _found(name: str) -> Any:
+def _found(name: str) -> Value:
     module, _, qualified = name.rpartition(":")
     if not module and name in _vocabulary():
         return _vocabulary()[name]
     try:
-        found: Any = import_module(module)
+        found: Value = import_module(module)
         for part in qualified.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError):
@@ -113,7 +110,7 @@ def _found(name: str) -> Any:
 
 
 @cache
-def _vocabulary() -> Mapping[str, Any]:
+def _vocabulary() -> Mapping[str, Value]:
     """Return classes and functions of ours by their names."""
     rooms = [pkgutil.walk_packages(room.__path__, f"{room.__name__}.") for room in (windowing, aggregates)]
     modules = [import_module(each.name) for room in rooms for each in room]
@@ -127,7 +124,7 @@ _LISTS: dict[str, Callable[[pa.Field], pa.DataType]] = {"list": pa.list_, "large
 _DECIMALS = {"decimal128": pa.decimal128, "decimal256": pa.decimal256}
 
 
-def written_type(kind: pa.DataType) -> Json:
+def written_type(kind: pa.DataType) -> JsonValue:
     """Return a type: a word, or its kind with what it is of."""
     if pa.types.is_struct(kind):
         return {"struct": written_columns(kind)}
@@ -146,7 +143,7 @@ def written_type(kind: pa.DataType) -> Json:
     return str(kind)
 
 
-def read_type(json: Json) -> pa.DataType:
+def read_type(json: JsonValue) -> pa.DataType:
     """Return the type that was written."""
     if isinstance(json, str):
         return pa.type_for_alias({"float": "float32", "double": "float64", "halffloat": "float16"}.get(json, json))
@@ -164,18 +161,18 @@ def read_type(json: Json) -> pa.DataType:
     return pa.binary(of) if name == "fixed_size_binary" else _DECIMALS[name](*of)
 
 
-def written_columns(columns: Any) -> list[Json]:
+def written_columns(columns: Iterable[pa.Field]) -> list[JsonValue]:
     """Return the fields of a schema or a struct; those that may be NULL do not say so."""
     fields = [{"name": each.name, "type": written_type(each.type)} for each in columns]
     return [field if each.nullable else {**field, "nullable": False} for field, each in zip(fields, columns, strict=True)]
 
 
-def read_columns(json: list[Json]) -> pa.Schema:
+def read_columns(json: list[JsonValue]) -> pa.Schema:
     """Return the schema that was written."""
     return pa.schema([pa.field(each["name"], read_type(each["type"]), each.get("nullable", True)) for each in json])
 
 
-_PLAIN: dict[str, Callable[[Json], Any]] = {
+_PLAIN: dict[str, Callable[[JsonValue], Value]] = {
     **{name: make for name, _, make in _CONSTANTS.values()},
     "type": read_type,
     "function": _found,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
+from windowpane.arrays.values import Value
 from windowpane.engines.filling.program import FillingProgram
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.settings import plan_text
@@ -36,7 +37,7 @@ def limit_of(until: object) -> Limit:
     if until == "forever":
         return None
     windows = re.fullmatch(r"\s*(\d+)\s+windows?\s*", until) if isinstance(until, str) else None
-    duration: Any = until
+    duration: Value = until
     limit = Windows(int(windows[1])) if windows else to_micros(duration)
     if (limit.count if isinstance(limit, Windows) else limit) <= 0:
         raise InvalidSpecError(f"until={until!r}: it must be at least one window, such as until='5 windows'.")
@@ -45,7 +46,7 @@ def limit_of(until: object) -> Limit:
 
 @dataclass(frozen=True)
 class FillingPlan:
-    values: Fill | Mapping[str, Any]
+    values: Fill | Mapping[str, Value]
     until: Limit
     others: Fill = "null"
     """What columns show that ``values`` has no constant for."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.errors import InvalidSpecError, MistakeError, UnknownColumnError
@@ -45,14 +45,8 @@ def check(windows: WindowPlan, program: Program, plan: FillingPlan, is_streaming
         )
 
 
-def compile_filling(program: Program, plan: FillingPlan, spelled: Mapping[str, Any], upstream: Upstream) -> FillingProgram:
-    """Return the program of a plan.
-
-    Args:
-        program: that of the windows.
-        plan: the plan.
-        spelled: its constants, by columns as the results spell them.
-        upstream: where results come from.
+def compile_filling(program: Program, plan: FillingPlan, spelled: Mapping[str, Value], upstream: Upstream) -> FillingProgram:
+    """Return the program of a plan over that of the windows; ``spelled`` are its constants, by columns as the results spell them.
 
     Raises:
         InvalidSpecError: a constant that is no value of its column, a length below that of a window, or there is no such engine.
@@ -92,7 +86,7 @@ def _constant(name: str, value: object, kind: pa.DataType) -> object:
         raise InvalidSpecError(f"fill_gaps {name}={value!r}: the column is {kind}, which has no such value ({error}).") from error
 
 
-def _of_no_rows(program: Program) -> dict[str, Any]:
+def _of_no_rows(program: Program) -> dict[str, Value]:
     """Return what each aggregate makes of no rows."""
     function = program.spec.function.accumulate
     if not isinstance(function, CombinedAggregate):

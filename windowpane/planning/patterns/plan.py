@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
-from windowpane.windowing.expressions import Expression
+from windowpane.windowing.expressions import Argument, Expression, OrderLike
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.patterns.spec import MAX_ROWS, MAX_STEPS, PAST_LAST_ROW, AfterMatch, OnError, PatternSpec, RowsShown
@@ -18,23 +17,14 @@ from windowpane.windowing.times import format_micros
 
 @dataclass(frozen=True)
 class PatternRequest:
-    """A pattern as the fluent API writes it: names are not yet looked up.
+    """A pattern as the fluent API writes it: names are not yet looked up."""
 
-    Args:
-        text: the pattern.
-        define: the condition of each variable, an expression or a PySpark Column.
-        subsets: names that stand for several variables.
-        measures: the values of a result, by name.
-        columns: the columns of rows of matches that come out, ``"*"`` among them for all.
-        order_by: what orders rows of one time.
-    """
-
-    text: str
-    define: Mapping[str, Any]
-    subsets: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    measures: tuple[tuple[str, Expression], ...] = ()
-    columns: tuple[str, ...] = ()
-    order_by: tuple[Any, ...] = ()
+    text: str  # the pattern
+    define: Mapping[str, Argument]  # the condition of each variable, an expression or a PySpark Column
+    subsets: Mapping[str, frozenset[str]] = field(default_factory=dict)  # names that stand for several variables
+    measures: tuple[tuple[str, Expression], ...] = ()  # the values of a result, by name
+    columns: tuple[str, ...] = ()  # the columns of rows of matches that come out, ``"*"`` among them for all
+    order_by: tuple[OrderLike, ...] = ()  # what orders rows of one time
     rows: RowsShown = "one"
     within: int | None = None
     after_match: AfterMatch = PAST_LAST_ROW
@@ -50,28 +40,19 @@ class PatternRequest:
 class PatternPlan:
     """The arguments of ``match``.
 
-    Args:
-        spec: the pattern, its conditions and measures.
-        conditions: the conditions as they were written.
-        keys: names of the key columns.
-        event_time: name of the event-time column.
-        order_by: columns that order rows of one time.
-        timeouts: where attempts go that fail for want of a row.
-        retain: microseconds behind the watermark for which a key is remembered that has no waiting row; ``None``: for ever.
-        settings: lateness, where late rows go, the requested engine.
-
     Raises:
         InvalidSpecError: settings that do not go together.
     """
 
-    spec: PatternSpec
-    conditions: Mapping[str, str]
-    keys: tuple[str, ...]
-    event_time: str
-    order_by: tuple[OrderColumn, ...] = ()
-    timeouts: OutputTag | None = None
+    spec: PatternSpec  # the pattern, its conditions and measures
+    conditions: Mapping[str, str]  # the conditions as they were written
+    keys: tuple[str, ...]  # names of the key columns
+    event_time: str  # name of the event-time column
+    order_by: tuple[OrderColumn, ...] = ()  # columns that order rows of one time
+    timeouts: OutputTag | None = None  # where attempts go that fail for want of a row
+    # microseconds behind the watermark for which a key is remembered that has no waiting row; ``None``: for ever
     retain: int | None = None
-    settings: Settings = DEFAULTS
+    settings: Settings = DEFAULTS  # lateness, where late rows go, the requested engine
 
     def __post_init__(self) -> None:
         spec, late = self.spec, self.settings.late_tag

@@ -23,15 +23,7 @@ from windowpane.windowing.patterns.tree import Absence, Last, Passing, Repetitio
 def compile_pattern_program(
     plan: PatternPlan, columns: pa.Schema, keys: tuple[str, ...], measures: pa.Schema, passed: tuple[str, ...], upstream: Upstream
 ) -> PatternProgram:
-    """Return the program of a plan.
-
-    Args:
-        plan: the plan.
-        columns: names and types of the columns that rows come with.
-        keys: names of the key columns among them.
-        measures: names and types of the measures.
-        passed: names of the columns that are emitted with late rows and rows of matches.
-        upstream: where rows come from.
+    """Return the program of a plan; ``passed`` are the columns that are emitted with late rows and rows of matches.
 
     Raises:
         InvalidSpecError: the requested engine cannot run it, or there is none of that name.
@@ -51,11 +43,6 @@ def compile_pattern_program(
     )
     program = with_engine(program, plan.settings.engine)
     return dataclasses.replace(program, description=of_patterns(program, plan.conditions))
-
-
-def explain(plan: PatternPlan, program: PatternProgram, buckets: str) -> str:
-    """Return a plan as text, with the engine of its program, and why it is this one."""
-    return plan.explain(program.engine, program.engine_reason, buckets)
 
 
 def check_bounds(spec: PatternSpec) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import Any
 
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import PARTITION, POSITION, SYSTEM
 from windowpane.planning.deduplication import DeduplicationPlan
-from windowpane.planning.deduplication_programs import compile_deduplication, explain
+from windowpane.planning.deduplication_programs import compile_deduplication
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.program import BuiltProgram, Operator
@@ -20,11 +19,11 @@ from windowpane.spark.building.windows import order_columns
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
-from windowpane.windowing.expressions import Name
+from windowpane.windowing.expressions import ColumnLike, Name, OrderLike
 
 
 def build_deduplication(
-    source: Source, plan: DeduplicationPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]
+    source: Source, plan: DeduplicationPlan, keys: tuple[ColumnLike, ...], order_by: tuple[OrderLike, ...]
 ) -> BuiltProgram:
     source = settled(source, "deduplicate", is_event_time=plan.is_event_time)
     dataframe = source.rows
@@ -47,7 +46,7 @@ def build_deduplication(
         plan,
         operators=(Operator(program, reads),),
         outputs=_outputs(source, plan, program),
-        explained=partial(explain, plan, program),
+        explained=partial(plan.explain, program.engine, program.engine_reason),
     )
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import functions as F
 
 from windowpane.errors import InvalidSpecError
 from windowpane.spark.internals.column_trees import column_order
 from windowpane.spark.stages.project import quoted
-from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Operation, Sort
+from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Operation, OrderLike, Sort
 
-_OPERATORS: Mapping[str, Callable[..., Any]] = {
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_OPERATORS: Mapping[str, Callable[..., Column]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -35,7 +38,7 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def column_of(expression: object) -> Any:
+def column_of(expression: object) -> Column:
     if isinstance(expression, str):
         return F.col(quoted(expression))
     if isinstance(expression, Name):
@@ -46,7 +49,7 @@ def column_of(expression: object) -> Any:
         return _OPERATORS[expression.operator](*[column_of(part) for part in expression.parts])
     if isinstance(expression, Applied):
         return expression.function(*[column_of(part) for part in expression.parts])
-    return expression
+    return cast("Column", expression)
 
 
 def is_column(value: object) -> bool:
@@ -61,7 +64,7 @@ def columns_in(expression: Expression) -> bool:
     return any(columns_in(part) for part in expression.operands)
 
 
-def sort_of(value: object) -> Sort:
+def sort_of(value: OrderLike) -> Sort:
     """Return an item of ``order_by`` as a sort; without a direction it is Spark's default: ascending, NULLs first."""
     if isinstance(value, Sort):
         return value

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from windowpane.arrays.values import Value
 from windowpane.engines.beginning import Past
 from windowpane.engines.program import Upstream
+from windowpane.engines.protocol import Engine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.errors import InvalidSpecError, UnknownColumnError, present
 from windowpane.hidden_columns import PREFIX
@@ -43,8 +45,11 @@ Cut = str | dt.datetime | dt.date  # An instant; a text or a date is one of the 
 HistoryResults = Literal["emit", "skip"]
 """What becomes of the results that a history has before its cut."""
 
+Histories: TypeAlias = "DataFrame | tuple[DataFrame, ...]"
+"""The static rows that a program begins with, one DataFrame for each of its sources."""
 
-def with_history(built: BuiltProgram, history: Any, cut: Cut | None, results: HistoryResults = "skip") -> BuiltProgram:
+
+def with_history(built: BuiltProgram, history: Histories, cut: Cut | None, results: HistoryResults = "skip") -> BuiltProgram:
     """Return a program of a stream that begins with the rows of a history, a static DataFrame for each source.
 
     Rows of the history from ``cut`` on are left out, and rows of the stream before it are; ``None`` is the microsecond after the
@@ -87,7 +92,7 @@ def _sources_of(built: BuiltProgram) -> Iterator[Source]:
 
 def _programs_before(source: Source) -> tuple[BuiltProgram, ...]:
     """Return the programs whose results a source is; those of their own sources are not among them."""
-    found: tuple[Any, ...] = source.results if source.upstream is None else (source.upstream,)
+    found: tuple[Value, ...] = source.results if source.upstream is None else (source.upstream,)
     below = {id(each) for one in found for each in _all_before(one)}
     return tuple(each for each in found if id(each) not in below)
 
@@ -108,8 +113,8 @@ class _Beginning:
     def __init__(self, last: BuiltProgram, pasts: Mapping[int, Source], cut: int | None, emits: bool) -> None:
         self._last, self._pasts, self._cut, self._emits = last, pasts, cut, emits
         self._begun: dict[int, BuiltProgram] = {}
-        self._folded: dict[tuple[int, int, int], Any] = {}
-        self._rows_of: dict[tuple[int, int], Any] = {}
+        self._folded: dict[tuple[int, int, int], DataFrame] = {}
+        self._rows_of: dict[tuple[int, int], DataFrame] = {}
 
     def begun(self, built: BuiltProgram) -> BuiltProgram:
         if id(built) not in self._begun:
@@ -144,7 +149,7 @@ class _Beginning:
         rows = replaced(reads.dataframe, partial(self._rows, before, of_history=False), "history=")
         return dataclasses.replace(reads, encoder=encoder, dataframe=rows)
 
-    def _rows(self, before: Sequence[BuiltProgram], name: str, columns: int, *, of_history: bool) -> Any:
+    def _rows(self, before: Sequence[BuiltProgram], name: str, columns: int, *, of_history: bool) -> DataFrame | None:
         """Return what the program of an operator emits, ``None`` where it is none of those before."""
         found = next((each for each in before if each.counted_as(len(each.operators)) == name), None)
         if found is None:
@@ -160,28 +165,28 @@ class _Beginning:
 
     # The history.
 
-    def _state(self, built: BuiltProgram, number: int) -> Any:
+    def _state(self, built: BuiltProgram, number: int) -> DataFrame:
         fold = self._fold(built, number, None)
         return self._encoded(built, number).groupBy(encode.BUCKET).applyInArrow(fold, bounded.STATE)
 
-    def _results(self, built: BuiltProgram, number: int, wire: Wire) -> Any:
+    def _results(self, built: BuiltProgram, number: int, wire: Wire) -> DataFrame:
         place = (id(built), number, len(wire.schema))
         if place not in self._folded:
             rows = self._encoded(built, number).groupBy(encode.BUCKET)
             self._folded[place] = rows.applyInArrow(self._fold(built, number, wire), wire.spark_schema)
         return self._folded[place]
 
-    def _fold(self, built: BuiltProgram, number: int, wire: Wire | None) -> Any:
+    def _fold(self, built: BuiltProgram, number: int, wire: Wire | None) -> Callable[[pa.Table], pa.Table]:
         operator = built.operators[number]
         is_last = built is self._last and number == len(built.operators) - 1
         is_first = number == 0 and not any(map(_programs_before, built.sources))
         behind = max(source.delay for source in built.sources) + operator.behind
         end = present(self._cut, "there is a history") if built.has_watermark else MIN
         past = Past.below(end, behind, is_first=is_first, emits=not is_last)
-        make_engine: Any = partial(engine_of(operator.program), operator.program)
+        make_engine: Callable[[], Engine] = partial(engine_of(operator.program), operator.program)
         return bounded.history_processor(make_engine, past, wire, keeps=self._emits and is_last)
 
-    def _encoded(self, built: BuiltProgram, number: int) -> Any:
+    def _encoded(self, built: BuiltProgram, number: int) -> DataFrame:
         spark, operator = built.source.dataframe.sparkSession, built.operators[number]
         buckets = Buckets.of(spark, is_streaming=True).number
         encoded = spark.range(0, 1, 1, 1).mapInArrow(bounded.call_to_buckets(buckets), encode.SCHEMA)
@@ -193,7 +198,7 @@ class _Beginning:
             encoded = encoded.union(self._encoded_side(reads, source, operator, buckets))
         return encoded
 
-    def _encoded_side(self, reads: SourceRows, source: Source, operator: Operator, buckets: int) -> Any:
+    def _encoded_side(self, reads: SourceRows, source: Source, operator: Operator, buckets: int) -> DataFrame:
         if before := _programs_before(source):
             rows = replaced(reads.dataframe, partial(self._rows, before, of_history=True), "history=")
             return mapped_in_arrow(rows, _of_history(reads.encoder, buckets), encode.SCHEMA)
@@ -276,7 +281,7 @@ def _of_history(encoder: encode.Encoder, buckets: int) -> encode.Encoder:
     return dataclasses.replace(encoder, partitions=buckets, **unwatched)
 
 
-def _encoded(rows: Any, reads: SourceRows, number: int) -> Any:
+def _encoded(rows: DataFrame, reads: SourceRows, number: int) -> DataFrame:
     projected = dataclasses.replace(reads.projection, dataframe=rows).select()
     for one, other in zip(reads.dataframe.schema.fields, projected.schema.fields, strict=True):
         if one.dataType != other.dataType:
@@ -284,7 +289,7 @@ def _encoded(rows: Any, reads: SourceRows, number: int) -> Any:
     return mapped_in_arrow(projected, _of_history(reads.encoder, number), encode.SCHEMA)
 
 
-def _filled(rows: Any, reads: SourceRows, operator: Operator) -> Any:
+def _filled(rows: DataFrame, reads: SourceRows, operator: Operator) -> DataFrame:
     """Return rows of a history with all columns that the stream selects; those that its engine does not read may be missing.
 
     Raises:
@@ -303,7 +308,7 @@ def _filled(rows: Any, reads: SourceRows, operator: Operator) -> Any:
     return rows
 
 
-def _visible(past: Source, heartbeat: str | None, first: int, cut: int) -> Any:
+def _visible(past: Source, heartbeat: str | None, first: int, cut: int) -> DataFrame:
     """Return the rows that count: those before the cut and after ``first``, and those without a time, which fail."""
     rows, time = past.dataframe, F.col(quoted(str(past.event_time)))
     kind = rows.schema[str(past.event_time)].dataType
@@ -346,7 +351,7 @@ def micros_of(spark: SparkSession, cut: Cut, kind: T.DataType) -> int:
     return micros
 
 
-def _instant(one: Any) -> int | None:
+def _instant(one: DataFrame) -> int | None:
     micros: int | None = one.toArrow()["at"].cast(pa.timestamp("us")).cast(pa.int64())[0].as_py()
     return micros
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -42,6 +42,9 @@ from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_s
 from windowpane.windowing.expressions import SIDES, Expression, Name, Side, SideName, replaced, sides_in
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, uses_event_time
 from windowpane.windowing.outputs import CHANGE_TYPE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 """Types of which Spark widens one to another without loss of what a value means."""
@@ -108,7 +111,7 @@ def united(sources: Mapping[str, Source], keys: Sequence[str]) -> Source:
         own = source.require(keys, f"on: right side {name!r}")
         found[name] = own, T.StructType([field for field in source.dataframe.schema.fields if field.name not in own])
 
-    def part(name: str, source: Source) -> Any:
+    def part(name: str, source: Source) -> DataFrame:
         own, kind = found[name]
         values = F.struct(*[F.col(quoted(each)) for each in kind.fieldNames()])
         columns = [(values if each == name else F.lit(None).cast(of_each)).alias(each) for each, (_, of_each) in found.items()]
@@ -323,7 +326,7 @@ def _outputs(
     return outputs
 
 
-def _marks(sources: Mapping[Side, Source], program: JoinProgram, names: JoinNames) -> dict[str, dict[str, Any]]:
+def _marks(sources: Mapping[Side, Source], program: JoinProgram, names: JoinNames) -> dict[str, dict[str, object]]:
     """Return the metadata of the columns that have the event time of results: nothing where no watermark is passed on."""
     if program.held_back is None:
         return {}

@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.program import Upstream
+from windowpane.errors import present
 from windowpane.hidden_columns import PASSED, TIME
 from windowpane.spark.session.settings import Buckets
 from windowpane.spark.sources.source import Source
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class OperatorInput(Protocol):
-    def encoded(self, before: object) -> Any:
+    def encoded(self, before: DataFrame | None) -> DataFrame:
         """Return a DataFrame of ``encode.SCHEMA``; ``before`` is what left the operator before, if there is one."""
 
     @property
@@ -57,7 +58,7 @@ class SourceRows:
         """Return the rows of a source; of the projected columns those that are ``kept`` reach the operator."""
         return cls(source, dataframe, projection, encoder_of(source, keys, projection.columns, kept, **options))
 
-    def encoded(self, before: object = None) -> Any:
+    def encoded(self, before: DataFrame | None = None) -> DataFrame:
         made = self.source.made
         watermark = self.source.spark_watermark
         if made is not None and self.way_through_spark() is None:
@@ -99,9 +100,9 @@ class PassedRows:
     spark: T.StructType
     encoder: encode.Encoder
 
-    def encoded(self, before: Any) -> Any:
+    def encoded(self, before: DataFrame | None) -> DataFrame:
         carried = T.StructType([*self.spark.fields, T.StructField(PASSED, T.BinaryType(), True)])
-        tagged = before.filter(F.col("output") != COUNTER_ROW).select("output", "blob")
+        tagged = present(before, "there is an operator before").filter(F.col("output") != COUNTER_ROW).select("output", "blob")
         rows = tagged.mapInArrow(Decoder(self.arrow, passes=True).__call__, carried)
         return mapped_in_arrow(rows, self.encoder, encode.SCHEMA)
 
@@ -116,7 +117,7 @@ class BothSides:
     # the rows of the right side, whose keys have the types of the left ones, so that equal keys meet in one bucket
     right: SourceRows
 
-    def encoded(self, before: object = None) -> Any:
+    def encoded(self, before: DataFrame | None = None) -> DataFrame:
         return self.left.encoded().union(self.right.encoded())
 
     @property

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -25,13 +25,16 @@ from windowpane.windowing.aggregates.results import Select, Step
 from windowpane.windowing.expressions import Expression, Name, names_in
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, OutputTag
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
 Selected = tuple[tuple[str, Expression], ...]
 
 
 def time_marks(
     source: Source, selected: Selected, behind: int | None, event_time: str | None = None
-) -> dict[str, Mapping[str, Any]]:
+) -> dict[str, Mapping[str, object]]:
     """Return the marks of rows that leave with their event time, at most ``behind`` microseconds behind; none without a bound.
 
     It is the column ``event_time`` of the operator's output, or that of the source.
@@ -45,7 +48,7 @@ def time_marks(
     return {name: metadata for name, made in selected if isinstance(made, Name) and made.name == time}
 
 
-def stepped(rows: Any, step: Step, carried: Sequence[str] = ()) -> Any:
+def stepped(rows: DataFrame, step: Step, carried: Sequence[str] = ()) -> DataFrame:
     """Return rows behind a step; columns that are ``carried`` stay, and so do rows that are only handed on."""
     if isinstance(step, Select):
         return rows.select(*[column_of(made).alias(name) for name, made in step.columns], *carried)
@@ -93,7 +96,7 @@ class Output:
     # the columns that users see, each an expression over those of ``arrow``; ``None`` for all that are not hidden
     selected: Selected | None = None
     # metadata of columns that the watermark is passed on with, by name
-    marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    marks: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     with_system: bool = False  # whether rows keep the columns that a window downstream needs
     # the numbers of other rows whose blobs come along, in ``PASSED``: of side outputs, and ``WATERMARK_ROW``
     passing: tuple[int, ...] = ()
@@ -108,7 +111,7 @@ class Output:
             return {}
         return {tag.name: cls(tag.name, number, arrow, spark_schema(arrow, known))}
 
-    def of(self, rows: object, wire: Wire) -> Any:
+    def of(self, rows: DataFrame, wire: Wire) -> DataFrame:
         system = [name for name in (TIME, FIRING_WATERMARK) if self.with_system and name in self.arrow.names]
         needed = {*system, *(name for _, expression in self._columns for name in names_in(expression))}
         if any(columns_in(expression) for _, expression in self._columns):  # whose names only Spark knows
@@ -118,7 +121,7 @@ class Output:
         carried = [*system, *([PASSED] if self.passing else [])]
         return reduce(lambda found, step: stepped(found, step, carried), self.steps, read.select(*columns, *carried))
 
-    def _marked(self, name: str) -> dict[str, Any]:
+    def _marked(self, name: str) -> dict[str, object]:
         return {"metadata": dict(self.marks[name])} if name in self.marks else {}
 
     @cached_property
@@ -139,7 +142,7 @@ class Output:
         arrow = pa.schema([self.arrow.field(name) for name in dict.fromkeys(names.values())])
         return _Mapped(arrow, names, pickle.dumps(function))
 
-    def read(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
+    def read(self, rows: DataFrame, wire: Wire, names: Sequence[str]) -> DataFrame:
         if self.passing:
             return self._with_passed(rows, wire, names)
         tagged = rows.filter(F.col("output") == self.number)
@@ -148,7 +151,7 @@ class Output:
         arrow = pa.schema([self.arrow.field(name) for name in names])
         return tagged.select("blob").mapInArrow(Decoder(arrow).__call__, T.StructType([self.spark[name] for name in names]))
 
-    def _with_passed(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
+    def _with_passed(self, rows: DataFrame, wire: Wire, names: Sequence[str]) -> DataFrame:
         tagged = rows.filter(F.col("output").isin(self.number, *self.passing))
         if wire.main is not None:
             passed = F.when(F.col("output") != self.number, F.col("blob")).alias(PASSED)

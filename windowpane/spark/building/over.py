@@ -14,7 +14,7 @@ from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, SYSTEM, TIME
 from windowpane.planning.over import OverPlan, OverRequest
-from windowpane.planning.over_programs import compile_stages, explain
+from windowpane.planning.over_programs import compile_stages
 from windowpane.spark.building.operator_input import OperatorInput, PassedRows, SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.over_names import Names
@@ -58,7 +58,7 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
         plan,
         operators=_operators(source, names, plan, programs),
         outputs=_outputs(source, names, plan, programs),
-        explained=partial(explain, plan, programs),
+        explained=partial(plan.explain, [(each.engine, each.engine_reason) for each in programs]),
     )
 
 

@@ -21,7 +21,7 @@ from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.calls import VALUE_FUNCTIONS, WindowCall
-from windowpane.windowing.expressions import Constant, Expression, Name, replaced, signature
+from windowpane.windowing.expressions import Constant, Expression, Name, OrderLike, replaced, signature
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn, OverCall
 
@@ -125,7 +125,7 @@ class Names:
             call=self._bound(call, ordered=bool(columns)),
         )
 
-    def _order_column(self, item: object) -> OrderColumn:
+    def _order_column(self, item: OrderLike) -> OrderColumn:
         sort = sort_of(item)
         return OrderColumn(self._name(sort.expression, "order_by"), sort.descending, nulls_first=sort.nulls_first)
 

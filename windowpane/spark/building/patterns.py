@@ -6,20 +6,22 @@ computed by the operator, as the leaves of measures are; expressions over these 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from hashlib import sha256
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from windowpane.arrays.values import Value
 from windowpane.engines.patterns.program import PATTERN_COUNTERS, TIMEOUTS, PatternProgram
 from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, SYSTEM
 from windowpane.planning.patterns.binding import Unbound, bound_spec, measure_types
 from windowpane.planning.patterns.plan import PatternPlan, PatternRequest
-from windowpane.planning.patterns.programs import check_bounds, compile_pattern_program, explain
+from windowpane.planning.patterns.programs import check_bounds, compile_pattern_program
 from windowpane.spark.building.expressions import column_of, is_column
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.outputs import Output, time_marks
@@ -31,14 +33,17 @@ from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema, spark_schema
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.calls import WindowCall
-from windowpane.windowing.expressions import Applied, Constant, Expression, Final, Name, Operation, names_in
+from windowpane.windowing.expressions import Applied, Argument, ColumnLike, Constant, Expression, Final, Name, Operation, names_in
 from windowpane.windowing.patterns.spec import Measure, PatternSpec
 from windowpane.windowing.patterns.text import parse_pattern
 from windowpane.windowing.patterns.tree import looked_for, variables
 from windowpane.windowing.patterns.values import Classifier, MatchNumber, MatchTime, Moved, Picked
 
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
-def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest) -> BuiltProgram:
+
+def build_pattern(source: Source, keys: tuple[ColumnLike, ...], request: PatternRequest) -> BuiltProgram:
     """Return a row pattern on the DataFrame of a source."""
     source = settled(source, "match")
     event_time = _checked(source)
@@ -57,7 +62,7 @@ def build_pattern(source: Source, keys: tuple[Any, ...], request: PatternRequest
         plan,
         operators=(Operator(program, reads),),
         outputs=_outputs(source, plan, program, names),
-        explained=partial(explain, plan, program),
+        explained=partial(plan.explain, program.engine, program.engine_reason),
         held_back=program.spec.passed_on,
         counters=PATTERN_COUNTERS,
     )
@@ -89,7 +94,7 @@ def _checked(source: Source) -> str:
 class _Names:
     """What a request comes to over one DataFrame: the columns that Spark computes before the operator, and the spec over them."""
 
-    def __init__(self, source: Source, keys: tuple[Any, ...], request: PatternRequest, event_time: str) -> None:
+    def __init__(self, source: Source, keys: tuple[ColumnLike, ...], request: PatternRequest, event_time: str) -> None:
         self._rows, self._request = source.rows, request
         self._pattern = parse_pattern(request.text)
         self._variables = {*variables(self._pattern), *looked_for(self._pattern)}
@@ -173,19 +178,19 @@ class _Names:
 
     # Expressions.
 
-    def _condition(self, variable: str, condition: object) -> Expression:
+    def _condition(self, variable: str, condition: Argument) -> Expression:
         if is_column(condition):
-            return self._computed(condition, variable)
+            return self._computed(cast("Column", condition), variable)
         if not isinstance(condition, Expression):
             raise InvalidSpecError(
                 f"{variable}={condition!r}: expected a condition, such as wp.col('price') > wp.lag('price'), or a PySpark Column."
             )
         return self._value(condition, variable)
 
-    def _computed(self, column: object, role: str) -> Picked:
+    def _computed(self, column: Column, role: str) -> Picked:
         return Picked("last", None, self._named(column, role))
 
-    def _named(self, column: object, role: str) -> str:
+    def _named(self, column: Column, role: str) -> str:
         """Return the column that Spark computes; its name is that of what it computes, since rows of it wait in state."""
         name = f"computed_{sha256(str(column).encode()).hexdigest()[:16]}"
         return PREFIX + name if PREFIX + name in self.projection.columns else self.projection.add(column, role, name)
@@ -247,7 +252,7 @@ class _Names:
             return expression
         raise InvalidSpecError(f"{role}: {expression!r} has no meaning in a row pattern.")
 
-    def _picked(self, name: Name, end: Any = "last", offset: int = 0) -> Picked:
+    def _picked(self, name: Name, end: Literal["first", "last"] = "last", offset: int = 0) -> Picked:
         variable, column = self._split(name.name)
         return Picked(end, variable, self.projection.add(column, name.name, ""), offset)
 
@@ -284,7 +289,7 @@ class _Names:
         named = {variable for variable, _ in split}
         if len(named) > 1:
             raise InvalidSpecError(f"{aggregate!r}: its arguments are of different variables; it is over the rows of one.")
-        parameters: dict[str, Any] = dict(aggregate.parameters)
+        parameters: dict[str, Value] = dict(aggregate.parameters)
         if aggregate.name in ("first", "last") and not parameters.get("ignore_nulls"):
             end: Literal["first", "last"] = "first" if aggregate.name == "first" else "last"
             ((variable, column),) = split
@@ -292,8 +297,8 @@ class _Names:
         columns = tuple(self._column(column, repr(aggregate)) for _, column in split)
         return Unbound(next(iter(named), None), columns, aggregate)
 
-    def _column(self, column: object, role: str) -> str:
-        return self._computed(column, role).column if is_column(column) else self.projection.add(column, role, "")
+    def _column(self, column: ColumnLike, role: str) -> str:
+        return self._computed(column, role).column if not isinstance(column, str) else self.projection.add(column, role, "")
 
 
 def _outputs(source: Source, plan: PatternPlan, program: PatternProgram, names: _Names) -> dict[str, Output]:
@@ -315,5 +320,5 @@ def _outputs(source: Source, plan: PatternPlan, program: PatternProgram, names: 
     return found
 
 
-def _listed(names: Any) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, sorted(names)))

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -18,7 +18,7 @@ from windowpane import pickles
 from windowpane.engines.program import MAIN, WINDOW_END
 from windowpane.engines.protocol import COUNTERS, Engine
 from windowpane.engines.registry import AnyProgram
-from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownOutputError
+from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownOutputError, present
 from windowpane.guidance import instead_of_argument
 from windowpane.hidden_columns import TIME
 from windowpane.malformed import MALFORMED_COUNT, ROWS
@@ -54,6 +54,9 @@ from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.aggregates.results import Step
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 @dataclass(frozen=True)
 class Operator:
@@ -61,7 +64,7 @@ class Operator:
     reads: OperatorInput  # where its rows come from, encoded for its buckets
     behind: int = 0  # microseconds by which its watermark stays behind that of the source
     # the state that it begins with, as a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty
-    history: Any = None
+    history: DataFrame | None = None
     # whether what its history gave may wait in its state, to be emitted
     begins_with_results: bool = False
     # bounds its watermark for the tasks that fold its rows, ``None`` where they need not know
@@ -111,7 +114,7 @@ class BuiltProgram:
     def path(self) -> tuple[BuiltProgram, ...]:
         """The programs that hand their rows on to this one as they leave the operator, then this one."""
         before = self.source.upstream
-        return (self,) if before is None else (*before.path, self)
+        return (self,) if before is None else (*cast("BuiltProgram", before).path, self)
 
     @cached_property
     def beside(self) -> tuple[BuiltProgram, ...]:
@@ -200,17 +203,17 @@ class BuiltProgram:
         return buckets_of(self.source, is_side=len(self.sources) > 1)
 
     @property
-    def _spark(self) -> Any:
+    def _spark(self) -> SparkSession:
         return self.source.dataframe.sparkSession
 
-    def rows(self, wire: Wire) -> Any:
+    def rows(self, wire: Wire) -> DataFrame:
         """Return the rows of the last operator, as they travel by ``wire``; those between operators travel as blobs."""
         check_worker_python(self._spark)
         if self.is_streaming:
             fork_driver_workers(self._spark)
         if any(source.has_watermark_below for source in self.sources):
             reuse_no_exchange(self._spark)
-        rows = None
+        rows: DataFrame | None = None
         for number, operator in enumerate(self.operators, start=1):
             encoded, make_engine = operator.reads.encoded(rows), partial(engine_of(operator.program), operator.program)
             travels = wire if number == len(self.operators) else Wire()
@@ -235,15 +238,15 @@ class BuiltProgram:
             if since := complete_since(operator.program.description).values():
                 counters.append(F.max(F.lit(max(since))).alias("complete_since"))
             rows = run_on_buckets(encoded, processor, operator.history).observe(self.counted_as(number), *counters)
-        return rows
+        return present(rows, "a program has an operator")
 
     @cached_property
-    def blobs(self) -> Any:
+    def blobs(self) -> DataFrame:
         """The rows of the last operator, every output as blobs: what is small to keep while several sinks read it."""
         return self.rows(Wire())
 
     @cached_property
-    def _wired(self) -> tuple[Any, Wire]:
+    def _wired(self) -> tuple[DataFrame, Wire]:
         """The rows of the last operator, main rows as columns where they can be, and how they travel."""
         main = self.outputs["main"]
         wire = wire_of(main.arrow, main.spark)
@@ -300,7 +303,7 @@ class BuiltProgram:
         made = [source.made for source in self.sources if source.made is not None]
         return [each.reading for each in made if each.reading is not None]
 
-    def output(self, name: str) -> Any:
+    def output(self, name: str) -> DataFrame:
         output = self.named(name)
         if self.is_streaming and self.waits_for_the_clock:
             end_available_now_runs(self._spark)
@@ -315,7 +318,7 @@ class BuiltProgram:
         numbers = {output.number for output in outputs}
         return [name for name, each in self._all_side_outputs.items() if each.number in numbers and _place_of(each)[0]]
 
-    def with_outputs_beside(self, rows: Any, outputs: Iterable[Output]) -> Any:
+    def with_outputs_beside(self, rows: DataFrame, outputs: Iterable[Output]) -> DataFrame:
         """Return (``output``, ``blob``) of this program with those of outputs of programs ``beside`` it, each computed anew."""
         places = [_place_of(output) for output in outputs]
         for place, program in enumerate(self.beside, start=1):
@@ -325,11 +328,11 @@ class BuiltProgram:
                 rows = rows.union(found.select((F.col("output") + place * _APART).alias("output"), "blob"))
         return rows
 
-    def mapped(self, function: ToBlobs) -> Any:
+    def mapped(self, function: ToBlobs) -> DataFrame:
         """Return what a function makes of the main output, as a column ``blob``: in the operator, so its rows stay in Python."""
         return self.mapped_with_reports(function).filter(F.col("output") == MAIN).select("blob")
 
-    def mapped_with_reports(self, function: ToBlobs) -> Any:
+    def mapped_with_reports(self, function: ToBlobs) -> DataFrame:
         """Return the same as (``output``, ``blob``), with the rows between, by ``WATERMARK_ROW``, that report the watermark."""
         wire = Wire(main_blobs=self.outputs["main"].mapped_by(function))
         return self.rows(wire).filter(F.col("output").isin(MAIN, WATERMARK_ROW)).select("output", "blob")
@@ -355,13 +358,13 @@ class BuiltProgram:
         return Source(output.of(*self._wired), name=name, upstream=self)
 
 
-def run_static(encoded: Any, make_engine: Callable[[], Engine], wire: Wire, buckets: int | None) -> Any:
+def run_static(encoded: DataFrame, make_engine: Callable[[], Engine], wire: Wire, buckets: int | None) -> DataFrame:
     """Return what an engine makes of encoded static rows; ``buckets`` of them, ``None`` for the session's shuffle partitions."""
     spread = encoded if buckets is None else encoded.repartition(buckets, encode.BUCKET)
     return spread.groupBy(encode.BUCKET).applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
 
 
-def run_on_buckets(encoded: Any, processor: BucketProcessor, history: Any = None) -> Any:
+def run_on_buckets(encoded: DataFrame, processor: BucketProcessor, history: DataFrame | None = None) -> DataFrame:
     """Return what a processor makes of a stream of encoded rows; ``history`` is the state that it begins with."""
     spark, mode = encoded.sparkSession, processor.time_mode
     choose_settings(spark)

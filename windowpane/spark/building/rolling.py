@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -33,8 +33,11 @@ from windowpane.spark.sources.source import PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates.results import Results, checked, texts
-from windowpane.windowing.expressions import Constant, Name
+from windowpane.windowing.expressions import Argument, ColumnLike, Constant, Name
 from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _EVENT_TIME = hidden("event_time")
 _KNOWN_AT = hidden("known_at")
@@ -96,7 +99,7 @@ def build_rolling(
 def build_point_in_time(
     source: Source,
     request: RollingRequest,
-    labels: Any,
+    labels: DataFrame,
     time: str,
     on: Sequence[str],
     inclusive: bool,
@@ -166,7 +169,7 @@ def build_point_in_time(
     )
 
 
-def _marks(source: Source, spec: RollingSpec) -> dict[str, Mapping[str, Any]]:
+def _marks(source: Source, spec: RollingSpec) -> dict[str, Mapping[str, object]]:
     """Return the mark of the instant of features that come out as the watermark passes it; it is no end of a window."""
     is_in_order = spec.emit in (RollingEmit.EACH, RollingEmit.TICK) and not spec.corrects
     marks = time_marks(source, ((AS_OF, Name(AS_OF)),), 0 if is_in_order else None, AS_OF)
@@ -237,7 +240,7 @@ def call_columns(calls: Sequence[RollingCall], schema: T.StructType) -> list[T.S
     return [schema[name] for name in columns_read(calls)]
 
 
-def _plain(given: object) -> Any:
+def _plain(given: Argument) -> ColumnLike:
     if isinstance(given, Name):
         return given.name
     return given.value if isinstance(given, Constant) else column_of(given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
@@ -31,11 +31,16 @@ from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_s
 from windowpane.windowing.aggregates import Returns
 from windowpane.windowing.aggregates.results import Results, checked
 from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows
-from windowpane.windowing.expressions import Expression, Name
+from windowpane.windowing.expressions import ColumnLike, Expression, Name, OrderLike
 from windowpane.windowing.over.spec import OrderColumn
 
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
-def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> BuiltProgram:
+
+def build_windows(
+    source: Source, plan: WindowPlan, keys: tuple[ColumnLike, ...], order_by: tuple[OrderLike, ...]
+) -> BuiltProgram:
     source = settled(source, "windows", is_event_time=plan.assigner.is_event_time)
     own = source.own_watermark
     key_delay = own.delay if own is not None and own.of_each_key else None
@@ -106,7 +111,7 @@ def _held_back(plan: WindowPlan) -> int | None:
     return plan.settings.allowed_lateness if plan.assigner.is_event_time and plan.assigner.has_ends else None
 
 
-def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
+def order_columns(projection: Projection, order_by: Sequence[OrderLike]) -> tuple[OrderColumn, ...]:
     sorts = [sort_of(item) for item in order_by]
     by = [sort.expression.name if isinstance(sort.expression, Name) else column_of(sort.expression) for sort in sorts]
     names = [projection.add(column, "order_by", f"order_{number}") for number, column in enumerate(by)]
@@ -152,17 +157,17 @@ def _with_closing_columns(projection: Projection, assigner: ClosedSessionWindows
     return dataclasses.replace(assigner, condition=condition, size=size)
 
 
-def _column(role: str, given: Any) -> Any:
+def _column(role: str, given: object) -> Column:
     if not is_column(given) and not isinstance(given, str | Expression):
         raise InvalidSpecError(f"{role} was given {given!r}, which is neither text nor a Column.")
     return column_of(given)
 
 
-def _type(projection: Projection, column: Any) -> Any:
+def _type(projection: Projection, column: Column) -> T.DataType:
     return projection.dataframe.select(column).schema[0].dataType
 
 
-def _text(given: Any) -> str:
+def _text(given: object) -> str:
     return given if isinstance(given, str) else str(given) if is_column(given) else repr(given)
 
 
@@ -198,7 +203,7 @@ def _check_clock(source: Source, plan: WindowPlan) -> None:
         )
 
 
-def _check_key_clocks(source: Source, plan: WindowPlan, keys: tuple[Any, ...]) -> None:
+def _check_key_clocks(source: Source, plan: WindowPlan, keys: tuple[ColumnLike, ...]) -> None:
     """Refuse a watermark of each key where rows have none, or where rows that move it would not reach it."""
     if plan.key_delay is None:
         return
@@ -254,7 +259,7 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.Struct
     returns_rows = plan.function.kind == "reduce" and plan.function.schema is None
     main = T.StructType([*(rows.fields if returns_rows else ()), *known.fields])
     own = source.own_watermark
-    passed_on: dict[str, Any] = {PASSED_ON: END_OF_WINDOW} if own is None else {OWN_WATERMARK: repr(own)}
+    passed_on: dict[str, object] = {PASSED_ON: END_OF_WINDOW} if own is None else {OWN_WATERMARK: repr(own)}
     if behind := _held_back(plan):
         passed_on[DELAY] = source.delay + behind
     marks = {} if behind is None or not plan.assigner.has_ends else {WINDOW_END: passed_on}

@@ -15,24 +15,34 @@ from __future__ import annotations
 import threading
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from windowpane.arrays.values import Value
 from windowpane.engines.protocol import COUNTERS
 from windowpane.spark.internals.session import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+        StreamingQueryProgress,
+    )
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _AVAILABLE_NOW = "AvailableNowTrigger"
 _PROCESSING_TIME = ", ProcessingTime, "
+_POLL_SECONDS: Value = 0.2  # PySpark takes fractions, and says that it does not
 
-_listening: weakref.WeakSet[Any] = weakref.WeakSet()
+_listening: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
 
-def stop_when_consumed(query: Any, poll_seconds: float = 0.2) -> threading.Thread:
+def stop_when_consumed(query: StreamingQuery) -> threading.Thread:
     """Stop ``query`` once its sources are consumed, from a thread of its own."""
 
     def watch() -> None:
@@ -44,7 +54,7 @@ def stop_when_consumed(query: Any, poll_seconds: float = 0.2) -> threading.Threa
                 query.stop()
                 return
             with suppress(StreamingQueryException):  # whoever waits for the query gets it
-                query.awaitTermination(poll_seconds)
+                query.awaitTermination(_POLL_SECONDS)
 
     thread = threading.Thread(target=watch, name="windowpane-stop-when-consumed", daemon=True)
     thread.start()
@@ -65,16 +75,16 @@ class _StopWhenConsumed(StreamingQueryListener):
         self._session = weakref.ref(spark)
         self._first: dict[str, int] = {}
 
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """Nothing to do."""
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Nothing to do."""
 
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         self._first.pop(str(event.runId), None)
 
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         progress, spark = event.progress, self._session()
         is_first = self._first.setdefault(str(progress.runId), progress.batchId) == progress.batchId
         is_ours = any(set(COUNTERS) <= set(metrics.asDict()) for metrics in progress.observedMetrics.values())
@@ -90,6 +100,6 @@ class _StopWhenConsumed(StreamingQueryListener):
             query.stop()
 
 
-def _read_nothing(progress: Any) -> bool:
+def _read_nothing(progress: StreamingQueryProgress) -> bool:
     sources = progress.sources
     return bool(sources) and all(source.startOffset == source.endOffset for source in sources)

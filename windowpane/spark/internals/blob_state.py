@@ -11,14 +11,26 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import types as T
 
+from windowpane.arrays.values import Value
 from windowpane.errors import StateStoreError
+
+if TYPE_CHECKING:
+    pass
 
 _MOST_UNANSWERED = 64
 _DONE = 0
+
+
+class StateMap(Protocol):
+    """What is used of a MapState of Spark's."""
+
+    def getValue(self, key: tuple[str]) -> Sequence[bytes] | None: ...  # noqa: N802
+    def updateValue(self, key: tuple[str], value: tuple[bytes]) -> None: ...  # noqa: N802
+    def removeKey(self, key: tuple[str]) -> None: ...  # noqa: N802
 
 
 class SparkBlobStore:
@@ -32,9 +44,9 @@ class SparkBlobStore:
     )
     """The name of the MapState, its key and its value."""
 
-    def __init__(self, map_state: Any) -> None:
+    def __init__(self, map_state: StateMap) -> None:
         """Use ``map_state`` the way its own client does; one that has no such client waits for each answer."""
-        self._map = map_state
+        self._map: Value = map_state  # or a copy, whose calls are answered later
         self._server: _Deferring | None = None
         self._fetched: dict[str, bytes | None] = {}
         client = getattr(map_state, "_mapStateClient", None)
@@ -73,7 +85,7 @@ class SparkBlobStore:
         self._fetched.clear()
         self._answer_from(1)
 
-    def _write(self, key: str, call: Callable[..., Any], *value: tuple[bytes]) -> None:
+    def _write(self, key: str, call: Callable[..., object], *value: tuple[bytes]) -> None:
         self._fetched.pop(key, None)
         call((key,), *value)
         self._answer_from(_MOST_UNANSWERED)

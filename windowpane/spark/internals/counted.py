@@ -10,13 +10,17 @@ import base64
 import json
 import threading
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
+from windowpane.arrays.values import Row, Value
 from windowpane.engines.join.program import JOIN_COUNTERS, JoinCounters
 from windowpane.engines.protocol import COUNTERS
 from windowpane.engines.rolling.program import ROLLING_COUNTERS, RollingCounters
 from windowpane.malformed import MALFORMED_ROWS, MOST_SHOWN, MalformedRow
 from windowpane.spark.internals.plan_trees import UNREADABLE, listed
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _KINDS = (COUNTERS, JOIN_COUNTERS, ROLLING_COUNTERS)
 _SIZES = {*JoinCounters.gauges, *RollingCounters.gauges, "watermark", "watermark_held_by", "complete_since"}
@@ -24,19 +28,23 @@ _SIZES = {*JoinCounters.gauges, *RollingCounters.gauges, "watermark", "watermark
 
 _NOT_COUNTED = {MALFORMED_ROWS, "watermark", "watermark_held_by", "complete_since"}
 
+Counters: TypeAlias = dict[str, Value]
+"""The counters of one operator, by their names."""
+CountersByName: TypeAlias = dict[str, Counters]
+
 _STARTED: dict[str, Mapping[str, tuple[str, ...]]] = {}
 """By the id of a run: the counters of each operator, where no plan can be read (Connect)."""
-_SEEN: dict[str, tuple[int, dict[str, dict[str, Any]]]] = {}
+_SEEN: dict[str, tuple[int, CountersByName]] = {}
 """By the id of a run: the last batch that was read, and the counters up to it."""
 _LOCK = threading.Lock()
 
 
-def note_operators(query: Any, operators: Mapping[str, tuple[str, ...]]) -> None:
+def note_operators(query: StreamingQuery, operators: Mapping[str, tuple[str, ...]]) -> None:
     _STARTED[str(query.runId)] = operators
 
 
-def counted(query: Any) -> dict[str, dict[str, Any]]:
-    if not hasattr(query, "recentProgress"):
+def counted(query: StreamingQuery | Row) -> CountersByName:
+    if isinstance(query, Mapping):
         return _of_batch(query)
     run = str(query.runId)
     with _LOCK:
@@ -54,7 +62,7 @@ def counted(query: Any) -> dict[str, dict[str, Any]]:
     return {name: dict(counters) for name, counters in found.items()}
 
 
-def _added(found: Mapping[str, Mapping[str, Any]], batch: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _added(found: Mapping[str, Counters], batch: Mapping[str, Counters]) -> CountersByName:
     total = {name: dict(counters) for name, counters in found.items()}
     for name, counters in batch.items():
         held = total.setdefault(name, {})
@@ -66,17 +74,17 @@ def _added(found: Mapping[str, Mapping[str, Any]], batch: Mapping[str, Mapping[s
     return total
 
 
-def _of_batch(batch: Any) -> dict[str, dict[str, Any]]:
+def _of_batch(batch: Row) -> CountersByName:
     metrics = {}
     for name, row in batch["observedMetrics"].items():
-        fields: dict[str, Any] = row.asDict()
+        fields: Counters = row.asDict()
         if fields.keys() == {"schema", "values"}:  # a row of Spark Connect's
             fields = dict(zip((column["name"] for column in fields["schema"]["fields"]), fields["values"], strict=True))
         metrics[name] = _shown(fields)
     return {name: fields for name, fields in metrics.items() if _is_ours(fields)}
 
 
-def _shown(fields: dict[str, Any]) -> dict[str, Any]:
+def _shown(fields: Counters) -> Counters:
     if MALFORMED_ROWS not in fields:
         return fields
     shown = fields[MALFORMED_ROWS]
@@ -88,7 +96,7 @@ def _is_ours(names: Iterable[str]) -> bool:
     return any(set(kind) <= set(names) for kind in _KINDS)
 
 
-def _last_executed(query: Any) -> list[tuple[int, dict[str, dict[str, Any]]]]:
+def _last_executed(query: StreamingQuery) -> list[tuple[int, CountersByName]]:
     """Return the last batch of a query, whose progress Spark no longer has; none where the execution cannot be read (Connect)."""
     try:
         batch = query._jsq.streamingQuery().lastExecution()
@@ -100,7 +108,7 @@ def _last_executed(query: Any) -> list[tuple[int, dict[str, dict[str, Any]]]]:
         return []
 
 
-def _in_plan(query: Any) -> dict[str, tuple[str, ...]]:
+def _in_plan(query: StreamingQuery) -> dict[str, tuple[str, ...]]:
     """Return the counters of the operators in the plan of a query; none where it cannot be read."""
     try:
         plans = [query._jsq.streamingQuery().analyzedPlan()]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from windowpane.spark.internals.plan_trees import UNREADABLE, connect_below, connect_nodes, listed
+from windowpane.spark.internals.plan_trees import UNREADABLE, PlanNode, connect_below, connect_nodes, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,13 +26,13 @@ _ANY = re.compile("|".join((*_BY_WATERMARK, *_FUNCTIONS, _JOIN)))
 
 
 _RESULT = re.compile(r"windowpane_result_\d+")
-_RESULTS: dict[str, Any] = {}
+_RESULTS: dict[str, object] = {}
 """The programs whose outputs have an alias, by it; the latest ones, since nobody knows how long a DataFrame lives in the JVM."""
 _REMEMBERED = 500
 _NUMBERS = count(1)
 
 
-def as_result(dataframe: DataFrame, program: Any) -> Any:
+def as_result(dataframe: DataFrame, program: object) -> DataFrame:
     """Return an output of a program, by which ``results_in`` of what is made of it knows the program."""
     name = f"windowpane_result_{next(_NUMBERS)}"
     _RESULTS[name] = program
@@ -41,7 +41,7 @@ def as_result(dataframe: DataFrame, program: Any) -> Any:
     return dataframe.alias(name)
 
 
-def results_in(dataframe: DataFrame) -> tuple[Any, ...]:
+def results_in(dataframe: DataFrame) -> tuple[object, ...]:
     """Return the programs of whose outputs a DataFrame is made, each before those that were built on it."""
     try:
         if hasattr(dataframe, "_jdf"):
@@ -83,12 +83,12 @@ def mixes_sources(dataframe: DataFrame) -> bool:
         return False
 
 
-def _has_state(named: tuple[str, Any]) -> bool:
+def _has_state(named: tuple[str, PlanNode]) -> bool:
     name, _ = named
     return name in _BY_WATERMARK or name.startswith(_FUNCTIONS) or name in (_JOIN, _FUNCTION_ON_CONNECT)
 
 
-def _nodes(dataframe: DataFrame) -> Iterator[tuple[str, Any]]:
+def _nodes(dataframe: DataFrame) -> Iterator[tuple[str, PlanNode]]:
     """Yield the nodes of the plan of a stream with such operators, each with its name, without joins with static rows."""
     if not getattr(dataframe, "isStreaming", False):
         return
@@ -103,7 +103,7 @@ def _nodes(dataframe: DataFrame) -> Iterator[tuple[str, Any]]:
         return
 
 
-def _of_spark(plan: Any) -> Iterator[tuple[str, Any]]:
+def _of_spark(plan: PlanNode) -> Iterator[tuple[str, PlanNode]]:
     waiting = [plan]
     while waiting:
         node = waiting.pop()
@@ -115,7 +115,7 @@ def _of_spark(plan: Any) -> Iterator[tuple[str, Any]]:
             yield name, node
 
 
-def _of_connect(plan: object) -> Iterator[tuple[str, Any]]:
+def _of_connect(plan: PlanNode) -> Iterator[tuple[str, PlanNode]]:
     waiting = [plan]
     while waiting:
         node = waiting.pop()
@@ -125,5 +125,5 @@ def _of_connect(plan: object) -> Iterator[tuple[str, Any]]:
             yield name, node
 
 
-def _is_stream(plan: object) -> bool:
+def _is_stream(plan: PlanNode) -> bool:
     return bool(getattr(plan, "_is_streaming", False)) or any(map(_is_stream, connect_below(plan)))

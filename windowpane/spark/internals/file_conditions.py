@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import reduce
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.spark.internals.plan_trees import Tree, number_of, tree_of
 from windowpane.windowing.expressions import Constant, Expression, Name, Operation
 
@@ -123,7 +123,7 @@ def _in_list(values: list[_Value]) -> Expression:
     return reduce(lambda left, right: Operation("|", (left, right)), equal)
 
 
-def _constant(text: str | None, kind: str) -> Any:
+def _constant(text: str | None, kind: str) -> Value:
     if text is None:
         return None
     if kind in _READERS:
@@ -155,7 +155,7 @@ def _wall_time(text: str) -> dt.datetime:
     return dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=int(text))
 
 
-_READERS: Mapping[str, Callable[[str], Any]] = {
+_READERS: Mapping[str, Callable[[str], Value]] = {
     **dict.fromkeys(_BITS, int),
     "string": str,
     "boolean": "true".__eq__,

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import types as T
 
@@ -31,6 +31,7 @@ from windowpane.spark.internals.session import is_classic, jvm_of
 from windowpane.windowing.expressions import Expression, Operation
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame
 
 _RELATION = "StreamingRelation"
@@ -132,5 +133,5 @@ def _selected(steps: Steps, described: Set[str]) -> tuple[dict[str, str], Expres
     return columns, reduce(lambda first, then: Operation("&", (first, then)), conditions)
 
 
-def _dictionary(options: Any) -> dict[str, str]:
+def _dictionary(options: JavaObject) -> dict[str, str]:
     return {str(pair._1()).lower(): str(pair._2()) for pair in listed(options.toSeq())}

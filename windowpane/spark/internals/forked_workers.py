@@ -66,11 +66,7 @@ def is_forking(python: str) -> bool:
 
 
 def with_forks(python: str) -> str:
-    """Return a program that starts workers as ``python`` does and forks driver workers; ``python`` where that cannot be.
-
-    Args:
-        python: what PySpark starts workers with, a path or a name that is looked up.
-    """
+    """Return a program that starts workers as ``python`` does and forks driver workers; ``python`` where that cannot be."""
     if python not in _programs:
         _programs[python] = (os.name == "posix" and _program(python)) or python
     return _programs[python]

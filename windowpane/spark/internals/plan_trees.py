@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
+from windowpane.arrays.values import JsonValue
 from windowpane.spark.internals.session import jvm_of
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject, JVMView
     from pyspark.sql import SparkSession
 
 SELECTED = "Project"
@@ -28,11 +30,13 @@ STEPS = (SELECTED, FILTERED, "SubqueryAlias")
 @dataclass(frozen=True)
 class Tree:
     kind: str  # the class in Spark, without its package, such as ``EqualTo``
-    fields: Mapping[str, Any]  # what the node says of itself; a field that is an expression is a list of nodes, see ``tree_of``
+    fields: Mapping[
+        str, JsonValue
+    ]  # what the node says of itself; a field that is an expression is a list of nodes, see ``tree_of``
     children: tuple[Tree, ...]  # the nodes below, in Spark's order
 
 
-def tree_of(nodes: Sequence[Mapping[str, Any]]) -> Tree:
+def tree_of(nodes: Sequence[Mapping[str, JsonValue]]) -> Tree:
     """Return the tree of nodes that are listed from the top down, each before its children."""
     waiting: list[Tree] = []
     for node in reversed(nodes):
@@ -64,12 +68,12 @@ def number_of(column: Tree) -> int:
 class Steps:
     """The nodes at the top of a plan that only select columns and rows, or give them a name, and the node below them."""
 
-    def __init__(self, nodes: Sequence[Any], below: Any, trees: Sequence[Tree] = ()) -> None:
+    def __init__(self, nodes: Sequence[JavaObject], below: JavaObject, trees: Sequence[Tree] = ()) -> None:
         self.nodes, self.below = tuple(nodes), below
         self._trees = tuple(trees)
 
     @classmethod
-    def of(cls, plan: Any) -> Steps:
+    def of(cls, plan: JavaObject) -> Steps:
         nodes = []
         while plan.nodeName() in STEPS:
             nodes.append(plan)
@@ -98,14 +102,17 @@ def _first_children(top: Tree, count: int) -> tuple[Tree, ...]:
     return tuple(found)
 
 
+PlanNode: TypeAlias = Any
+"""A node of a plan: of Spark's JVM, or what Spark Connect has in its place, which has no class that is public."""
+
 UNREADABLE = (AttributeError, TypeError, Py4JError)  # What reading a plan of another form raises
 
 
-def listed(sequence: Any) -> list[Any]:
+def listed(sequence: JavaObject) -> list[JavaObject]:
     return [sequence.apply(place) for place in range(sequence.size())]
 
 
-def sequence(items: Iterable[Any], jvm: Any) -> Any:
+def sequence(items: Iterable[JavaObject], jvm: JVMView) -> JavaObject:
     """Return a sequence of Scala's."""
     given = jvm.java.util.ArrayList()
     for each in items:
@@ -113,13 +120,13 @@ def sequence(items: Iterable[Any], jvm: Any) -> Any:
     return jvm.scala.jdk.javaapi.CollectionConverters.asScala(given).toSeq()
 
 
-def dataframe_of(plan: Any, spark: SparkSession) -> DataFrame:
+def dataframe_of(plan: JavaObject, spark: SparkSession) -> DataFrame:
     """Return the DataFrame of an analyzed plan, of a classic session."""
-    of_plan = jvm_of(spark).org.apache.spark.sql.classic.Dataset.ofRows(cast("Any", spark)._jsparkSession, plan)
+    of_plan = jvm_of(spark).org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
     return DataFrame(of_plan, spark)
 
 
-def connect_nodes(plan: Any) -> list[Any]:
+def connect_nodes(plan: PlanNode) -> list[PlanNode]:
     found, waiting = [], [plan]
     while waiting:
         node = waiting.pop()
@@ -128,7 +135,7 @@ def connect_nodes(plan: Any) -> list[Any]:
     return found
 
 
-def connect_below(plan: Any) -> list[Any]:
+def connect_below(plan: PlanNode) -> list[PlanNode]:
     """Return the plans right below one of Spark Connect, of a join and a union both."""
     below = (getattr(plan, name, None) for name in ("_child", "left", "right", "other", "_other"))
     return list({id(each): each for each in below if each is not None}.values())

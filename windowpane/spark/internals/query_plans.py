@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -40,7 +40,7 @@ _OBSERVED = re.compile(r"CollectMetrics ([^,]+),")
 
 
 class BelowWatermark(NamedTuple):
-    rows: Any  # the rows, as a DataFrame
+    rows: DataFrame
     delay: int  # the delay of the watermark, in milliseconds
     steps: Steps  # what was selected of the rows that Spark reads, of the plan without the watermark
 
@@ -55,7 +55,7 @@ def metrics_names(dataframe: DataFrame) -> set[str]:
         return set()
 
 
-def with_own_counters(dataframe: DataFrame, name: str) -> Any:
+def with_own_counters(dataframe: DataFrame, name: str) -> DataFrame:
     """Return a stream whose union with one that has counters of the same name is refused in our words.
 
     Classic Spark analyzes a union at once; what was selected of the stream before it has Spark's own message.
@@ -66,7 +66,7 @@ def with_own_counters(dataframe: DataFrame, name: str) -> Any:
     return dataframe
 
 
-def _united(union: Callable[..., Any], name: str, *given: object, **options: object) -> Any:
+def _united(union: Callable[..., DataFrame], name: str, *given: object, **options: object) -> DataFrame:
     try:
         return union(*given, **options)
     except AnalysisException as error:
@@ -148,7 +148,7 @@ def _has_watermark(plan: Tree) -> bool:
     return plan.kind == _WATERMARK_NODE or any(_has_watermark(each) for each in plan.children)
 
 
-def each_use_its_own(encoded: Any) -> Any:
+def each_use_its_own(encoded: DataFrame) -> DataFrame:
     """Return encoded rows, all of them, whose shuffle Spark does not share between two uses in one streaming query.
 
     A result that is used twice is two operators of equal plans. Spark reuses the shuffle of the first below the second; but it

@@ -5,21 +5,27 @@ An operator is known by the name of its counters, which the plan observes right 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from windowpane.errors import InvalidSpecError
 from windowpane.spark.internals.plan_trees import STEPS, dataframe_of, listed, sequence
 from windowpane.spark.internals.session import is_classic, jvm_of
 
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject, JVMView
+    from pyspark.sql import DataFrame
+
 _OBSERVED = "CollectMetrics"
 _PASSED = (*STEPS, _OBSERVED, "EventTimeWatermark", "MapInArrow", "MapInPandas", "Generate", "Union", "View", "ResolvedHint")
 """Nodes of plans that take each row by itself: what comes out of two parts of a stream is what comes out of both together."""
 
-Replaced = Callable[[str, int], Any]  # Given the name of an operator and the number of its columns, a DataFrame with as many
+Replaced = Callable[
+    [str, int], "DataFrame | None"
+]  # Given the name of an operator and the number of its columns, a DataFrame with as many
 
 
-def replaced(dataframe: Any, by: Replaced, role: str) -> Any:
+def replaced(dataframe: DataFrame, by: Replaced, role: str) -> DataFrame:
     """Return a DataFrame whose operators are those that ``by`` returns.
 
     Raises:
@@ -31,7 +37,7 @@ def replaced(dataframe: Any, by: Replaced, role: str) -> Any:
     return dataframe_of(_plan(dataframe._jdf.queryExecution().analyzed(), by, role, jvm_of(spark)), spark)
 
 
-def _plan(node: Any, by: Replaced, role: str, jvm: Any) -> Any:
+def _plan(node: JavaObject, by: Replaced, role: str, jvm: JVMView) -> JavaObject:
     kind = str(node.nodeName())
     if kind == _OBSERVED:
         columns = listed(node.output())
@@ -52,7 +58,7 @@ def _plan(node: Any, by: Replaced, role: str, jvm: Any) -> Any:
     return node.withNewChildren(sequence([_plan(each, by, role, jvm) for each in below], jvm))
 
 
-def _with_columns(plan: Any, columns: Any, jvm: Any) -> Any:
+def _with_columns(plan: JavaObject, columns: Sequence[JavaObject], jvm: JVMView) -> JavaObject:
     """Return a plan whose columns go by the numbers that the nodes above know them by."""
     catalyst, nothing = jvm.org.apache.spark.sql.catalyst, sequence([], jvm)
     named = [

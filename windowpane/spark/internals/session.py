@@ -6,13 +6,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, cast, overload
 
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JVMView
     from pyspark.sql import SparkSession
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -48,9 +49,9 @@ def is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jsparkSession")
 
 
-def jvm_of(spark: SparkSession) -> Any:
+def jvm_of(spark: SparkSession) -> JVMView:
     """Return the JVM of a classic session, by Py4J."""
-    return cast("Any", spark)._jvm
+    return spark._jvm
 
 
 @overload

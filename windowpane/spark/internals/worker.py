@@ -25,10 +25,10 @@ import importlib
 import logging
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -141,7 +141,7 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 
 
 @cache
-def _column_class() -> Any:
+def _column_class() -> Callable[[pa.Array], pd.api.extensions.ExtensionArray]:
     import pandas as pd
 
     class Converted(pd.arrays.ArrowExtensionArray):

@@ -18,22 +18,25 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import StreamingQueryException
 
-from windowpane.errors import SqlRunError
+from windowpane.arrays.values import JsonValue, Value
+from windowpane.errors import SqlRunError, present
 from windowpane.spark.internals.session import mark_jobs, mark_of_job, parallelism
 from windowpane.spark.queries.starting import warn, was_too_slow
 from windowpane.spark.session.checkpoints import only
 from windowpane.spark.session.reasons import SPARK_ERRORS, raised, reason
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
 
-Take = Callable[[Any, int], None]
+Take: TypeAlias = "Callable[[DataFrame, int], None]"
 
 _FROM_DRIVER, _REPORT = "told", ".report"
 """The files of an exchange: what the driver hands to the tasks of a batch, and how the names of their reports end."""
@@ -47,7 +50,7 @@ _MOST_REPLACED = 2  # How often that may happen to one wait for a query
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
 
-def inbox(spark: SparkSession, folder: Path, schema: str, *, is_shared: bool = False) -> Any:
+def inbox(spark: SparkSession, folder: Path, schema: str, *, is_shared: bool = False) -> DataFrame:
     """Return the Parquet files of a folder as a stream, one file a batch, oldest first; all tasks may share its rows.
 
     A file is known by its name alone: where the folder has been moved, or has another path, those that were read stay read.
@@ -109,7 +112,7 @@ class BatchExchange:
         """Return, on a task, a path in the folder of the run that no other task has; the next run removes the file."""
         return self._run / f"{self.partition:05}-{uuid.uuid4().hex}.parquet"
 
-    def report(self, seen: Any, what: Hashable) -> None:
+    def report(self, seen: object, what: Hashable) -> None:
         """Report, on a task, what it saw of something; of several reports of one thing the last one counts."""
         name = hashlib.sha256(repr(what).encode()).hexdigest()
         draft = self._run / f".{name}.{uuid.uuid4().hex}"
@@ -117,7 +120,7 @@ class BatchExchange:
         draft.rename(self._run / f"{name}{_REPORT}")
 
     @property
-    def reports(self) -> list[Any]:
+    def reports(self) -> list[Value]:
         try:
             found = [pickle.loads(file.read_bytes()) for file in sorted(self._run.glob(f"[!.]*{_REPORT}"))]
             (self._run / _FROM_DRIVER).stat()
@@ -134,7 +137,7 @@ class BatchQuery:
         spark: SparkSession,
         name: str,
         checkpoint: Path,
-        rows: Callable[[Any], Any],
+        rows: Callable[[SparkSession], DataFrame],
         take: Take,
         behind: Callable[[], None] | None = None,
     ) -> None:
@@ -145,7 +148,7 @@ class BatchQuery:
         ``finish`` has to do the same for the last batch.
         """
         self._spark, self._name, self._checkpoint, self._rows, self._take = spark, name, checkpoint, rows, take
-        self._query: Any = None
+        self._query: StreamingQuery | None = None
         self._failure: BaseException | None = None
         self._idle: _Idle | None = None
         self._begun = self._ended = 0
@@ -170,7 +173,7 @@ class BatchQuery:
                 if is_endless:
                     self._catch_up()
                 else:
-                    self._query.processAllAvailable()
+                    self._running.processAllAvailable()
                 return
             except StreamingQueryException as error:
                 self._query = self._idle = None
@@ -193,11 +196,11 @@ class BatchQuery:
         while True:
             waited_before = self._idle is not None  # for a moment that may have been before rows of now
             if self._idle is None:
-                self._idle = _Idle(self._query)
+                self._idle = _Idle(self._running)
                 self._idle.start()
             while self._idle.is_alive():
                 if self._ends() >= begun + 2:
-                    later = [each for each in self._query.recentProgress if each.batchId > number]
+                    later = [each for each in self._running.recentProgress if each.batchId > number]
                     if targets is None and len(later) > 1:  # the first may have been planned before this call
                         targets = [source.latestOffset for source in later[1].sources]
                     ends = [[source.endOffset for source in each.sources] for each in later[1:]]
@@ -217,7 +220,11 @@ class BatchQuery:
         return self._ended
 
     @property
-    def last_batch(self) -> Any:
+    def _running(self) -> StreamingQuery:
+        return present(self._query, "it was started")
+
+    @property
+    def last_batch(self) -> StreamingQueryProgress | None:
         """The progress of the last batch with rows, as Spark gives it; ``None`` before the first."""
         ran = [] if self._query is None else [each for each in self._query.recentProgress if "addBatch" in each["durationMs"]]
         return ran[-1] if ran else None
@@ -231,7 +238,7 @@ class BatchQuery:
         """Wait until nothing of a query that was stopped is taken any more; the store must not be locked here."""
         self._pool.shutdown()
 
-    def _started(self) -> Any:
+    def _started(self) -> StreamingQuery:
         writer = self._rows(self._spark).writeStream.foreachBatch(self._batch_function())
         writer = writer.option("checkpointLocation", _address(self._checkpoint)).queryName(self._name)
         with settings(self._spark, _POLLING):
@@ -240,7 +247,7 @@ class BatchQuery:
     def _batch_function(self) -> Take:
         return _weakly_held(self)
 
-    def batch(self, rows: Any, number: int) -> str | None:
+    def batch(self, rows: DataFrame, number: int) -> str | None:
         """Take a batch; what is raised is kept for ``finish``, and its message returned."""
         self._begun += 1
         self._number = number
@@ -272,14 +279,14 @@ def has_passed(end: str | None, target: str | None) -> bool:
         return True
 
 
-def _is_at(end: Any, target: Any) -> bool:
+def _is_at(end: JsonValue, target: JsonValue) -> bool:
     if isinstance(target, dict):
         return isinstance(end, dict) and all(key in end and _is_at(end[key], value) for key, value in target.items())
     return not isinstance(target, int | float) or (isinstance(end, int | float) and end >= target)
 
 
 class _Idle(threading.Thread):
-    def __init__(self, query: Any) -> None:
+    def __init__(self, query: StreamingQuery) -> None:
         super().__init__(daemon=True)
         self._query = query
         self.failure: Exception | None = None
@@ -291,12 +298,12 @@ class _Idle(threading.Thread):
             self.failure = error
 
 
-def collected(rows: Any) -> pa.Table:
+def collected(rows: DataFrame) -> pa.Table:
     with _as_sql_errors():
         return rows.toArrow()
 
 
-def written_files(rows: Any) -> list[Path]:
+def written_files(rows: DataFrame) -> list[Path]:
     """Run a batch of ``FILES``, and return the files, those of one task behind those of another.
 
     Of a task that is run twice they are those of the run that Spark counts.
@@ -320,11 +327,11 @@ def _as_sql_errors() -> Iterator[None]:
         raise SqlRunError(reason(error)) from None
 
 
-def _weakly_held(query: BatchQuery) -> Callable[[Any, int], None]:
+def _weakly_held(query: BatchQuery) -> Callable[[DataFrame, int], None]:
     """Return what hands batches to a query: Spark's gateway holds it and what it raises for ever, and must not hold the query."""
     reference = weakref.ref(query)
 
-    def batch(rows: Any, number: int) -> None:
+    def batch(rows: DataFrame, number: int) -> None:
         held = reference()
         failure = "the session is closed" if held is None else held.batch(rows, number)
         del held

@@ -20,8 +20,10 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import types as T
 
+from windowpane.arrays.values import JsonValue
 from windowpane.engines.changes import Accepts, Change, Incomplete, Outcome, Verdict, Way
 from windowpane.engines.program import Program
+from windowpane.engines.registry import AnyProgram
 from windowpane.errors import ChangedPlanError
 from windowpane.planning.changing import Held, Report, check, continued, differs
 from windowpane.planning.engines import engine_of
@@ -92,7 +94,7 @@ def reports_of(
     return list(zip((name for name, _ in _operators(built)), reports, strict=False))
 
 
-def history_of(spark: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
+def history_of(spark: SparkSession, checkpoint: str) -> list[dict[str, JsonValue]]:
     """Return the programs that wrote a checkpoint, each with the batch and the time from which on it did, the oldest first."""
     committed, _ = last_batches(spark, checkpoint)
     return [entry for entry in _entries(spark, checkpoint) if entry["batch"] <= committed]
@@ -107,10 +109,10 @@ def _compared(
     built: BuiltProgram,
     checkpoint: str,
     committed: int,
-    before: dict[str, Any] | None,
+    before: dict[str, JsonValue] | None,
     cut: Cut | None,
     incomplete: Incomplete,
-) -> tuple[list[tuple[Any, Held | None]], list[Report]]:
+) -> tuple[list[tuple[AnyProgram, Held | None]], list[Report]]:
     """Return each program as it goes on, with what the checkpoint holds of it, and what that changes."""
     operators = _operators(built)
     if committed < 0:
@@ -125,7 +127,7 @@ def _compared(
     if before is not None and any(held is not None and differs(operator.program, held) for held, (_, operator) in pairs):
         in_state = _in_order(_from_state(spark, checkpoint), operators)
         known = [_counted(held, counted) for held, counted in zip(known, in_state, strict=True)]
-    going_on: list[tuple[Any, Held | None]] = []
+    going_on: list[tuple[AnyProgram, Held | None]] = []
     reports: list[Report] = []
     earlier = [_held(entry["operators"]) for entry in _entries(spark, checkpoint) if entry["batch"] <= committed]
     for number, ((_, operator), held) in enumerate(zip(operators, known, strict=True)):
@@ -163,7 +165,7 @@ def _timed(held: Held, operator: Operator, watermark: int | None, earlier: Seque
     return replace(held, watermark=watermark * 1000 - 1, latest=(watermark + 1) * 1000 + max(known))
 
 
-def _untold(report: Report, going_on: Any, program: Any) -> Report:
+def _untold(report: Report, going_on: AnyProgram | None, program: AnyProgram) -> Report:
     """Return the report of a program that comes before others by way of its DataFrame.
 
     A cut is refused, since its rows would have to come whole; so is, on Spark Connect, what its tasks have to be told of.
@@ -181,7 +183,7 @@ def _is_more(change: Change) -> bool:
     return change.outcome.verdict is Verdict.ACCEPT or change.part.startswith("call ")
 
 
-def _generations(program: Any, held: Held | None) -> list[list[Any]]:
+def _generations(program: AnyProgram, held: Held | None) -> list[list[JsonValue]]:
     """Return the descriptions of a program and of those before it, each with where its windows begin."""
     own = json.loads(json.dumps(program.description))
     if not isinstance(program, Program):
@@ -190,18 +192,18 @@ def _generations(program: Any, held: Held | None) -> list[list[Any]]:
     return [*kept, [own, program.begins]]
 
 
-def _held(operators: Sequence[Any]) -> list[Held | None]:
+def _held(operators: Sequence[JsonValue]) -> list[Held | None]:
     return [Held(tuple((was, begins) for was, begins in generations)) for generations in operators]
 
 
-def _with_programs(built: BuiltProgram, programs: Sequence[Any]) -> BuiltProgram:
+def _with_programs(built: BuiltProgram, programs: Sequence[AnyProgram]) -> BuiltProgram:
     """Return a built program whose own operators run these, the last of ``programs``; rows arrive whole where old windows end."""
     own = programs[len(programs) - len(built.operators) :]
     operators = tuple(map(_with_program, built.operators, own))
     return built if all(map(lambda one, other: one is other, operators, built.operators)) else replace(built, operators=operators)
 
 
-def _with_program(operator: Operator, program: Any) -> Operator:
+def _with_program(operator: Operator, program: AnyProgram) -> Operator:
     if program is operator.program:
         return operator
     reads = operator.reads
@@ -214,15 +216,15 @@ def _with_program(operator: Operator, program: Any) -> Operator:
 # The checkpoint.
 
 
-def _entries(spark: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
+def _entries(spark: SparkSession, checkpoint: str) -> list[dict[str, JsonValue]]:
     try:
-        found: list[dict[str, Any]] = json.loads(mark_of(spark, checkpoint, _MARK) or "[]")
+        found: list[dict[str, JsonValue]] = json.loads(mark_of(spark, checkpoint, _MARK) or "[]")
     except ValueError:  # a start that was killed has not written it whole
         return []
     return found
 
 
-def _known(spark: SparkSession, checkpoint: str, committed: int) -> dict[str, Any] | None:
+def _known(spark: SparkSession, checkpoint: str, committed: int) -> dict[str, JsonValue] | None:
     """Return what is said of the programs that wrote the state, ``None`` where nothing is."""
     return next((entry for entry in reversed(_entries(spark, checkpoint)) if entry["batch"] <= committed), None)
 

@@ -12,12 +12,13 @@ without ``ended`` writes them once more, under the same number, which sinks take
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from windowpane.errors import EndedStreamError, InvalidSpecError
 from windowpane.planning.engines import engine_of
+from windowpane.planning.sinks import BatchTrigger
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.earlier_operators import has_kept_rows
 from windowpane.spark.session.checkpoints import mark_of, set_mark
@@ -25,12 +26,12 @@ from windowpane.spark.stages.bounded import ended_processor
 from windowpane.spark.stages.wire import Wire
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _ESCAPED = re.compile(r'[\s"<>\\^`{|}\[\]%#?]')
 """Characters that Java escapes in a URI: Spark's reader of state takes the URI for the path."""
 _ENDING, _ENDED = "ending", "ended"
-Write = Callable[[Any, int], None]
+Write: TypeAlias = "Callable[[DataFrame, int], None]"
 
 _HEARTBEAT = (
     "A stream that goes on closes its last windows with a heartbeat, a row that carries nothing but a time: "
@@ -38,7 +39,7 @@ _HEARTBEAT = (
 )
 
 
-def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[str, Any]) -> None:
+def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: BatchTrigger) -> None:
     if not trigger.get("availableNow"):
         raise InvalidSpecError(
             f"flush_at_end=True needs a run that ends: trigger={{'availableNow': True}}, not {dict(trigger)!r}. {_HEARTBEAT}"

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
 
 from windowpane.errors import FailedBatchError
 from windowpane.spark.session.reasons import SPARK_ERRORS, raised, reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _INTERRUPTED = re.compile(
     r"\b(?:InterruptedException|InterruptedIOException|ClosedByInterruptException|JOB_CANCELLED)\b|Job \d+ cancelled"
@@ -34,9 +37,9 @@ class FailedJobError(Exception):
 
 @dataclass(frozen=True)
 class ShortFailures:
-    write: Callable[[Any, int], None]  # the function
+    write: Callable[[DataFrame, int], None]  # the function
 
-    def __call__(self, rows: object, batch_id: int) -> None:
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
         try:
             self.write(rows, batch_id)
         except SPARK_ERRORS as error:

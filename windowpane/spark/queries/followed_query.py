@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries.batch_query import BatchQuery, Take
@@ -20,7 +20,8 @@ from windowpane.spark.queries.starting import started
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _FOLLOWING = 0.2  # Seconds from one look for batches that were written elsewhere to the next
 
@@ -37,7 +38,13 @@ class Elsewhere:
 
 class FollowedQuery(BatchQuery):
     def __init__(
-        self, spark: SparkSession, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take, elsewhere: Elsewhere
+        self,
+        spark: SparkSession,
+        name: str,
+        checkpoint: Path,
+        rows: Callable[[SparkSession], DataFrame],
+        take: Take,
+        elsewhere: Elsewhere,
     ) -> None:
         super().__init__(spark, name, checkpoint, rows, take)
         self._elsewhere = elsewhere
@@ -55,7 +62,7 @@ class FollowedQuery(BatchQuery):
         self._see_written()
 
     def _see_written(self) -> None:
-        committed = max((each.batchId for each in self._query.recentProgress if "addBatch" in each.durationMs), default=-1)
+        committed = max((each.batchId for each in self._running.recentProgress if "addBatch" in each.durationMs), default=-1)
         deadline = time.monotonic() + _LONGEST
         while self._elsewhere.written() < committed:
             if time.monotonic() > deadline:
@@ -78,7 +85,7 @@ class FollowedQuery(BatchQuery):
         if self._follower is not None:
             self._follower.join()
 
-    def _started(self) -> Any:
+    def _started(self) -> StreamingQuery:
         """Return the query, started again where the server's Python worker for batches did not connect back in time."""
         try:
             return started(super()._started, self._spark)

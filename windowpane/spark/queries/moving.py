@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from windowpane.arrays.values import JsonValue, Value
 from windowpane.connectors.object_stores import Location, is_remote, shown
 from windowpane.errors import (
     InvalidSpecError,
@@ -55,7 +56,7 @@ from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _MOST = 256
 _OPERATOR = "transformWithState"
@@ -169,11 +170,11 @@ class _Checkpoint:
     def operators(self) -> list[int]:
         return sorted(int(name) for name in names_in(self.spark, f"{self.path}/state") if name.isdecimal())
 
-    def metadata(self, operator: int) -> dict[str, Any]:
+    def metadata(self, operator: int) -> dict[str, JsonValue]:
         """Return what Spark has written down of an operator last."""
         folder = f"{self.path}/state/{operator}/_metadata/v2"
         newest = max(int(name) for name in names_in(self.spark, folder) if name.isdecimal())
-        found: dict[str, Any] = json.loads(read_text(self.spark, f"{folder}/{newest}").split("\n")[1])
+        found: dict[str, JsonValue] = json.loads(read_text(self.spark, f"{folder}/{newest}").split("\n")[1])
         return found
 
     def partitions(self, operator: int) -> int:
@@ -193,7 +194,7 @@ class _Checkpoint:
 
     # State.
 
-    def blobs(self, operator: int) -> Any:
+    def blobs(self, operator: int) -> DataFrame:
         """Return the blobs of all buckets as the last committed batch left them: bucket, name, blob."""
         state = self.spark.read.format("statestore").option("stateVarName", SparkBlobStore.DECLARED[0])
         rows = state.option("operatorId", operator).option("batchId", self.committed).load(self.path)
@@ -259,7 +260,7 @@ class _Checkpoint:
                     write_line(self.spark, f"{folder}/{name}", f"{head}\n{json.dumps(known)}")
 
 
-def _no_engine() -> Any:
+def _no_engine() -> Value:
     """Return the engine of a query that only writes the state it begins with."""
     return None
 
@@ -289,7 +290,7 @@ def _store_of(blobs: pa.Table) -> MemoryBlobStore:
     return store
 
 
-def _table(columns: Sequence[tuple[str, pa.DataType]], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+def _table(columns: Sequence[tuple[str, pa.DataType]], rows: Sequence[tuple[Value, ...]]) -> pa.Table:
     schema = pa.schema(columns)
     return pa.table([pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)], schema)
 

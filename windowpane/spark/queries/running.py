@@ -12,15 +12,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import functions as F
 
+from windowpane.arrays.values import Value
 from windowpane.connectors.object_stores import is_remote
 from windowpane.engines.changes import Accepts, Incomplete
 from windowpane.errors import HistoryAfterStartError, InvalidSpecError, MissingHistoryError, UnknownColumnError
-from windowpane.planning.sinks import DeltaTable, Files, QuerySink, Shaped, Sink, SinkFunction, folder_columns
-from windowpane.spark.building.history import Cut, HistoryResults, going_on_from_history, with_history
+from windowpane.planning.sinks import (
+    BatchTrigger,
+    DeltaTable,
+    Files,
+    QuerySink,
+    Shaped,
+    Sink,
+    SinkFunction,
+    SparkOptions,
+    folder_columns,
+)
+from windowpane.spark.building.history import Cut, Histories, HistoryResults, going_on_from_history, with_history
 from windowpane.spark.building.operator_input import detour
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
@@ -49,6 +60,7 @@ from windowpane.windowing.times import format_micros, to_micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _HISTORY = "history"  # The mark of a checkpoint that begins with one
 _TRIGGERS = {"processingTime", "availableNow", "once", "continuous", "realTime"}  # The arguments of ``DataStreamWriter.trigger``
@@ -58,15 +70,15 @@ def start(
     built: BuiltProgram,
     sinks: Mapping[str, Sink],
     checkpoint: str | None,
-    trigger: Mapping[str, Any] | None,
+    trigger: BatchTrigger | None,
     query_name: str | None,
     flush_at_end: bool = False,
     changes: Accepts = "safe",
     cut: Cut | None = None,
-    history: Any = None,
+    history: Histories | None = None,
     history_results: HistoryResults = "skip",
     incomplete: Incomplete = "null",
-) -> tuple[Any, BuiltProgram]:
+) -> tuple[StreamingQuery, BuiltProgram]:
     """Start a query that writes each output named in ``sinks``; return it, with ``flush_at_end`` when ended, and what it runs."""
     if not built.is_streaming:
         raise InvalidSpecError("start runs a stream, and this DataFrame is static: write result.df instead.")
@@ -116,7 +128,9 @@ def start(
     return query, built
 
 
-def _begun(built: BuiltProgram, checkpoint: str | None, cut: Cut | None, history: Any, results: HistoryResults) -> BuiltProgram:
+def _begun(
+    built: BuiltProgram, checkpoint: str | None, cut: Cut | None, history: Histories | None, results: HistoryResults
+) -> BuiltProgram:
     """Return a program that begins with a history, or goes on from one.
 
     Raises:
@@ -166,7 +180,7 @@ def _check_malformed(built: BuiltProgram) -> None:
 
 
 @contextmanager
-def _malformed_rows_taken(built: BuiltProgram, are_written: bool) -> Iterator[Any]:
+def _malformed_rows_taken(built: BuiltProgram, are_written: bool) -> Iterator[DataFrame]:
     """Yield the rows of a program to start; where malformed rows are written, none of them is an error."""
     failing = [reading for reading in built.readings if reading.policy == "fail"]
     if not (are_written and failing):
@@ -182,13 +196,13 @@ def _malformed_rows_taken(built: BuiltProgram, are_written: bool) -> Iterator[An
 
 
 def start_writing(
-    rows: Any,
-    write: Callable[[Any, int], None],
+    rows: DataFrame,
+    write: Callable[[DataFrame, int], None],
     checkpoint: str | None,
-    trigger: Mapping[str, Any] | None,
+    trigger: BatchTrigger | None,
     query_name: str | None = None,
-    options: Mapping[str, Any] = MappingProxyType({}),
-) -> Any:
+    options: SparkOptions = MappingProxyType({}),
+) -> StreamingQuery:
     """Start a query that hands each batch of a streaming DataFrame to a function, and return it."""
     _check_trigger(trigger)
     writer = rows.writeStream.outputMode("append").options(**options).foreachBatch(ShortFailures(write).__call__)
@@ -200,7 +214,7 @@ def start_writing(
     if query_name is not None:
         writer = writer.queryName(query_name)
     if trigger:
-        writer = writer.trigger(**trigger)
+        writer = writer.trigger(**cast("dict[str, Value]", trigger))
     return started(writer.start, rows.sparkSession)
 
 
@@ -213,7 +227,7 @@ def _check_trigger(trigger: object) -> None:
     )
 
 
-def _check_idleness(built: BuiltProgram, trigger: Mapping[str, Any]) -> None:
+def _check_idleness(built: BuiltProgram, trigger: BatchTrigger) -> None:
     """Refuse an idle time in which no batch runs: every source would be idle between two rows of it."""
     first = built.source
     while first.upstream is not None:
@@ -239,7 +253,7 @@ class ShapedOutput:
     def number(self) -> int:
         return self.output.number
 
-    def of(self, rows: DataFrame, wire: Wire) -> Any:
+    def of(self, rows: DataFrame, wire: Wire) -> DataFrame:
         found = self.output.of(rows, wire)
         names = [column_named(found, name) or name if made is None else None for name, made in self.columns]
         for name in names:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,9 @@ from windowpane.spark.stages.wire import COUNTER_ROW, Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 CLOCK = ""
 
 Rows = Callable[[str, pa.Table], Iterator[pa.Table]]  # What is made of a part: of its relation, and its table
@@ -55,7 +58,7 @@ def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]
 
 @dataclass(frozen=True)
 class Entry:
-    rows: Any  # a DataFrame
+    rows: Any  # a DataFrame, or ``ArrowRows``
     parts: Parts = parts_of  # what makes parts of it
     relation: str | None = None  # the only relation they are of, beside the clock; ``None``: of any
 
@@ -85,7 +88,9 @@ class Stage:
         return list(found.values())  # in their order, by which a checkpoint knows sources and operators
 
 
-def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str, to_files: ToFiles) -> Any:
+def staged(
+    entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str, to_files: ToFiles
+) -> DataFrame:
     """Return a DataFrame of ``FILES`` with the result.
 
     Each stage reads the entries and stages before it, and sends parts of the relation ``stage_name``. The functions of what flows
@@ -94,9 +99,9 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
     first = entries[0].rows
     session = (first.origin if isinstance(first, ArrowRows) else first).sparkSession
     choose_settings(session)
-    partitions = int(session.conf.get("spark.sql.shuffle.partitions"))
+    partitions = int(str(session.conf.get("spark.sql.shuffle.partitions")))
     made: list[Entry] = []
-    files: dict[int, Any] = {}
+    files: dict[int, DataFrame] = {}
     for number, (stage, wire) in enumerate(zip(stages, wires(stages, result, stage_name, to_files), strict=True)):
         arriving = []
         for inlets in stage.arriving:
@@ -142,11 +147,11 @@ def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> lis
     return [entry for entry in entries if entry.relation is None or entry.relation in inlet.relations]
 
 
-def _mapped(rows: object, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Any:
+def _mapped(rows: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> DataFrame:
     return mapped(rows, function, schema).df
 
 
-def _union(parts: Sequence[Any]) -> Any:
+def _union(parts: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.unionByName(other), parts)
 
 

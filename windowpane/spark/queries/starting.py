@@ -12,13 +12,14 @@ import re
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.session.reasons import SPARK_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _PATIENCE = 120.0  # Seconds until a query that does nothing visible is left to itself
 _STEP = 0.05
@@ -31,7 +32,7 @@ Beside each is its first release that does not; no release of 4.0 has been mende
 """
 
 
-def started(start: Callable[[], Any], spark: SparkSession) -> Any:
+def started(start: Callable[[], StreamingQuery], spark: SparkSession) -> StreamingQuery:
     """Start a query, again where the driver's Python worker did not connect back in time, and return it.
 
     Returns once the query's first batch is planned, or while it waits for data. An error of any other kind stays in the query.
@@ -61,7 +62,7 @@ def warn() -> None:
     )
 
 
-def _was_too_slow(query: Any, spark: SparkSession) -> bool:
+def _was_too_slow(query: StreamingQuery, spark: SparkSession) -> bool:
     """Wait until the query's first batch is under way; return whether it ended before, by the worker's silence."""
     deadline = time.monotonic() + _PATIENCE
     while query.isActive and time.monotonic() < deadline:

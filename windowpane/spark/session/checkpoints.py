@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
@@ -19,6 +19,7 @@ from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 from windowpane.state.pairs import NONE
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
 _STOPS_THE_FIRST = "spark.sql.streaming.stopActiveRunOnRestart"  # Spark's setting, which is true by default
@@ -76,11 +77,11 @@ def names_in(spark: SparkSession, folder: str) -> list[str]:
     return [str(row[0]).rpartition("/")[2] for row in found]
 
 
-def _names(files: Any, folder: Any) -> list[str]:
+def _names(files: JavaObject, folder: JavaObject) -> list[str]:
     return [str(each.getPath().getName()) for each in files.listStatus(folder)] if files.exists(folder) else []
 
 
-def files_of(spark: SparkSession, folder: str) -> tuple[Any, Any]:
+def files_of(spark: SparkSession, folder: str) -> tuple[JavaObject, JavaObject]:
     path = jvm_of(spark).org.apache.hadoop.fs.Path(folder)
     return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windowpane.errors import DuplicateColumnError
 
@@ -42,7 +42,7 @@ def refuse_alike(names: Iterable[str], spark: SparkSession) -> None:
         raise DuplicateColumnError(alike, _WAY_OUT)
 
 
-def spelled_as(dataframe: DataFrame, names: Iterable[str]) -> Any:
+def spelled_as(dataframe: DataFrame, names: Iterable[str]) -> DataFrame:
     """Return a DataFrame with its columns spelled as ``names`` spell them, as far as it has those."""
     for name in names:
         found = column_named(dataframe, name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windowpane.spark.internals.query_plans import estimated_bytes
 from windowpane.spark.internals.session import PARTITIONS, WATERMARK_POLICY, is_classic, processors, setting
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -64,7 +64,7 @@ class Buckets:
     chosen: int | None = None  # the number where it was chosen here for static rows, ``None`` where it is the session's
 
     @classmethod
-    def of(cls, spark: SparkSession, is_streaming: bool, static: Any = None) -> Buckets:
+    def of(cls, spark: SparkSession, is_streaming: bool, static: DataFrame | None = None) -> Buckets:
         """Return what holds for a session: the shuffle partitions that the user set, or in local mode those that the work needs.
 
         A stream gets one a core, ``static`` rows one for each 32 MB, but one a core, where their size is known.

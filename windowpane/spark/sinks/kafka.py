@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
@@ -46,7 +46,7 @@ class KafkaSink(Selectable):
 class KafkaTransactions(KafkaSink):
     """Messages of each batch, exactly once for readers of committed messages."""
 
-    read_query: Callable[[Any], str] | None = None  # returns the id of the query of a batch; ``start`` gives it
+    read_query: Callable[[DataFrame], str] | None = None  # returns the id of the query of a batch; ``start`` gives it
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         raise InvalidSpecError(
@@ -54,7 +54,7 @@ class KafkaTransactions(KafkaSink):
             "say guarantee='at_least_once'."
         )
 
-    def for_query(self, read: Callable[[Any], str]) -> KafkaTransactions:
+    def for_query(self, read: Callable[[DataFrame], str]) -> KafkaTransactions:
         return replace(self, read_query=read)
 
     @property

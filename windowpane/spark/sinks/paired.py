@@ -17,13 +17,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.errors import InvalidSpecError, UnknownColumnError
-from windowpane.planning.sinks import NumberedSink
+from windowpane.planning.sinks import DeltaTable, Files, NumberedSink
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.session.checkpoints import last_batches, names_in, query_id, read_line, write_line
 from windowpane.spark.session.column_names import column_named
@@ -70,7 +70,7 @@ class PairedSink:
         giver = "the query" if self.checkpoint is None else f"checkpoint {self.checkpoint!r}"
         return Pair(giver, self.sink.taker, self.sink.way_out)
 
-    def compare(self, rows: Any) -> None:
+    def compare(self, rows: DataFrame) -> None:
         """Compare both before the query starts, with a DataFrame of its session.
 
         On Spark Connect stores may be out of reach here, and the first batch does.
@@ -113,7 +113,7 @@ class PairedSink:
 
 @dataclass(frozen=True)
 class FolderWriter(ABC):
-    sink: Any
+    sink: Files | DeltaTable
     query: QueryId
 
     @property
@@ -157,6 +157,7 @@ class FolderWriter(ABC):
 
 @dataclass(frozen=True)
 class FilesWriter(FolderWriter):
+    sink: Files
     folders: tuple[str, str]
 
     def write(self, dataframe: DataFrame, number: int) -> None:
@@ -198,7 +199,7 @@ _BATCH = re.compile(r"batch(_\d+)?")  # The last column of what ``Files`` wrote
 _LATEST = "latest"
 
 
-def read_latest(spark: SparkSession, path: str, key: Sequence[str]) -> Any:
+def read_latest(spark: SparkSession, path: str, key: Sequence[str]) -> DataFrame:
     """Return the last result of each key and window as a static DataFrame.
 
     Order: that of batches, then of the files of a batch and of the rows in a file. All results of a key and window are emitted

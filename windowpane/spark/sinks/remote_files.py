@@ -19,6 +19,7 @@ from windowpane.connectors.kafka_writing import MessageFormat
 from windowpane.connectors.object_stores import Location
 from windowpane.connectors.tables import plain_type
 from windowpane.errors import InvalidSpecError
+from windowpane.planning.sinks import Files
 from windowpane.spark.sinks.paired import FolderWriter
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.state.pairs import NONE
@@ -32,6 +33,7 @@ _WRITTEN = pa.schema([("name", pa.string())])
 
 @dataclass(frozen=True)
 class RemoteFilesWriter(FolderWriter):
+    sink: Files
     folders: tuple[str, str]
 
     def checked(self) -> RemoteFilesWriter:

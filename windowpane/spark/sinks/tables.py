@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from windowpane.connectors import delta, iceberg
 from windowpane.connectors.tables import plain_type
-from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.errors import InvalidSpecError, UnknownColumnError, present
 from windowpane.planning.sinks import Selectable
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.types import arrow_schema
@@ -27,15 +27,15 @@ _MERGED = pa.schema([("rows", pa.int64())])
 class TableSink(Selectable):
     """Rows of each batch in a table, once; with a key the changelog is merged."""
 
-    table: Any  # of ``delta`` or ``iceberg``
+    table: delta.Table | iceberg.Table
     key: tuple[str, ...] = ()
     compact_every: int | None = None  # after so many batches the small files of a Delta table are made large ones
-    read_query: Callable[[Any], str] | None = None  # returns the id of the query of a batch; ``start`` gives it
+    read_query: Callable[[DataFrame], str] | None = None  # returns the id of the query of a batch; ``start`` gives it
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         raise InvalidSpecError(f"{self.table} numbers batches by query, and does not know the query here: give it to start(...).")
 
-    def for_query(self, read: Callable[[Any], str]) -> TableSink:
+    def for_query(self, read: Callable[[DataFrame], str]) -> TableSink:
         return replace(self, read_query=read)
 
     @property
@@ -63,13 +63,14 @@ class TableSink(Selectable):
         if key:
             rows = pa.schema([each for each in rows if each.name != CHANGE_TYPE])
         if isinstance(self.table, delta.Table):
-            there = self.table.prepared(rows, feed=bool(key))
-            self._into_delta(dataframe, there, rows, key, query, number)
+            self._into_delta(self.table, dataframe, rows, key, query, number)
         else:
-            self._into_iceberg(dataframe, self.table.prepared(rows), rows, key, query, number)
+            self._into_iceberg(self.table, dataframe, rows, key, query, number)
 
-    def _into_delta(self, df: DataFrame, there: Any, rows: pa.Schema, key: tuple[str, ...], query: str, number: int) -> None:
-        table: delta.Table = self.table
+    def _into_delta(
+        self, table: delta.Table, df: DataFrame, rows: pa.Schema, key: tuple[str, ...], query: str, number: int
+    ) -> None:
+        there = table.prepared(rows, feed=bool(key))
         if key:
             if not self._merged(df, key, query, number):
                 table.append(there, [], query, number)
@@ -80,10 +81,12 @@ class TableSink(Selectable):
             files = df.mapInArrow(writer.__call__, delta.WRITTEN).collect()
             table.append(there, [each.asDict() for each in files], query, number)
         if self.compact_every is not None and number % self.compact_every == self.compact_every - 1:
-            table.compact(table.opened())
+            table.compact(present(table.opened(), "it was prepared"))
 
-    def _into_iceberg(self, df: DataFrame, there: Any, rows: pa.Schema, key: tuple[str, ...], query: str, number: int) -> None:
-        table: iceberg.Table = self.table
+    def _into_iceberg(
+        self, table: iceberg.Table, df: DataFrame, rows: pa.Schema, key: tuple[str, ...], query: str, number: int
+    ) -> None:
+        there = table.prepared(rows)
         if key or not table.takes_files(there):
             if not self._merged(df, key, query, number):
                 table.append([], query, number)
@@ -104,7 +107,7 @@ class TableSink(Selectable):
 
 @dataclass(frozen=True)
 class Merge:
-    table: Any
+    table: delta.Table | iceberg.Table
     key: tuple[str, ...]
     query: str
     number: int

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +18,13 @@ from windowpane.connectors.typed_cells import TypedCells, as_text
 from windowpane.errors import InvalidSpecError, MalformedRowError, PatternNameError, UnreadableFileError
 from windowpane.hidden_columns import ORIGIN
 from windowpane.malformed import POLICIES, MalformedRow, csv_cells, json_cells, json_documents, shortened
+from windowpane.planning.sinks import SparkOptions
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
 from windowpane.spark.sources.file_names import START_AGAIN, has_one_file_a_batch, is_pattern, odd_name
 from windowpane.spark.sources.parquet_reader import local_path
 from windowpane.spark.sources.remote_files import RemoteFiles, RemoteReader
 from windowpane.spark.stages.types import arrow_schema, declared_schema
+from windowpane.windowing.outputs import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,10 +43,10 @@ class CsvFormat:
 def arrow_files(
     spark: SparkSession,
     path: str,
-    schema: Any,
+    schema: Schema,
     format: str,
     csv: CsvFormat,
-    options: Mapping[str, Any],
+    options: SparkOptions,
     *,
     streaming: bool,
     malformed: str,
@@ -66,7 +68,7 @@ def arrow_files(
         of_file = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, shown(path), reading)
         origin = files.origin(spark, streaming=streaming)
         return ArrowRows(origin, RemoteReader(files.location, of_file.table), columns, reading=reading)
-    builder: Any = spark.readStream if streaming else spark.read
+    builder = spark.readStream if streaming else spark.read
     contents = builder.format("binaryFile").schema(_CONTENTS).options(**options).load(path).select("path", "content")
     takes_any_name = not streaming or has_one_file_a_batch(given)
     if not takes_any_name and odd_name(local_path(path), given) is not None:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -31,6 +31,7 @@ from windowpane.spark.stages.messages import malformed_blob
 from windowpane.spark.stages.project import encoded, quoted
 from windowpane.spark.stages.types import arrow_schema, declared_schema
 from windowpane.windowing.arrow_functions import cast_as
+from windowpane.windowing.outputs import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,25 +47,25 @@ class Reading:
 
 
 Batches = Iterable[pa.RecordBatch]
-BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterable[Any]]
+BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch | pa.Table]]
 
 
 @dataclass(frozen=True)
 class ArrowRows:
     """Rows that ``function`` makes of the record batches of a DataFrame."""
 
-    origin: Any  # the DataFrame, streaming or static
+    origin: DataFrame
     function: BatchFunction  # as ``mapInArrow`` takes it; it may yield tables, too
     schema: T.StructType  # the columns of the rows
     sample: str | None = None  # a file that shows how files of Spark's are read, ``None`` for rows that a user's function makes
     reading: Reading | None = None  # how rows that may be malformed are read, ``None`` where none can be
 
-    def map_in_arrow(self, function: BatchFunction, schema: object) -> ArrowRows:
+    def map_in_arrow(self, function: BatchFunction, schema: Schema) -> ArrowRows:
         columns = declared_schema(self.origin.sparkSession, schema, "map_in_arrow")
         return ArrowRows(self.origin, partial(_chained, self.typed, function), columns, reading=self.reading)
 
     @property
-    def df(self) -> Any:
+    def df(self) -> DataFrame:
         """The rows as a DataFrame: for Spark's own operations, at the price of a hop to the JVM."""
         function = self.typed.__call__ if self.reading is None else partial(_said_on_tasks, self.typed, self.reading)
         return self.origin.mapInArrow(function, self.schema)
@@ -91,7 +92,7 @@ class ArrowRows:
             return self.typed.__call__
         return partial(_read, self.function.narrowed(columns, coded & frozenset(columns)))
 
-    def encoded(self, encoder: encode.Encoder, columns: tuple[str, ...], watermark: str | None) -> Any:
+    def encoded(self, encoder: encode.Encoder, columns: tuple[str, ...], watermark: str | None) -> DataFrame:
         """Return the rows as ``encode.SCHEMA``, with a watermark if there is to be one."""
         encoder = dataclasses.replace(encoder, tells_time=watermark is not None)
         event_time = encoder.event_time
@@ -112,7 +113,7 @@ def read_in_arrow(dataframe: DataFrame, steps: Steps | None = None) -> ArrowRows
     return ArrowRows(found.places, found.reader, dataframe.schema, found.sample)
 
 
-def read_columns(dataframe: DataFrame, columns: Sequence[str]) -> Any:
+def read_columns(dataframe: DataFrame, columns: Sequence[str]) -> DataFrame | ArrowRows:
     """Return some columns of a DataFrame, read by Arrow where files of Spark's can be."""
     made = read_in_arrow(dataframe)
     if not isinstance(made, ArrowRows) or made.refusal(columns) is not None or not isinstance(made.function, ParquetColumns):
@@ -121,7 +122,7 @@ def read_columns(dataframe: DataFrame, columns: Sequence[str]) -> Any:
     return ArrowRows(made.origin, made.function.narrowed(columns), schema, made.sample)
 
 
-def mapped(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:
+def mapped(rows: DataFrame | ArrowRows, function: BatchFunction, schema: Schema) -> ArrowRows:
     if isinstance(rows, ArrowRows):
         return rows.map_in_arrow(function, schema)
     return ArrowRows(rows, function, declared_schema(rows.sparkSession, schema, "map_in_arrow"))
@@ -149,7 +150,7 @@ class TypedFunction:
         return cast_as(self.function, result, self.schema, "batch")
 
 
-def _chained(first: BatchFunction, then: BatchFunction, batches: Iterator[pa.RecordBatch]) -> Iterable[Any]:
+def _chained(first: BatchFunction, then: BatchFunction, batches: Iterator[pa.RecordBatch]) -> Iterable[pa.RecordBatch | pa.Table]:
     return then(iter(first(batches)))
 
 

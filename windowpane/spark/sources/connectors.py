@@ -9,7 +9,7 @@ of texts say where they were read (``ORIGIN``), and a document that is no row co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -26,7 +26,7 @@ from windowpane.spark.sources.kafka import Read
 from windowpane.spark.stages.project import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13",
@@ -51,7 +51,7 @@ def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
     return (ORIGIN, MISREAD) if is_json else (ORIGIN,)
 
 
-def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> Any:
+def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:
     """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them."""
     given = dict(options)
     if connector == "kafka" and _SERVERS in given:
@@ -75,13 +75,13 @@ def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, st
     return rows.select(*[F.col(quoted(name)) for name in (*columns, *beside(connector, options))])
 
 
-def _objects(columns: Sequence[str]) -> Any:
+def _objects(columns: Sequence[str]) -> Column:
     """Return the objects in the values of messages, their fields as texts."""
     value = F.from_json(F.col("value").cast("string"), _texts([*columns, MISREAD]), {_WITH_MISREAD: MISREAD})
     return value.alias("value")
 
 
-def messages(spark: SparkSession, options: Mapping[str, str], value: AsJson | Literal["bytes"] = "bytes") -> Any:
+def messages(spark: SparkSession, options: Mapping[str, str], value: AsJson | Literal["bytes"] = "bytes") -> DataFrame:
     """Return the messages of a topic in RisingWave's words, read without Spark's connector: ``value`` and all about them."""
     of_client = {name.removeprefix(_PROPERTIES): value for name, value in options.items() if name.startswith(_PROPERTIES)}
     servers = of_client.pop(_SERVERS.removeprefix(_PROPERTIES))
@@ -98,7 +98,7 @@ def messages(spark: SparkSession, options: Mapping[str, str], value: AsJson | Li
     return read.rows(spark, streaming=True)
 
 
-def _rows_of_topic(spark: SparkSession, options: Mapping[str, str], columns: Sequence[str]) -> Any:
+def _rows_of_topic(spark: SparkSession, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:
     """Return the rows of a topic of FORMAT PLAIN: its records as objects of JSON, whose fields are texts."""
     included = {name.removeprefix(_INCLUDE): what for name, what in options.items() if name.startswith(_INCLUDE)}
     of_message = [
@@ -123,12 +123,12 @@ def _rows_of_topic(spark: SparkSession, options: Mapping[str, str], columns: Seq
     return found.select(*fields, ORIGIN, F.coalesce("shown", f"value.{MISREAD}").alias(MISREAD), WHY_MISREAD, SPLIT)
 
 
-def numbered(rows: Any, columns: Sequence[str], name: str) -> Any:
+def numbered(rows: DataFrame, columns: Sequence[str], name: str) -> DataFrame:
     """Return some columns of rows, and the number of their partition: the same wherever in a plan they are read."""
     return rows.select(*[F.col(quoted(column)) for column in columns], F.spark_partition_id().alias(name))
 
 
-def _rows(spark: SparkSession, connector: str, options: dict[str, str], columns: Sequence[str]) -> Any:
+def _rows(spark: SparkSession, connector: str, options: dict[str, str], columns: Sequence[str]) -> DataFrame:
     reader = spark.readStream.format(connector)
     path = options.pop("path", None)
     if connector == "csv":

@@ -6,18 +6,23 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Row, Value
 from windowpane.connectors.generated import COLUMNS, Generated
 from windowpane.spark.sources.arrow_rows import ArrowRows
-from windowpane.spark.sources.planned import PlannedStream, planned
+from windowpane.spark.sources.planned import Offset, PlannedStream, ReadLimit, planned
 from windowpane.spark.sources.source import Given
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema
+from windowpane.windowing.outputs import Schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+Batch = Sequence[Sequence[Value] | Row]
+"""The rows of a batch, by the order or the names of the columns."""
 
 _RANGE = "start bigint, end bigint"
 _TASKS = 8
@@ -53,7 +58,7 @@ class GeneratedStream(PlannedStream):
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return {"rows": 0}
 
-    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> dict[str, int]:  # noqa: N802
         self._known = max(self._known, 0 if start is None else start["rows"])
         end = self._known + self._step
         most = self._rows if self._target is None else self._target
@@ -64,7 +69,7 @@ class GeneratedStream(PlannedStream):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._target = self._rows if self._rows is not None else self._known + self._step
 
-    def parts(self, start: Any, end: Any) -> list[tuple[int, int]]:
+    def parts(self, start: Offset, end: Offset) -> list[tuple[int, int]]:
         self._known = max(self._known, start["rows"])  # before Spark 4.2 the checkpoint alone says where a run begins
         return ranges(start["rows"], end["rows"])
 
@@ -76,7 +81,7 @@ def ranges(start: int, end: int) -> list[tuple[int, int]]:
     return [pair for pair in itertools.pairwise(bounds) if pair[0] < pair[1]]
 
 
-def generated(spark: SparkSession, made: Generated, rows: int | None, rows_per_batch: int, streaming: bool) -> Any:
+def generated(spark: SparkSession, made: Generated, rows: int | None, rows_per_batch: int, streaming: bool) -> DataFrame:
     """Return the DataFrame, see ``windowpane.generate``."""
     columns = spark_schema(COLUMNS)
     if streaming:
@@ -87,12 +92,12 @@ def generated(spark: SparkSession, made: Generated, rows: int | None, rows_per_b
     return Given(found, None, None).put_on(found.df)
 
 
-def given_batches(spark: SparkSession, rows: Any, schema: Any) -> Any:
+def given_batches(spark: SparkSession, rows: Sequence[Batch], schema: Schema) -> DataFrame:
     """Return the DataFrame of lists of rows, see ``windowpane.testing.batches``."""
     columns = declared_schema(spark, schema, "batches")
     arrow = arrow_schema(columns, "batches")
 
-    def table(given: Sequence[Any]) -> pa.Table:
+    def table(given: Batch) -> pa.Table:
         named = [row if isinstance(row, Mapping) else dict(zip(arrow.names, row, strict=True)) for row in given]
         return pa.Table.from_pylist(named, arrow)
 

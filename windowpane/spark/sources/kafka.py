@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from windowpane.arrays.values import Value
 from windowpane.connectors.json_records import json_reader
 from windowpane.connectors.kafka_client import Connection, Offsets, Topics
 from windowpane.connectors.kafka_reading import (
@@ -40,16 +41,17 @@ from windowpane.hidden_columns import MISREAD, SPLIT, WHY_MISREAD
 from windowpane.malformed import NO_VALUE, POLICIES, MalformedRow, Message, shortened
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
 from windowpane.spark.sources.kafka_by_spark import SparkConnector, handed_over
-from windowpane.spark.sources.planned import PlannedStream, limits, planned
+from windowpane.spark.sources.planned import PlannedStream, ReadLimit, limits, planned
 from windowpane.spark.sources.source import DELAYED, Given
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema
 from windowpane.windowing.times import Duration, format_micros, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from confluent_kafka import Consumer
+    from pyspark.sql import DataFrame, SparkSession
 
-Place = str | datetime | int | Mapping[Any, Any]
+Place = str | datetime | int | Mapping[Value, Value]
 INCLUDED = ("key", *ABOUT)
 _NAMES = ("earliest", "latest")
 
@@ -93,7 +95,7 @@ class Read:
         if self.idle is not None and self.delay is None:
             raise InvalidSpecError("idle= without delay=: it says how long the watermark waits for a partition that is silent.")
 
-    def rows(self, spark: SparkSession, *, streaming: bool) -> Any:
+    def rows(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
         """Return the DataFrame, which knows how its rows are made and what its watermark is."""
         columns = self._columns(spark)
         reading = Reading(self.malformed, self.event_time)
@@ -146,14 +148,14 @@ class Read:
             raise InvalidSpecError(f"event_time={self.event_time!r}: there is no such column; there are {', '.join(names)}.")
         return T.StructType(fields)
 
-    def _stream(self, spark: SparkSession) -> Any:
+    def _stream(self, spark: SparkSession) -> DataFrame:
         if self.max_rows is not None and limits is None:
             raise InvalidSpecError(
                 "max_rows_per_batch needs Spark 4.2: before, Spark does not tell a source where a batch begins."
             )
         return planned(spark, SPAN, partial(SpanStream, self))
 
-    def _bounded(self, spark: SparkSession) -> Any:
+    def _bounded(self, spark: SparkSession) -> DataFrame:
         with self.connection.consumer() as consumer:
             start = self.offsets(consumer, self.starting, "starting")
             end = self.offsets(consumer, self.ending, "ending")
@@ -162,7 +164,7 @@ class Read:
         rows = [astuple(each) for each in found if each.start < each.end]
         return spark.createDataFrame(rows, SPAN)
 
-    def offsets(self, consumer: Any, place: Place, role: str) -> Offsets:
+    def offsets(self, consumer: Consumer, place: Place, role: str) -> Offsets:
         """Return the offsets of a place: a name, a time, or offsets by topic and partition."""
         if isinstance(place, str) and place in _NAMES:
             bounds = self.connection.bounds(consumer, self.topics)
@@ -186,7 +188,7 @@ class Read:
             "by partition, {0: 17, 1: 4}, of several topics {'orders': {0: 17}}."
         )
 
-    def _given(self, consumer: Any, place: Mapping[Any, Any], role: str) -> Offsets:
+    def _given(self, consumer: Consumer, place: Mapping[Value, Value], role: str) -> Offsets:
         """Return offsets as they are given; -2 and -1 are the first and the last, as for Spark; others begin at the first."""
         by_topic = place if all(isinstance(each, Mapping) for each in place.values()) else {self.topics.names[0]: place}
         bounds = self.connection.bounds(consumer, self.topics)
@@ -252,7 +254,7 @@ class MessageReader:
         self.reading.met.append(MalformedRow(span.topic, where, None, None, f"{to - at} offsets are gone from Kafka", message))
 
     def _rows(self, messages: Messages) -> pa.Table:
-        columns: dict[str, Any] = {}
+        columns: dict[str, pa.Array] = {}
         kept = None
         if isinstance(self.read.value, AsJson):
             columns = self._as_json(self.read.value, messages.values())
@@ -276,7 +278,7 @@ class MessageReader:
                 columns[name] = messages.about(name)
         return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
 
-    def _as_json(self, format: AsJson, values: list[bytes | None]) -> dict[str, Any]:
+    def _as_json(self, format: AsJson, values: list[bytes | None]) -> dict[str, pa.Array]:
         """Return records as documents, beside what is none and why."""
         read, rows = self._made_once(format.record, json_reader), list[tuple[bytes | None, str | None, str | None]]()
         for each in values:
@@ -284,7 +286,7 @@ class MessageReader:
                 rows.append((None, "", NO_VALUE) if each is None else (read(each), None, None))
             except ValueError as error:
                 rows.append((None, shortened((each or b"").decode("utf-8", "backslashreplace")), str(error).split("\n")[0]))
-        columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
+        columns: list[pa.Array | list[Value]] = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
         columns[0] = pa.array(columns[0], pa.binary()).cast(pa.string())
         return dict(zip(_AS_JSON.names, columns, strict=True))
 
@@ -330,15 +332,17 @@ class MessageReader:
             self._met(each)
         return decoded
 
-    def _made_once(self, format: Avro | Protobuf, make: Callable[[Any], Callable[[bytes], Any]]) -> Callable[[bytes], Any]:
+    def _made_once(
+        self, format: Avro | Protobuf, make: Callable[[Avro | Protobuf], Callable[[bytes], Value]]
+    ) -> Callable[[bytes], Value]:
         """Return what ``make`` makes of a format, which reads records: once a task."""
-        made: dict[int, Any] = self.__dict__.setdefault("_readers", {})
+        made: dict[int, Callable[[bytes], Value]] = self.__dict__.setdefault("_readers", {})
         if id(format) not in made:
             made[id(format)] = make(format)
-        found: Callable[[bytes], Any] = made[id(format)]
+        found: Callable[[bytes], Value] = made[id(format)]
         return found
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_readers"}
 
     def _met(self, row: MalformedRow) -> None:
@@ -355,7 +359,7 @@ class SpanStream(PlannedStream):
         self._target: Offsets | None = None
 
     @cached_property
-    def _consumer(self) -> Any:
+    def _consumer(self) -> Consumer:
         opened = self._read.connection.consumer(self._read.group or "windowpane")
         self._opened = opened
         return opened.__enter__()
@@ -368,7 +372,7 @@ class SpanStream(PlannedStream):
         with self._read.connection.named():
             return self._read.offsets(self._consumer, "latest", "ending")
 
-    def latestOffset(self, start: Offsets | None = None, limit: Any = None) -> Offsets:  # noqa: N802
+    def latestOffset(self, start: Offsets | None = None, limit: ReadLimit | None = None) -> Offsets:  # noqa: N802
         end = self.ends() if self._target is None else self._target
         if start is None:
             return end
@@ -376,10 +380,10 @@ class SpanStream(PlannedStream):
         check_behind(start, end, self._read.goes_on)
         return limited(start, end, limit.max_rows) if limits is not None and isinstance(limit, limits.ReadMaxRows) else end
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return limits.ReadAllAvailable() if self._read.max_rows is None else limits.ReadMaxRows(self._read.max_rows)
 
-    def tasks(self, start: Offsets, end: Offsets) -> list[list[tuple[Any, ...]]]:
+    def tasks(self, start: Offsets, end: Offsets) -> list[list[tuple[Value, ...]]]:
         return [[astuple(span) for span in task] for task in for_tasks(spans(start, end))]
 
     def commit(self, end: Offsets) -> None:
@@ -399,7 +403,7 @@ class SpanStream(PlannedStream):
             self._opened.__exit__(None, None, None)
             del self.__dict__["_consumer"]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"_read": self._read, "_target": None}
 
 

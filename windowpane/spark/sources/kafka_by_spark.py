@@ -17,12 +17,13 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from windowpane.connectors.kafka_reading import Messages, Span
+from windowpane.arrays.values import Row
+from windowpane.connectors.kafka_reading import ClientMessage, Messages, Span
 from windowpane.errors import InvalidSpecError, MissingJarError
 from windowpane.spark.session.reasons import SPARK_ERRORS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -34,7 +35,7 @@ class SparkConnector:
 
     read: Any  # a ``kafka.Read``
 
-    def rows(self, spark: SparkSession, *, streaming: bool) -> Any:
+    def rows(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
         """Return the DataFrame of its messages.
 
         Raises:
@@ -67,7 +68,7 @@ class SparkConnector:
         return found if streaming else {**found, **_place("ending", read.ending, topics.names)}
 
 
-def _place(side: str, place: Any, topics: tuple[str, ...]) -> dict[str, str]:
+def _place(side: str, place: object, topics: tuple[str, ...]) -> dict[str, str]:
     if isinstance(place, str) and (place in ("earliest", "latest") or place.startswith("{")):
         return {f"{side}Offsets": place}
     if isinstance(place, str):
@@ -84,7 +85,7 @@ def _place(side: str, place: Any, topics: tuple[str, ...]) -> dict[str, str]:
 class _Row:
     """A row of Spark's connector with the methods of a message of librdkafka."""
 
-    row: Mapping[str, Any]
+    row: Row
 
     def value(self) -> bytes | None:
         found: bytes | None = self.row["value"]
@@ -111,5 +112,5 @@ def handed_over(batch: pa.RecordBatch) -> Iterator[Messages]:
     """Yield the rows of a batch as messages, those of one partition together."""
     rows = (_Row(each) for each in batch.to_pylist())
     for (topic, partition), found in groupby(rows, key=lambda each: (each.row["topic"], each.row["partition"])):
-        messages = list(found)
+        messages: list[ClientMessage] = list(found)
         yield Messages(Span(topic, partition, messages[0].offset(), messages[-1].offset() + 1), messages)

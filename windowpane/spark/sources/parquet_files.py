@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import types as T
 
@@ -58,7 +58,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class ParquetStream:
-    places: Any
+    places: DataFrame
     reader: ParquetColumns
     sample: str
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ from windowpane.windowing.expressions import Expression, Name
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, ParquetFile
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SWITCH = "spark.windowpane.files.readInArrow"  # Setting of the session; ``false`` leaves all files to Spark
 
@@ -39,7 +39,7 @@ _PLAIN = (*_INTEGERS, pa.string(), pa.binary(), pa.bool_(), pa.float32(), pa.flo
 """Types of values in structs, which are read as they are; instants of 96 bits are read without a zone, so they are none."""
 
 
-def places(spark: SparkSession, path: str, options: Mapping[str, str], *, is_exact: bool = False) -> Any:
+def places(spark: SparkSession, path: str, options: Mapping[str, str], *, is_exact: bool = False) -> DataFrame:
     """Return the places in a stream of files, as (``path``, ``row``): a row in so many, by its number in its file.
 
     Where it ``is_exact``, equal places meet in one task, which reads each once: Spark lists files more than once beside one whose

@@ -7,21 +7,22 @@ that were deleted since. So a file is read once, whatever its time says; one tha
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from windowpane.arrays.values import JsonValue
 from windowpane.connectors.object_stores import Location
 from windowpane.errors import InvalidSpecError
-from windowpane.spark.sources.planned import PlannedStream, limits, planned
+from windowpane.spark.sources.planned import PlannedStream, ReadLimit, limits, planned
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _PART = "paths array<string>"
 _TASKS = 16
@@ -56,7 +57,7 @@ class RemoteFiles:
         paths = self.location.paths(may_be_empty=True)
         return [each for each in paths if self.glob is None or fnmatchcase(each.rpartition("/")[2], self.glob)]
 
-    def origin(self, spark: SparkSession, *, streaming: bool) -> Any:
+    def origin(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
         """Return the DataFrame of what tasks are to read."""
         if streaming:
             return planned(spark, _PART, partial(FileStream, self))
@@ -68,15 +69,15 @@ class FileStream(PlannedStream):
 
     def __init__(self, files: RemoteFiles) -> None:
         self._files = files
-        self._last: dict[str, Any] = {"seen": "", "new": []}
+        self._last: dict[str, JsonValue] = {"seen": "", "new": []}
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, JsonValue]:  # noqa: N802
         return {"seen": "", "new": []}
 
     def ends(self) -> list[str]:
         return self._files.listed()
 
-    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, JsonValue] | None = None, limit: ReadLimit | None = None) -> dict[str, JsonValue]:  # noqa: N802
         start = self._last if start is None else start
         seen, listed = _codes(start), self.ends() if self._target is None else self._target
         new = [path for path in listed if _code(path) not in seen][: self._files.most]
@@ -86,7 +87,7 @@ class FileStream(PlannedStream):
         self._last = {"seen": b64encode(b"".join(codes)).decode(), "new": new}
         return self._last
 
-    def parts(self, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[list[str]]]:
+    def parts(self, start: dict[str, JsonValue], end: dict[str, JsonValue]) -> list[tuple[list[str]]]:
         self._last = end  # before Spark 4.2 the checkpoint alone says where a run begins
         seen = _codes(start)
         return _parts([path for path in end["new"] if _code(path) not in seen])
@@ -97,7 +98,7 @@ class RemoteReader:
     """Reads the files that it is given; runs in tasks."""
 
     location: Location
-    read: Any  # makes a table of an address and a content
+    read: Callable[[str, bytes], Iterable[pa.Table]]  # makes tables of an address and a content
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         for batch in batches:
@@ -110,7 +111,7 @@ def _code(path: str) -> bytes:
     return blake2b(path.encode(), digest_size=_CODE).digest()
 
 
-def _codes(offset: Mapping[str, Any]) -> set[bytes]:
+def _codes(offset: Mapping[str, JsonValue]) -> set[bytes]:
     held = b64decode(offset["seen"])
     return {held[at : at + _CODE] for at in range(0, len(held), _CODE)}
 

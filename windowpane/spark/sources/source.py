@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from windowpane.arrays.values import Value
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import no_dataframe
@@ -30,7 +31,7 @@ from windowpane.spark.session.column_names import column_named
 from windowpane.spark.session.settings import is_local, watermark_policy
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.spark.stages.project import quoted
-from windowpane.windowing.times import format_micros
+from windowpane.windowing.times import Duration, format_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ DELAYED = "windowpane.delayed"  # Metadata of an event time that a reader of a c
 _PROGRAM = "_windowpane_program"  # The attribute of a DataFrame that has the program that it is the main output of
 _GIVEN = "_windowpane_given"  # The attribute of a DataFrame that has what its reader knows of its rows
 
+Asked = TypeVar("Asked")
+
 
 @dataclass(frozen=True)
 class Given:
@@ -61,15 +64,22 @@ class Given:
     watermark: Watermarks | None  # the watermark, unless another one is said
 
     @classmethod
-    def of(cls, dataframe: DataFrame) -> Given | None:
+    def of(cls, dataframe: DataFrame | ArrowRows) -> Given | None:
         """Return what is known of a DataFrame; ``None`` for others, those made of it by Spark included."""
         found: Given | None = getattr(dataframe, "__dict__", {}).get(_GIVEN)
         return found
 
-    def put_on(self, dataframe: DataFrame) -> Any:
+    def put_on(self, dataframe: DataFrame) -> DataFrame:
         """Return a DataFrame that ``stream`` and others know this of."""
         dataframe.__dict__[_GIVEN] = self
         return dataframe
+
+
+class Numbered(Protocol):
+    """An output, as far as it matters here."""
+
+    @property
+    def number(self) -> int: ...
 
 
 class EarlierProgram(Protocol):
@@ -82,13 +92,13 @@ class EarlierProgram(Protocol):
     @property
     def event_type(self) -> T.DataType | None: ...
     @property
-    def path(self) -> tuple[Any, ...]: ...
+    def path(self) -> tuple[EarlierProgram, ...]: ...
     @property
     def has_watermark(self) -> bool: ...
     @property
     def delay(self) -> int: ...
     @property
-    def side_outputs(self) -> Mapping[str, Any]: ...
+    def side_outputs(self) -> Mapping[str, Numbered]: ...
     def followed_by(self, name: str) -> Source: ...
 
 
@@ -104,10 +114,17 @@ class Source:
     upstream: EarlierProgram | None = None  # the earlier program of the same query that the rows come from, ``None`` for a source
     made: ArrowRows | None = None  # how the rows of ``dataframe`` are made in Python, ``None`` where they are Spark's
     left: LeftToSpark | None = None  # why Spark reads files that Arrow might, ``None`` where there are none
-    results: tuple[Any, ...] = ()  # the programs of whose outputs the DataFrame is made
+    results: tuple[Value, ...] = ()  # the programs of whose outputs the DataFrame is made
 
     @classmethod
-    def of(cls, rows: Any, event_time: str | None, watermark: Any, heartbeat: str | None, name: str) -> Source:
+    def of(
+        cls,
+        rows: DataFrame | ArrowRows,
+        event_time: str | None,
+        watermark: Watermarks | Duration | None,
+        heartbeat: str | None,
+        name: str,
+    ) -> Source:
         """Return the source of a DataFrame, or of rows that are made in Python, checked.
 
         A watermark that the DataFrame got last (``df.withWatermark(event_time, ...)``) counts as given here, where it costs less
@@ -129,7 +146,7 @@ class Source:
                 earlier.followed_by(f"{earlier.name}_next" if name == NAME else name), event_time=event_time
             )
         event_time, heartbeat = _spelled(dataframe, event_time), _spelled(dataframe, heartbeat)
-        given = None if event_time is None or watermark is not None else without_watermark(rows, event_time)
+        given = None if event_time is None or watermark is not None else without_watermark(cast("DataFrame", rows), event_time)
         if given is not None:
             rows, watermark = given.rows, f"{given.delay} milliseconds"
         strategy = None if watermark is None else Watermarks.of(watermark)
@@ -148,11 +165,11 @@ class Source:
             _warn_of_cut_batches(source.dataframe)
         return source
 
-    def require(self, columns: Iterable[Any], role: str) -> tuple[Any, ...]:
+    def require(self, columns: Iterable[Asked], role: str) -> tuple[Asked | str, ...]:
         """Return columns with names as the rows spell them; Columns are Spark's to resolve."""
         return tuple(self._named(each, role) for each in columns)
 
-    def _named(self, given: object, role: str) -> Any:
+    def _named(self, given: Asked, role: str) -> Asked | str:
         if isinstance(given, FunctionType):
             raise InvalidSpecError(
                 f"{role} takes columns, and was given a function. Give the name of a column, or a Column that Spark "
@@ -166,7 +183,7 @@ class Source:
         return found
 
     @cached_property
-    def rows(self) -> Any:
+    def rows(self) -> DataFrame:
         """The DataFrame, checked. A watermark that Spark makes of the event time is not in it: it is put behind the encoder."""
         dataframe, strategy = self.dataframe, self.watermark
         self.require([] if self.event_time is None else [self.event_time], "event_time")
@@ -187,12 +204,12 @@ class Source:
         return [name for name in self.rows.columns if name not in {*SYSTEM, self.heartbeat}]
 
     @property
-    def watermarked(self) -> Any:
+    def watermarked(self) -> DataFrame:
         """The rows with the watermark, for those that meet others before they are encoded."""
         delay = self.spark_watermark
         return self.rows if delay is None else self.rows.withWatermark(quoted(str(self.event_time)), delay)
 
-    def _punctuated(self, column: str) -> Any:
+    def _punctuated(self, column: str) -> DataFrame:
         """Return the DataFrame with a watermark of what a column says; the one that Spark watches does not stay."""
         complete_until = F.col(quoted(column))
         if isinstance(self.dataframe.schema[column].dataType, T.BooleanType):
@@ -329,7 +346,7 @@ class Source:
             return self.watermark.explain(self.event_time)
         return "that of the DataFrame; made by Spark" if self.has_watermark else "none"
 
-    def _metadata(self, name: str) -> Any:
+    def _metadata(self, name: str) -> Value:
         if self.event_time is None or self.event_time not in self.dataframe.columns:
             return None
         return self.dataframe.schema[self.event_time].metadata.get(name)
@@ -414,7 +431,7 @@ class Source:
             )
 
 
-def put_program_on(dataframe: DataFrame, program: EarlierProgram) -> Any:
+def put_program_on(dataframe: DataFrame, program: EarlierProgram) -> DataFrame:
     """Return the main output of a program, from which ``Source.of`` knows the program: none that Spark makes of it."""
     dataframe.__dict__[_PROGRAM] = program
     return dataframe

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from windowpane.arrays.values import Value
 from windowpane.connectors import delta, iceberg
-from windowpane.connectors.table_changes import Changes, DeltaChanges, IcebergChanges
+from windowpane.connectors.table_changes import Changes, DeltaChanges, IcebergChanges, Starting
 from windowpane.connectors.tables import plain_type
 from windowpane.errors import ConnectorError
 from windowpane.spark.sources.arrow_rows import ArrowRows
@@ -24,7 +25,7 @@ from windowpane.spark.stages.types import spark_schema
 from windowpane.windowing.outputs import CHANGE_TYPE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 PART = "since bigint, until bigint, part int, of int"
 
@@ -53,11 +54,13 @@ class TableStream(PlannedStream):
     def ends(self) -> dict[str, int]:
         return {"version": self._changes.last()}
 
-    def parts(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[Any, ...]]:
+    def parts(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[Value, ...]]:
         return self._changes.parts(start["version"], end["version"])
 
 
-def table_rows(spark: SparkSession, table: delta.Table | iceberg.Table, changes: bool, starting: Any, overwrites: str) -> Any:
+def table_rows(
+    spark: SparkSession, table: delta.Table | iceberg.Table, changes: bool, starting: Starting, overwrites: str
+) -> DataFrame:
     """Return the DataFrame of a table; see ``windowpane.read_delta`` and ``windowpane.read_iceberg``."""
     if table.opened() is None:
         raise ConnectorError(str(table), "there is no such table")

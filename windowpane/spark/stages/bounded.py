@@ -72,11 +72,8 @@ def history_processor(
 ) -> Callable[[pa.Table], pa.Table]:
     """Return the function for ``applyInArrow`` that folds the history of one whole bucket.
 
-    Args:
-        make_engine: makes the engine.
-        past: where the history ends.
-        wire: how results travel to the operator behind; ``None``: it returns the state that the bucket begins with.
-        keeps: whether results stay in the state, to be emitted.
+    By a wire it gives the results for the operator behind, by ``None`` the state that the bucket begins with, which results stay
+    in where it ``keeps`` them, to be emitted.
     """
 
     def run(bucket: pa.Table) -> pa.Table:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from pyspark import TaskContext
 
@@ -28,7 +28,7 @@ from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 PROBED_BUCKET = 0  # The least id comes first in every layout (``bucket_ids``)
 _KEY, _KIND = "layout", "bucket-layout"
 
-_compared: set[tuple[Layout, Any]] = set()
+_compared: set[tuple[Layout, object]] = set()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -164,8 +164,7 @@ def taken_results(store: BlobStore) -> list[Passed]:
     if blob is None:
         return []
     store.remove(_RESULTS)
-    found: Any = decode_key(unframe(_RESULTS, blob))
-    tables = [unpack(each) for each in found]
+    tables = [unpack(each) for each in cast("Sequence[bytes]", decode_key(unframe(_RESULTS, blob)))]
     return [(int((table.schema.metadata or {})[_OUTPUT]), table.replace_schema_metadata()) for table in tables]
 
 

@@ -22,11 +22,12 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from windowpane.arrays.values import Value
 from windowpane.engines.batch.own_watermark import OWN_WATERMARK, read_state, write_state
 from windowpane.engines.protocol import BucketOutput, Clock, Engine, coded_columns
 from windowpane.hidden_columns import PREFIX
@@ -45,6 +46,7 @@ from windowpane.windowing.watermarks import Watermarks, WatermarkState, advance
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
 _NO_TIMERS = "None"
 _PROCESSING_TIME = "ProcessingTime"
@@ -80,6 +82,10 @@ class OwnWatermark:
         return after
 
 
+Bucket = tuple[object, ...]
+"""A bucket as Spark has it: the values of the columns that it groups by."""
+
+
 @dataclass(eq=False)
 class BucketProcessor(StatefulProcessor):
     """Runs a program on the buckets of one state partition, for one batch."""
@@ -100,7 +106,7 @@ class BucketProcessor(StatefulProcessor):
     def __post_init__(self) -> None:
         self._own = None if self.own_watermark is None else OwnWatermark(self.own_watermark)
 
-    def init(self, handle: Any) -> None:
+    def init(self, handle: StatefulProcessorHandle) -> None:
         prepare_worker()
         values_only(self.holds_values_only)
         self._handle = handle
@@ -108,9 +114,9 @@ class BucketProcessor(StatefulProcessor):
         make_engine = self.make_engine if told is None else pickle.loads(base64.b64decode(told))
         self._engine = make_engine()
         self._store = SparkBlobStore(handle.getMapState(*SparkBlobStore.DECLARED))
-        self._called: set[Any] = set()
+        self._called: set[object] = set()
 
-    def handleInputRows(self, key: object, rows: Iterator[Any], timerValues: object) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+    def handleInputRows(self, key: Bucket, rows: Iterator[Value], timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
         found = received((bytes(blob) for frame in rows for blob in frame["blob"]), coded_columns(self._engine))
         if found.is_called:
@@ -119,12 +125,12 @@ class BucketProcessor(StatefulProcessor):
             self._compare_layouts(key)
             self._store.settle()
 
-    def handleExpiredTimer(self, key: object, timerValues: object, expiredTimerInfo: object) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+    def handleExpiredTimer(self, key: Bucket, timerValues: TimerValues, expiredTimerInfo: object) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that only its timer called; nothing if its rows have called it already."""
         if key not in self._called:
             yield from self._run(key, received([]), timerValues)
 
-    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+    def handleInitialState(self, key: Bucket, initialState: Value, timerValues: TimerValues) -> None:  # noqa: N802, N803
         """Keep the state that a bucket begins with, in the first batch of a query, and have its timer call it."""
         self._compare_layouts(key)
         for name, blob in zip(initialState["name"], initialState["blob"], strict=True):
@@ -138,7 +144,7 @@ class BucketProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing to release."""
 
-    def _run(self, key: Any, found: Received, timer_values: Any) -> Iterator[pd.DataFrame]:
+    def _run(self, key: Bucket, found: Received, timer_values: TimerValues) -> Iterator[pd.DataFrame]:
         """Yield what the batch of a bucket gives; Spark takes it while the last of the state is written."""
         self._called.add(key)
         spark_watermark = timer_values.getCurrentWatermarkInMs() if self.time_mode != _NO_TIMERS else 0
@@ -183,11 +189,11 @@ class BucketProcessor(StatefulProcessor):
         store.write()
         return output
 
-    def _compare_layouts(self, key: Any) -> None:
+    def _compare_layouts(self, key: Bucket) -> None:
         layout = Layout.of_task()
         if layout is not None:
             layout.compare(tuple(key), self._store)
 
-    def _now(self, timer_values: Any) -> int:
+    def _now(self, timer_values: TimerValues) -> int:
         now = int(timer_values.getCurrentProcessingTimeInMs()) if self.time_mode != _NO_TIMERS else -1
         return now if now > 0 else time.time_ns() // 1_000_000

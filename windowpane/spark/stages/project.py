@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -22,9 +22,10 @@ from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.encode import BUCKET, LATEST, SCHEMA
 from windowpane.spark.stages.types import foreign_collation
+from windowpane.windowing.expressions import ColumnLike
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 @dataclass
@@ -32,10 +33,10 @@ class Projection:
     """The columns to select from a DataFrame, by name in the projected one."""
 
     dataframe: DataFrame
-    columns: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, Column] = field(default_factory=dict)
     computed: list[str] = field(default_factory=list)  # What Spark has to compute: the roles of Columns
 
-    def add(self, expression: Any, role: str, reserved: str) -> str:
+    def add(self, expression: ColumnLike, role: str, reserved: str) -> str:
         """Select a name or Column and return its name in the projection; ``reserved`` names a Column."""
         if isinstance(expression, str):
             found = self._named(expression, role)
@@ -54,7 +55,7 @@ class Projection:
             raise UnknownColumnError(name, role, self.dataframe.columns)
         return found
 
-    def add_keys(self, keys: Sequence[Any]) -> tuple[tuple[str, ...], T.StructType]:
+    def add_keys(self, keys: Sequence[ColumnLike]) -> tuple[tuple[str, ...], T.StructType]:
         """Select the key columns; return their names in the projection and their fields as the output has them."""
         if not keys:
             return (), T.StructType([])
@@ -66,7 +67,7 @@ class Projection:
         refuse_key_collations(given.schema, "key_by")
         return names, given.schema
 
-    def _key(self, key: object) -> Any:
+    def _key(self, key: ColumnLike) -> ColumnLike:
         """Return a key by the name that the rows spell; a Column that computes something as it is."""
         written = key if isinstance(key, str) else column_name(key)
         found = None if written is None else column_named(self.dataframe, written)
@@ -98,7 +99,7 @@ class Projection:
             if name in self.dataframe.columns:
                 self.columns[name] = F.col(name)
 
-    def select(self) -> Any:
+    def select(self) -> DataFrame:
         return self.dataframe.select(*self.columns.values())
 
 
@@ -125,7 +126,9 @@ def refuse_compared_collations(columns: Iterable[T.StructField], role: str) -> N
             )
 
 
-def mapped_in_arrow(dataframe: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
+def mapped_in_arrow(
+    dataframe: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str | T.StructType
+) -> DataFrame:
     """Return ``dataframe.mapInArrow(function, schema)``, whatever its columns are called.
 
     PySpark looks the columns up by their names without quotes, and finds none with dots or backticks in them.
@@ -137,7 +140,9 @@ def mapped_in_arrow(dataframe: DataFrame, function: Callable[[Iterator[Any]], It
     return numbered.mapInArrow(partial(_renamed, function, names), schema)
 
 
-def encoded(dataframe: DataFrame, encoding: Callable[[Iterator[Any]], Iterator[Any]], watermark: str | None) -> Any:
+def encoded(
+    dataframe: DataFrame, encoding: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], watermark: str | None
+) -> DataFrame:
     """Return what an encoder makes of a DataFrame as ``encode.SCHEMA``; ``watermark`` is a delay as Spark takes it."""
     if watermark is None:
         return mapped_in_arrow(dataframe, encoding, SCHEMA)
@@ -146,8 +151,10 @@ def encoded(dataframe: DataFrame, encoding: Callable[[Iterator[Any]], Iterator[A
 
 
 def _renamed(
-    function: Callable[[Iterator[Any]], Iterator[Any]], names: Sequence[str], batches: Iterator[pa.RecordBatch]
-) -> Iterator[Any]:
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    names: Sequence[str],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
     return function(batch.rename_columns(list(names)) for batch in batches)
 
 

@@ -12,7 +12,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +21,16 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import COUNTERS, BucketOutput
-from windowpane.errors import MistakeError
+from windowpane.errors import present
 from windowpane.malformed import MALFORMED_COUNT, MALFORMED_ROWS, shown_row
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.messages import counted_once, malformed_read, marked
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import WatermarkState
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 _SHOWN = 10  # So many malformed rows of a batch are shown in its progress
 
@@ -105,9 +108,8 @@ class Wire:
         return number + self.numbered_from, marked(table, number + self.numbered_from)
 
     def _main_rows(self, table: pa.Table) -> pa.Table:
-        if self.main is None:
-            raise MistakeError("the caller has checked")
-        columns = [table[field.name].cast(field.type).cast(_plain(field.type)) for field in self.main]
+        main = present(self.main, "the caller has checked")
+        columns = [table[field.name].cast(field.type).cast(_plain(field.type)) for field in main]
         outputs = pa.array(np.full(table.num_rows, MAIN, np.int32))
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
 
@@ -123,10 +125,9 @@ class Wire:
         nulls = [pa.nulls(len(rows), field.type) for field in list(self.schema)[len(_TAGGED) :]]
         return pa.table([*columns, *nulls], schema=self.schema)
 
-    def main_columns(self, names: Iterable[str]) -> list[Any]:
-        if self.main is None:
-            raise MistakeError("the caller has checked")
-        return [_read(_column(self.main.get_field_index(name)), self.main.field(name).type).alias(name) for name in names]
+    def main_columns(self, names: Iterable[str]) -> list[Column]:
+        main = present(self.main, "the caller has checked")
+        return [_read(_column(main.get_field_index(name)), main.field(name).type).alias(name) for name in names]
 
 
 def _cut(tables: Iterable[tuple[int, pa.Table]]) -> Iterator[tuple[int, pa.Table]]:
@@ -166,7 +167,7 @@ def _some(malformed: Sequence[pa.Table]) -> str:
     return base64.b64encode(json.dumps(shown).encode()).decode() if shown else ""
 
 
-def counter_columns(names: Sequence[str], with_watermark: bool = False) -> list[Any]:
+def counter_columns(names: Sequence[str], with_watermark: bool = False) -> list[Column]:
     """Return the Columns that add up the counters of all rows, for ``DataFrame.observe``.
 
     With the watermark of counter rows: ``watermark``, in Spark's meaning (nothing before it is still expected), and
@@ -204,5 +205,5 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if kind == TIMESTAMP else kind
 
 
-def _read(column: str, kind: pa.DataType) -> Any:
+def _read(column: str, kind: pa.DataType) -> Column:
     return F.timestamp_micros(column) if kind == TIMESTAMP else F.col(column)

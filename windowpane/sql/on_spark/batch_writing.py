@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from windowpane.malformed import MalformedRow
 from windowpane.sql.failures.malformed_rows import NOTHING, Found
@@ -20,7 +20,7 @@ from windowpane.sql.on_spark.source_rows import Progress, Report
 from windowpane.state.pairs import NONE, Pair
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class LogWriter:
     def run(self, rows: object, number: int) -> None:
         from windowpane.spark.queries.batch_query import written_files
 
-        files = written_files(rows)
+        files = written_files(cast("DataFrame", rows))
         if number > self.log.last():
             self.log.keep(number, self.outcome(number).text(), files)
 

@@ -26,7 +26,7 @@ from windowpane.sql.on_spark.pending_changes import TAKES_NONE, PendingChanges
 from windowpane.state.pairs import NONE, Pair
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from windowpane.spark.queries.batch_query import BatchQuery
     from windowpane.spark.queries.followed_query import Elsewhere
@@ -210,7 +210,7 @@ class ViewQueries:
 def _collecting(take: Callable[[pa.Table, int], None]) -> Callable[[Any, int], None]:
     """Return a function that takes a batch as a DataFrame, and hands its rows on as an Arrow table."""
 
-    def collect(rows: object, number: int) -> None:
+    def collect(rows: DataFrame, number: int) -> None:
         from windowpane.spark.queries.batch_query import collected
 
         take(collected(rows), number)

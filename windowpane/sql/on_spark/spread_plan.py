@@ -35,7 +35,7 @@ from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.windowing.times import MIN
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _TIMES = ("timestamp", "timestamptz")
 
@@ -74,7 +74,7 @@ class Direct:
     groups: StreamedGroups | None = None
 
 
-def spread(node: Node, direct: Direct, spark: SparkSession, change_sets: object | None, received: Path) -> Any:
+def spread(node: Node, direct: Direct, spark: SparkSession, change_sets: DataFrame | None, received: Path) -> Any:
     """Return the changes that the plan emits, as a DataFrame of ``FILES``."""
     from windowpane.spark.queries import staged
 
@@ -120,7 +120,7 @@ def _entries(
     alone: Mapping[str, str],
     direct: Direct,
     spark: SparkSession,
-    change_sets: object | None,
+    change_sets: DataFrame | None,
     received: Path,
 ) -> list[Any]:
     """Return where parts enter; ``entrances`` says in how many places changes of a relation enter the plan."""

@@ -16,9 +16,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import copysign
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
+
+from windowpane.arrays.values import Value
+
+Frozen: TypeAlias = Any
+"""The canonical form of a value: it hashes, and ``<`` orders those of one type."""
 
 
 class _Largest:
@@ -60,10 +65,10 @@ NULL = _Smallest()
 class Form(Protocol):
     """The canonical form of the values of one type."""
 
-    def freeze(self, value: Any) -> Any:
+    def freeze(self, value: Value) -> Frozen:
         """Return the comparable, hashable form of a value that is not None."""
 
-    def thaw(self, frozen: Any) -> Any:
+    def thaw(self, frozen: Frozen) -> Value:
         """Return the value again."""
 
 
@@ -121,10 +126,10 @@ class _NullableForm:
 
     form: Form
 
-    def freeze(self, value: Any) -> Any:
+    def freeze(self, value: Value) -> Frozen:
         return NULL if value is None else self.form.freeze(value)
 
-    def thaw(self, frozen: Any) -> Any:
+    def thaw(self, frozen: Frozen) -> Value:
         return None if frozen is NULL else self.form.thaw(frozen)
 
 
@@ -132,10 +137,10 @@ class _NullableForm:
 class ArrayForm:
     item: Form
 
-    def freeze(self, value: list[Any]) -> tuple[Any, ...]:
+    def freeze(self, value: list[Value]) -> tuple[Frozen, ...]:
         return tuple(map(self.item.freeze, value))
 
-    def thaw(self, frozen: tuple[Any, ...]) -> list[Any]:
+    def thaw(self, frozen: tuple[Frozen, ...]) -> list[Value]:
         return list(map(self.item.thaw, frozen))
 
 
@@ -143,10 +148,10 @@ class ArrayForm:
 class StructForm:
     fields: tuple[tuple[str, Form], ...]
 
-    def freeze(self, value: dict[str, Any]) -> tuple[Any, ...]:
+    def freeze(self, value: dict[str, Value]) -> tuple[Frozen, ...]:
         return tuple(form.freeze(value[name]) for name, form in self.fields)
 
-    def thaw(self, frozen: tuple[Any, ...]) -> dict[str, Any]:
+    def thaw(self, frozen: tuple[Frozen, ...]) -> dict[str, Value]:
         return {name: form.thaw(part) for (name, form), part in zip(self.fields, frozen, strict=True)}
 
 
@@ -155,11 +160,11 @@ class MapForm:
     key: Form
     item: Form
 
-    def freeze(self, value: list[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
+    def freeze(self, value: list[tuple[Value, Value]]) -> tuple[tuple[Frozen, Frozen], ...]:
         entries = ((self.key.freeze(key), self.item.freeze(item)) for key, item in value)
         return tuple(sorted(entries, key=itemgetter(0)))
 
-    def thaw(self, frozen: tuple[tuple[Any, Any], ...]) -> list[tuple[Any, Any]]:
+    def thaw(self, frozen: tuple[tuple[Frozen, Frozen], ...]) -> list[tuple[Value, Value]]:
         return [(self.key.thaw(key), self.item.thaw(item)) for key, item in frozen]
 
 

@@ -23,11 +23,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.errors import AggregateTypeError, InvalidSpecError
+
+Accumulator: TypeAlias = Any
+"""What an aggregate keeps of the elements so far; only its row form knows the type."""
 
 
 class BoundAggregate(Protocol):
@@ -37,16 +41,16 @@ class BoundAggregate(Protocol):
     def result_type(self) -> pa.DataType:
         """The Arrow type of the result."""
 
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> Accumulator:
         """Return the accumulator of no elements."""
 
-    def add(self, accumulator: Any, /, *arguments: Any, **unused: Any) -> Any:
+    def add(self, accumulator: Accumulator, /, *arguments: Value, **unused: Value) -> Accumulator:
         """Return the accumulator with one more row, given as the values of the arguments in order."""
 
-    def merge(self, left: Any, right: Any, /) -> Any:
+    def merge(self, left: Accumulator, right: Accumulator, /) -> Accumulator:
         """Return the accumulator of the elements of ``left``, the earlier ones, then those of ``right``."""
 
-    def get_result(self, accumulator: Any, /) -> Any:
+    def get_result(self, accumulator: Accumulator, /) -> Value:
         """Return the result as a Python value that fits ``result_type``; None is NULL.
 
         Raises:
@@ -60,7 +64,7 @@ class Call:
 
     label: str
     types: tuple[pa.DataType, ...]
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Value]
 
     @property
     def type(self) -> pa.DataType:
@@ -156,7 +160,7 @@ class Definition:
     def is_built_in(self) -> bool:
         return self.module.startswith("windowpane.aggregates.")
 
-    def __reduce__(self) -> tuple[Callable[..., Definition], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Definition], tuple[Value, ...]]:
         """Those of the package pickle as their names; others travel with what uses them, and are defined where they arrive."""
         state = None if self.is_built_in else {field.name: getattr(self, field.name) for field in fields(self)}
         return _arrived, (self.name, state)
@@ -178,7 +182,7 @@ def define(definition: Definition) -> Definition:
     return definition
 
 
-def _arrived(name: str, state: Mapping[str, Any] | None) -> Definition:
+def _arrived(name: str, state: Mapping[str, Value] | None) -> Definition:
     known = _DEFINITIONS.get(name)
     return define(Definition(**state)) if known is None and state is not None else definition_of(name)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import PREFIX, hidden
@@ -29,7 +29,7 @@ def is_computed(value: object) -> bool:
 
 
 def split(
-    given: Mapping[str, Any], call_of: Callable[[str, Any], Call], identity: Callable[[Call], Hashable]
+    given: Mapping[str, object], call_of: Callable[[str, object], Call], identity: Callable[[Call], Hashable]
 ) -> tuple[dict[str, Call], Results]:
     """Return the calls by the names of their columns, and the results over them; no results where all are calls.
 
@@ -67,7 +67,7 @@ def split(
     return calls, tuple(results.items())
 
 
-def texts(results: Results, calls: Mapping[str, Any] | None = None) -> list[str]:
+def texts(results: Results, calls: Mapping[str, object] | None = None) -> list[str]:
     """Return what Spark computes of the columns of an operator, as text, with calls in place of their hidden columns."""
 
     def written(part: Expression) -> Expression | None:
@@ -80,7 +80,7 @@ def texts(results: Results, calls: Mapping[str, Any] | None = None) -> list[str]
 # Columns that users choose.
 
 
-def chosen(columns: Sequence[Any], expressions: Mapping[str, Any]) -> tuple[tuple[str, Expression | None], ...]:
+def chosen(columns: Sequence[object], expressions: Mapping[str, object]) -> tuple[tuple[str, Expression | None], ...]:
     """Return the columns of a ``select``: (output name, expression), (``"*"``, ``None``) for all.
 
     Raises:
@@ -94,7 +94,7 @@ def chosen(columns: Sequence[Any], expressions: Mapping[str, Any]) -> tuple[tupl
     return tuple(found)
 
 
-def _positional(columns: Sequence[Any]) -> Iterator[tuple[str, Expression | None]]:
+def _positional(columns: Sequence[object]) -> Iterator[tuple[str, Expression | None]]:
     for column in columns:
         if isinstance(column, str):
             yield (ALL, None) if column == ALL else (column, Name(column))
@@ -106,7 +106,7 @@ def _positional(columns: Sequence[Any]) -> Iterator[tuple[str, Expression | None
             raise InvalidSpecError(f"select was given {column!r} without a name: write select(name=...), or use .alias('name').")
 
 
-def _expression(name: str, value: Any) -> Expression:
+def _expression(name: str, value: object) -> Expression:
     if isinstance(value, Expression):
         return value
     if isinstance(value, Named):
@@ -151,7 +151,7 @@ class Where:
 Step = Select | Where
 
 
-def select_step(columns: Sequence[Any], expressions: Mapping[str, Any], there: Sequence[str]) -> Select:
+def select_step(columns: Sequence[object], expressions: Mapping[str, object], there: Sequence[str]) -> Select:
     """Return the step for columns over those that are ``there``.
 
     Raises:
@@ -168,7 +168,7 @@ def select_step(columns: Sequence[Any], expressions: Mapping[str, Any], there: S
     return Select(tuple(found))
 
 
-def where_step(condition: Any, there: Sequence[str]) -> Where:
+def where_step(condition: object, there: Sequence[str]) -> Where:
     """Return the step for a condition over the columns that are ``there``; errors are those of ``select_step``."""
     if not isinstance(condition, Expression) and not hasattr(condition, "cast"):
         raise InvalidSpecError(f"where({condition!r}): expected a condition over the results, such as wp.col('n') > 100.")

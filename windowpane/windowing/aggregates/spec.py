@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Row, Value
 from windowpane.errors import AggregateTypeError, InvalidSpecError
 from windowpane.windowing.aggregates.definition import BoundAggregate, Call, Definition, definition_of
 from windowpane.windowing.calls import Windowable, WindowCall, argument
+from windowpane.windowing.expressions import Argument
 from windowpane.windowing.functions import AggregateFunction
 
 
@@ -36,14 +37,14 @@ class Aggregate(Windowable):
     """
 
     name: str
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[Value, ...] = ()
     parameters: tuple[tuple[str, Hashable], ...] = ()
 
     def __post_init__(self) -> None:
         definition_of(self.name)
 
     @classmethod
-    def of(cls, name: str, *arguments: Any, **parameters: Hashable) -> Aggregate:
+    def of(cls, name: str, *arguments: Argument, **parameters: Hashable) -> Aggregate:
         """Return an aggregate as users write it; its arguments are checked, and its parameters are in the order given.
 
         Raises:
@@ -86,7 +87,7 @@ class Aggregate(Windowable):
         arguments = tuple(argument(self.name, each) for each in self.arguments)
         return WindowCall(self.name, arguments, parameters=self.parameters)
 
-    def __reduce__(self) -> tuple[Callable[..., Aggregate], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Aggregate], tuple[Value, ...]]:
         return _arrived, (self.definition, self.arguments, self.parameters)
 
     def _identity(self) -> tuple[Hashable, ...]:
@@ -96,7 +97,7 @@ class Aggregate(Windowable):
     def __eq__(self, other: object) -> bool:
         return self._identity() == other._identity() if isinstance(other, Aggregate) else NotImplemented
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> bool:
         return self._identity() != other._identity() if isinstance(other, Aggregate) else NotImplemented
 
     def __hash__(self) -> int:
@@ -108,7 +109,7 @@ class Aggregate(Windowable):
         return f"{self.name}({', '.join(arguments + parameters)})"
 
 
-def _arrived(definition: Definition, arguments: tuple[Any, ...], parameters: tuple[tuple[str, Hashable], ...]) -> Aggregate:
+def _arrived(definition: Definition, arguments: tuple[Argument, ...], parameters: tuple[tuple[str, Hashable], ...]) -> Aggregate:
     return Aggregate(definition.name, arguments, parameters)
 
 
@@ -116,7 +117,7 @@ Column = tuple[str, BoundAggregate, tuple[str, ...]]
 Slots = Mapping[str, Sequence[str]]
 
 
-class CombinedAggregate(AggregateFunction):
+class CombinedAggregate(AggregateFunction[list[Value], Row]):
     """An aggregate function from rows (dicts) to a row: one output column per aggregate.
 
     Args:
@@ -165,10 +166,10 @@ class CombinedAggregate(AggregateFunction):
         """The output columns with their Arrow types."""
         return pa.schema([(name, bound.result_type) for name, bound, _ in self.columns])
 
-    def create_accumulator(self) -> list[Any]:
+    def create_accumulator(self) -> list[Value]:
         return [bound.create_accumulator() for bound in self._aggregates]
 
-    def add(self, value: Mapping[str, Any], accumulator: list[Any]) -> list[Any]:
+    def add(self, value: Row, accumulator: list[Value]) -> list[Value]:
         for index, add in self._nullary:
             accumulator[index] = add(accumulator[index])
         for index, add, slot in self._unary:
@@ -177,7 +178,7 @@ class CombinedAggregate(AggregateFunction):
             accumulator[index] = add(accumulator[index], *arguments(value))
         return accumulator
 
-    def get_result(self, accumulator: list[Any]) -> dict[str, Any]:
+    def get_result(self, accumulator: list[Value]) -> Row:
         """Return the output row.
 
         Raises:
@@ -186,6 +187,6 @@ class CombinedAggregate(AggregateFunction):
         columns = zip(self.columns, accumulator, strict=True)
         return {name: bound.get_result(part) for (name, bound, _), part in columns}
 
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+    def merge(self, left: list[Value], right: list[Value]) -> list[Value]:
         parts = zip(self._aggregates, left, right, strict=True)
         return [bound.merge(left, right) for bound, left, right in parts]

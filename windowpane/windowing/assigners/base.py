@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
+from windowpane.arrays.values import Value
 from windowpane.errors import MissingTimestampError
 from windowpane.guidance import SpecType
 from windowpane.windowing.times import MIN
@@ -24,7 +25,7 @@ class AssignerContext(Protocol):
         """The processing time, in microseconds."""
 
     @property
-    def current_key(self) -> Any:
+    def current_key(self) -> Value:
         """The key of the element (``None`` for ``window_all``)."""
 
     def remember(self, name: str, make: Callable[[], int]) -> int:
@@ -51,7 +52,7 @@ class WindowAssigner(metaclass=SpecType):
         return self.has_ends and not self.is_event_time
 
     @abstractmethod
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[Window]:
+    def assign_windows(self, element: Value, timestamp: int, context: AssignerContext) -> Sequence[Window]:
         """Return the windows of ``element``.
 
         Args:
@@ -64,7 +65,7 @@ class WindowAssigner(metaclass=SpecType):
         """Return the trigger that is used where none is set: by default, the one that fires at the end of windows."""
         return EventTimeTrigger() if self.is_event_time else ProcessingTimeTrigger()
 
-    def instant_of(self, element: Any, timestamp: int, context: AssignerContext) -> int:
+    def instant_of(self, element: Value, timestamp: int, context: AssignerContext) -> int:
         """Return the time by which an element is assigned: its timestamp, or that of the clock.
 
         Raises:
@@ -80,6 +81,6 @@ class WindowAssigner(metaclass=SpecType):
 class MergingWindowAssigner(WindowAssigner):
     """An assigner whose windows of one key merge when they meet (sessions)."""
 
-    def merge_windows(self, windows: Iterable[Any]) -> list[tuple[Window, list[Window]]]:
+    def merge_windows(self, windows: Iterable[Value]) -> list[tuple[Window, list[Window]]]:
         """Return ``(result, merged windows)`` for each group of windows to be merged; time windows that overlap or touch do."""
         return [(cover, list(members)) for cover, members in merge_overlapping(windows)]

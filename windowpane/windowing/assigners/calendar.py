@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 from windowpane.arrays import Integers
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidDurationError, InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
 from windowpane.windowing.assigners.calendars import Calendar
@@ -127,7 +128,7 @@ class CalendarWindows(WindowAssigner):
         periods = (length.months or length.days) // (part.months or part.days)
         return cls(unit, periods, periods, step=1)
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+    def assign_windows(self, element: Value, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
         return self.windows_at(self.instant_of(element, timestamp, context))
 
     # What engines read. Rows of one slice are in the same windows; each window has an end of its own.

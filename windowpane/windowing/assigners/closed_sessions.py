@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import hidden
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
+from windowpane.windowing.expressions import ColumnLike
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import TimeWindow
 
@@ -39,9 +41,9 @@ class ClosedSessionWindows(WindowAssigner):
     """
 
     gap: int
-    condition: Any = None
+    condition: ColumnLike | None = None
     count: int | None = None
-    size: tuple[Any, int] | None = None
+    size: tuple[ColumnLike, int] | None = None
     duration: int | None = None
 
     def __post_init__(self) -> None:
@@ -63,7 +65,7 @@ class ClosedSessionWindows(WindowAssigner):
         asked = ((CLOSES, self.condition), (WEIGHT, self.size))
         return tuple(name for name, given in asked if given is not None)
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+    def assign_windows(self, element: Value, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
         """Refuse to: which session a row is in depends on the rows before it."""
         raise InvalidSpecError(
             f"{self!r} cannot assign a row by itself: sessions that rows close are cut in the order of event time, by the "

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
 from windowpane.windowing.triggers import EndOfStreamTrigger, NeverTrigger, Trigger
 from windowpane.windowing.windows import GLOBAL_WINDOW, GlobalWindow
@@ -38,7 +38,7 @@ class GlobalWindows(WindowAssigner):
         """Return the assigner whose default trigger fires once, when a bounded stream ends."""
         return cls(EndOfStreamTrigger())
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[GlobalWindow]:
+    def assign_windows(self, element: Value, timestamp: int, context: AssignerContext) -> Sequence[GlobalWindow]:
         return (GLOBAL_WINDOW,)
 
     def default_trigger(self) -> Trigger:

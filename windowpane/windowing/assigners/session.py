@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSessionGapError, InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, MergingWindowAssigner
 from windowpane.windowing.assigners.closed_sessions import ClosedSessionWindows
+from windowpane.windowing.expressions import ColumnLike
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.windows import TimeWindow, time_window
 
-GapFunction = Callable[[Any], Duration]
+GapFunction = Callable[[Value], Duration]
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class _SessionWindows(MergingWindowAssigner):
         """
         return cls(gap_of)
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+    def assign_windows(self, element: Value, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
         """Return ``[time, time + gap)`` of the element, to be merged with the key's open sessions."""
         instant = timestamp if self.is_event_time else context.current_processing_time
         gap = to_micros(self.gap(element)) if callable(self.gap) else self.gap
@@ -75,10 +77,10 @@ class EventTimeSessionWindows(_SessionWindows):
 
     def closed_by(
         self,
-        condition: Any = None,
+        condition: ColumnLike | None = None,
         *,
         count: int | None = None,
-        size: tuple[Any, int] | None = None,
+        size: tuple[ColumnLike, int] | None = None,
         duration: Duration | None = None,
     ) -> ClosedSessionWindows:
         """Return the assigner whose sessions also end otherwise; whatever is first ends a session.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
 from windowpane.windowing.times import Duration, to_micros
@@ -44,7 +45,7 @@ class _SlidingWindows(WindowAssigner):
         """
         return cls(to_micros(size), to_micros(slide), to_micros(offset))
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+    def assign_windows(self, element: Value, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
         """Return the windows that hold the element, latest first; by event time, one without a timestamp is refused."""
         instant = self.instant_of(element, timestamp, context)
         last = window_start(instant, self.offset, self.slide)
@@ -107,7 +108,7 @@ class CumulateEventTimeWindows(WindowAssigner):
         """
         return cls(to_micros(max_size), to_micros(step), to_micros(offset))
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+    def assign_windows(self, element: Value, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
         """Return every window from the first step that holds ``timestamp`` up to the full one, shortest first."""
         instant = self.instant_of(element, timestamp, context)
         start = window_start(instant, self.offset, self.max_size)

@@ -11,8 +11,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Self
+from typing import Self
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner
 from windowpane.windowing.times import Duration, to_micros
@@ -80,7 +81,7 @@ class _TumblingWindows(WindowAssigner):
         """
         return cls(to_micros(size), to_micros(offset), stagger)
 
-    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+    def assign_windows(self, element: Value, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
         """Return the one window that holds the element; by event time, one without a timestamp is refused."""
         instant = self.instant_of(element, timestamp, context)
         offset = self.stagger.staggered(self.offset, self.size, context)

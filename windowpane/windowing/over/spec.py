@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError, NeverClosesError, present
 from windowpane.windowing.aggregates.definition import Definition, definition_of, definitions, is_defined
 from windowpane.windowing.aggregates.spec import Aggregate
@@ -38,19 +38,14 @@ _ONE_ARGUMENT = OFFSET_FUNCTIONS | VALUE_FUNCTIONS
 class OrderColumn:
     """One column of ORDER BY. The place of NULLs is always given; each API has its own default.
 
-    Args:
-        name: the input column.
-        descending: whether large values are first.
-        nulls_first: whether NULLs are first.
-
     Example:
         >>> print(OrderColumn("ts", descending=True, nulls_first=False))
         ts DESC NULLS LAST
     """
 
-    name: str
-    descending: bool = False
-    nulls_first: bool = field(kw_only=True)
+    name: str  # the input column
+    descending: bool = False  # whether large values are first
+    nulls_first: bool = field(kw_only=True)  # whether NULLs are first
 
     def __str__(self) -> str:
         return f"{self.name} {'DESC' if self.descending else 'ASC'} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
@@ -60,18 +55,6 @@ class OrderColumn:
 class OverCall:
     """One call of a function over the window.
 
-    Args:
-        function: one of ``FUNCTIONS``, or an aggregate.
-        arguments: names of input columns.
-        frame: for aggregates and ``first_value``, ``last_value``, ``nth_value``; they need one, the others have none.
-        offset: the distance of ``lag`` and ``lead`` in rows (below zero it is the other one), the n of ``nth_value`` (from 1)
-            and the number of buckets of ``ntile``.
-        default: the constant that ``lag`` and ``lead`` give where there is no such row.
-        ignore_nulls: whether ``lag``, ``lead``, ``first_value``, ``last_value`` and ``nth_value`` pass over NULLs.
-        filter: a boolean column; an aggregate sees the rows where it is true.
-        distinct: whether an aggregate sees each combination of its arguments once.
-        parameters: constants of an aggregate by name, ``(("q", 0.9),)``.
-
     Raises:
         InvalidSpecError: the function does not exist, or has no such argument, frame or option.
 
@@ -80,15 +63,18 @@ class OverCall:
         lag(price, 2)
     """
 
-    function: str
-    arguments: tuple[str, ...] = ()
+    function: str  # one of ``FUNCTIONS``, or an aggregate
+    arguments: tuple[str, ...] = ()  # names of input columns
+    # for aggregates and ``first_value``, ``last_value``, ``nth_value``; they need one, the others have none
     frame: Frame | None = None
+    # the distance of ``lag`` and ``lead`` in rows (below zero it is the other one), the n of ``nth_value`` (from 1) and the
+    # number of buckets of ``ntile``
     offset: int = 1
-    default: Hashable = None
-    ignore_nulls: bool = False
-    filter: str | None = None
-    distinct: bool = False
-    parameters: tuple[tuple[str, Hashable], ...] = ()
+    default: Hashable = None  # the constant that ``lag`` and ``lead`` give where there is no such row
+    ignore_nulls: bool = False  # whether ``lag``, ``lead``, ``first_value``, ``last_value`` and ``nth_value`` pass over NULLs
+    filter: str | None = None  # a boolean column; an aggregate sees the rows where it is true
+    distinct: bool = False  # whether an aggregate sees each combination of its arguments once
+    parameters: tuple[tuple[str, Hashable], ...] = ()  # constants of an aggregate by name, ``(("q", 0.9),)``
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS and not is_defined(self.function):
@@ -154,7 +140,7 @@ class OverCall:
             return Frame.rows(UNBOUNDED_PRECEDING, CURRENT_ROW)
         return WHOLE_PARTITION
 
-    def __reduce__(self) -> tuple[Callable[..., OverCall], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., OverCall], tuple[Value, ...]]:
         definition = definition_of(self.function) if self.is_aggregate else None
         return _arrived, (definition, *(getattr(self, each.name) for each in fields(self)))
 
@@ -169,7 +155,7 @@ class OverCall:
         return text if self.frame is None else f"{text} {self.frame}"
 
 
-def _arrived(definition: Definition | None, *values: Any) -> OverCall:
+def _arrived(definition: Definition | None, *values: Value) -> OverCall:
     return OverCall(*values)
 
 
@@ -186,12 +172,6 @@ def _offset_reach(steps: int, ignore_nulls: bool) -> Frame:
 class OverSpec:
     """An OVER window: what it partitions by, how it orders, what identifies a row, what it calls.
 
-    Args:
-        partition_by: input columns; empty for one partition of all rows.
-        order_by: the ORDER BY columns; may be empty.
-        key: the input columns that identify a row.
-        calls: at least one.
-
     Raises:
         InvalidSpecError: no key or no call, a column twice, or a call that needs an ORDER BY this window has not.
 
@@ -201,10 +181,10 @@ class OverSpec:
         row_number() OVER (PARTITION BY sym ORDER BY ts ASC NULLS FIRST), rows by id
     """
 
-    partition_by: tuple[str, ...]
-    order_by: tuple[OrderColumn, ...]
-    key: tuple[str, ...]
-    calls: tuple[OverCall, ...]
+    partition_by: tuple[str, ...]  # input columns; empty for one partition of all rows
+    order_by: tuple[OrderColumn, ...]  # the ORDER BY columns; may be empty
+    key: tuple[str, ...]  # the input columns that identify a row
+    calls: tuple[OverCall, ...]  # at least one
 
     def __post_init__(self) -> None:
         if not self.key:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidFrameError, InvalidIntervalError, InvalidSpecError, UnknownColumnError
 from windowpane.windowing.aggregates.canonical import is_orderable
 from windowpane.windowing.aggregates.decimals import EXACT
@@ -106,7 +107,7 @@ def _wanted(offset: Offset, kind: pa.DataType) -> str | None:
     return "a number, time or interval as ORDER BY column"
 
 
-def shifted(value: Any, offset: Offset, forward: bool) -> Any:
+def shifted(value: Value, offset: Offset, forward: bool) -> Value:
     """Return an order value plus an offset that ``check_offset`` let through, or minus it; NULL stays NULL.
 
     ``BEYOND`` is past the end of the calendar. Values are as Arrow gives them to Python.
@@ -123,7 +124,7 @@ def shifted(value: Any, offset: Offset, forward: bool) -> Any:
     return value + offset if forward else value - offset
 
 
-def _moved(value: Any, interval: Interval) -> Any:
+def _moved(value: Value, interval: Interval) -> Value:
     try:
         if isinstance(value, dt.timedelta):
             return value + interval.micros * _MICROSECOND

@@ -60,33 +60,20 @@ class Measure:
 
 @dataclass(frozen=True)
 class PatternSpec:
-    """A row pattern.
+    """A row pattern."""
 
-    Args:
-        pattern: the pattern.
-        conditions: by variable; one without a condition takes every row.
-        subsets: names that stand for several variables.
-        measures: the values of a result.
-        rows: what comes out of a match.
-        after_match: where the search goes on.
-        on_error: what happens where there is no such row: an error, or on at the next row.
-        within: microseconds that a match may last, the first to the last row less than that; ``None`` for any time.
-        has_timeouts: whether attempts that fail for want of a row within the bound come out.
-        most_rows: a waiting attempt of more rows is given up.
-        most_steps: the search for one match takes no more.
-    """
-
-    pattern: Pattern
-    conditions: Mapping[str, Expression] = field(default_factory=dict)
-    subsets: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    measures: tuple[Measure, ...] = ()
-    rows: RowsShown = "one"
-    after_match: AfterMatch = PAST_LAST_ROW
-    on_error: OnError = "raise"
+    pattern: Pattern  # the pattern
+    conditions: Mapping[str, Expression] = field(default_factory=dict)  # by variable; one without a condition takes every row
+    subsets: Mapping[str, frozenset[str]] = field(default_factory=dict)  # names that stand for several variables
+    measures: tuple[Measure, ...] = ()  # the values of a result
+    rows: RowsShown = "one"  # what comes out of a match
+    after_match: AfterMatch = PAST_LAST_ROW  # where the search goes on
+    on_error: OnError = "raise"  # what happens where there is no such row: an error, or on at the next row
+    # microseconds that a match may last, the first to the last row less than that; ``None`` for any time
     within: int | None = None
-    has_timeouts: bool = False
-    most_rows: int = MAX_ROWS
-    most_steps: int = MAX_STEPS
+    has_timeouts: bool = False  # whether attempts that fail for want of a row within the bound come out
+    most_rows: int = MAX_ROWS  # a waiting attempt of more rows is given up
+    most_steps: int = MAX_STEPS  # the search for one match takes no more
 
     @property
     def variables(self) -> tuple[str, ...]:

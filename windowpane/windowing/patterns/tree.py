@@ -206,19 +206,12 @@ def written_out(pattern: Pattern) -> int:
 
 
 class Beginning(NamedTuple):
-    """How the matches of a pattern begin; rows that are passed over are taken by ``None``.
+    """How the matches of a pattern begin; rows that are passed over are taken by ``None``."""
 
-    Attributes:
-        firsts: the variables that can take the first row.
-        seconds: those that can take the second one.
-        is_empty: whether a match can do without a row.
-        is_single: whether a match can have one row.
-    """
-
-    firsts: frozenset[str | None] = frozenset()
-    seconds: frozenset[str | None] = frozenset()
-    is_empty: bool = True
-    is_single: bool = False
+    firsts: frozenset[str | None] = frozenset()  # the variables that can take the first row
+    seconds: frozenset[str | None] = frozenset()  # those that can take the second one
+    is_empty: bool = True  # whether a match can do without a row
+    is_single: bool = False  # whether a match can have one row
 
     def then(self, other: Beginning) -> Beginning:
         """Return how a match of this and then of another begins."""

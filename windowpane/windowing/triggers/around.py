@@ -6,8 +6,8 @@ Source of the rules: Flink's PurgingTrigger and ProcessingTimeoutTrigger.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.windowing.times import Duration, add_clamped, to_micros
 from windowpane.windowing.triggers.base import (
     MergeContext,
@@ -41,7 +41,7 @@ class PurgingTrigger(Trigger):
         """Whether the inner trigger looks into elements."""
         return reads_elements(self.inner)
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         return self._purging(self.inner.on_element(element, timestamp, window, context), window)
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
@@ -113,7 +113,7 @@ class ProcessingTimeoutTrigger(Trigger):
         """Whether the inner trigger looks into elements."""
         return reads_elements(self.inner)
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Call the inner trigger; if it does not fire, see that a timeout is pending."""
         result = self.inner.on_element(element, timestamp, window, context.prefixed(_INNER))
         if checked_result(self.inner, result, window).is_fire:

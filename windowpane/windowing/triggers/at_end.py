@@ -6,8 +6,8 @@ Source of the rules: Flink's EventTimeTrigger, ProcessingTimeTrigger, EndOfStrea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers.base import (
     MergeContext,
@@ -37,7 +37,7 @@ class EventTimeTrigger(Trigger):
         """Return the trigger (Flink's spelling)."""
         return cls()
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         if window.max_timestamp <= context.current_watermark:
             return TriggerResult.FIRE
         context.register_event_time_timer(window.max_timestamp)
@@ -74,7 +74,7 @@ class EndOfStreamTrigger(Trigger):
 
     reads_elements = False
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         context.register_event_time_timer(MAX)
         return TriggerResult.CONTINUE
 
@@ -113,7 +113,7 @@ class ProcessingTimeTrigger(Trigger):
         """Return the trigger (Flink's spelling)."""
         return cls()
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         context.register_processing_time_timer(window.max_timestamp)
         return TriggerResult.CONTINUE
 
@@ -147,7 +147,7 @@ class NeverTrigger(Trigger):
 
     reads_elements = False
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
+from windowpane.arrays.values import Value
 from windowpane.errors import NonMergingTriggerError, TriggerResultError
 from windowpane.guidance import SpecType
 from windowpane.windowing.panes import Firing
@@ -41,13 +42,17 @@ def checked_result(trigger: object, result: object, window: Window) -> TriggerRe
     raise TriggerResultError(trigger, result, window)
 
 
+Reduce: TypeAlias = Callable[[Value, Value], Value]
+"""Makes one value of two."""
+
+
 class ValueState(Protocol):
     """One value that belongs to the current key and window; ``None`` means empty."""
 
-    def get(self) -> Any:
+    def get(self) -> Value:
         """Return the value, ``None`` if there is none."""
 
-    def update(self, value: Any) -> None:
+    def update(self, value: Value) -> None:
         """Set the value."""
 
     def clear(self) -> None:
@@ -57,10 +62,10 @@ class ValueState(Protocol):
 class ReducingState(Protocol):
     """A value of the current key and window that grows by a reduce function, and so can merge."""
 
-    def get(self) -> Any:
+    def get(self) -> Value:
         """Return the value, ``None`` if there is none."""
 
-    def add(self, value: Any) -> None:
+    def add(self, value: Value) -> None:
         """Combine ``value`` into the state."""
 
     def clear(self) -> None:
@@ -93,7 +98,7 @@ class TriggerContext(Protocol):
     def value_state(self, name: str) -> ValueState:
         """Return this trigger's value state of that name in the current key and window."""
 
-    def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
+    def reducing_state(self, name: str, reduce: Reduce) -> ReducingState:
         """Return this trigger's reducing state of that name in the current key and window."""
 
     def announce(self, firing: Firing) -> None:
@@ -106,7 +111,7 @@ class TriggerContext(Protocol):
 class MergeContext(TriggerContext, Protocol):
     """The context of ``on_merge``: the current window is the result of the merge."""
 
-    def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
+    def merge_reducing_state(self, name: str, reduce: Reduce) -> None:
         """Combine the state of that name of all merged windows into that of the result, and clear the old ones."""
 
     def prefixed(self, prefix: str) -> MergeContext:
@@ -126,7 +131,7 @@ class Trigger(metaclass=SpecType):
     """
 
     @abstractmethod
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Answer for an element just added to ``window``; ``timestamp`` is ``MIN`` where the element has none."""
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:

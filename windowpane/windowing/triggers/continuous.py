@@ -7,8 +7,9 @@ and ContinuousProcessingTimeTrigger. Intervals are counted from the epoch, not f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import Duration, to_micros, truncate
 from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
@@ -103,7 +104,7 @@ class ContinuousEventTimeTrigger(ContinuousTrigger):
     reads_elements = False
     is_by_watermark = True
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Fire at once behind the watermark; else wait for the end and, from the first element on, for the next interval."""
         if window.max_timestamp <= context.current_watermark:
             return TriggerResult.FIRE
@@ -126,7 +127,7 @@ class ContinuousProcessingTimeTrigger(ContinuousTrigger):
 
     reads_elements = False
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """From the first element on, wait for the next interval of the clock."""
         self._start(context.current_processing_time, window, context)
         return TriggerResult.CONTINUE

@@ -9,8 +9,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
 from windowpane.windowing.windows import Window
 
@@ -34,7 +34,7 @@ class CountTrigger(Trigger):
         """Return the trigger that fires at every ``max_count`` elements."""
         return cls(max_count)
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         count = context.reducing_state(_COUNT, operator.add)
         count.add(1)
         if count.get() >= self.max_count:
@@ -68,14 +68,14 @@ class DeltaTrigger(Trigger):
     """
 
     threshold: float
-    delta: Callable[[Any, Any], float]
+    delta: Callable[[Value, Value], float]
 
     @classmethod
-    def of(cls, threshold: float, delta: Callable[[Any, Any], float]) -> DeltaTrigger:
+    def of(cls, threshold: float, delta: Callable[[Value, Value], float]) -> DeltaTrigger:
         """Return the trigger (Flink's spelling)."""
         return cls(threshold, delta)
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         last = context.value_state(_LAST)
         held = last.get()
         if held is None:

@@ -6,8 +6,8 @@ Spark's update mode for windows, and RisingWave's windowed aggregates without EM
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
 from windowpane.windowing.windows import Window
 
@@ -24,7 +24,7 @@ class EachBatch(Trigger):
 
     reads_elements = False
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Fire; the operator holds it back until the batch ends."""
         return TriggerResult.FIRE
 

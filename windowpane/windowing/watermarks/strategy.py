@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import Duration, format_micros, to_micros
@@ -219,7 +218,7 @@ def _positive(role: str, duration: Duration) -> int:
     return micros
 
 
-def _column(role: str, name: Any) -> str:
+def _column(role: str, name: object) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidSpecError(f"{role}({name!r}): expected the name of a column.")
     return name

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from windowpane.arrays.instants import format_instant
+from windowpane.arrays.values import Row
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import MIN, add_clamped, format_micros
 from windowpane.windowing.watermarks.strategy import Watermarks
@@ -142,7 +142,7 @@ class WatermarkGenerator:
         self._run = run
         self._latest: dict[SourceName, int] = {}
 
-    def on_event(self, row: Any, timestamp: int) -> None:
+    def on_event(self, row: Row, timestamp: int) -> None:
         """Take a row; the columns that the strategy names are read from it."""
         time: int | None = timestamp
         if self.strategy.punctuation is not None:
@@ -160,5 +160,5 @@ class WatermarkGenerator:
         return self.state.watermark
 
 
-def _text(source: Any) -> SourceName:
+def _text(source: object) -> SourceName:
     return None if source is None else str(source)

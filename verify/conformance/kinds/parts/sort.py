@@ -6,12 +6,13 @@ from typing import Any
 
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known
 from verify.conformance.reading.over_ops import WORDS, raise_it
-from verify.conformance.reading.sql_values import Row, Schema, watermark_pair
+from verify.conformance.reading.sql_values import Schema, watermark_pair
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.changelog import Changelog
 from verify.conformance.replay.recovering import Recovering
 from verify.conformance.replay.steps import replay_steps
 from verify.conformance.replay.verdicts import Difference, Options
+from windowpane.arrays.values import Row
 from windowpane.operators.over.on_close import SortBuffer
 from windowpane.state.entries import MemoryEntries
 

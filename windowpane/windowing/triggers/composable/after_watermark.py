@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import Duration
 from windowpane.windowing.triggers.base import Trigger
 from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment, child_path
-from windowpane.windowing.triggers.composable.combined import FIRST_TURN, AfterAny, InTurn, Repeatedly
+from windowpane.windowing.triggers.composable.combined import FIRST_TURN, AfterAny, InTurn, Repeatedly, Turn
 from windowpane.windowing.triggers.composable.leaves import AfterCount, AfterProcessingTime, as_node
 
 _LATE = 1
@@ -58,12 +57,12 @@ class AfterWatermark(InTurn):
     def part(self, turn: int) -> ComposableTrigger | None:
         return self.late if turn == _LATE else self.early
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: Turn | None, path: str, moment: Moment) -> bool:
         """Return whether the end is reached for the first time, or the part whose phase it is is ready."""
         is_late = (state or FIRST_TURN)[0] == _LATE
         return (moment.end_reached and not is_late) or super().is_ready(state, path, moment)
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+    def fired(self, state: Turn | None, path: str, moment: Moment) -> tuple[Turn | None, bool]:
         turn, held = state or FIRST_TURN
         part, below = self.part(turn), child_path(path, turn)
         if moment.end_reached and turn != _LATE:
@@ -74,14 +73,14 @@ class AfterWatermark(InTurn):
             held, _ = part.fired(held, below, moment)
         return (turn, held), False
 
-    def merged(self, left: Any, right: Any) -> Any:
+    def merged(self, left: Turn | None, right: Turn | None) -> Turn | None:
         """Be late only if both are; else begin anew, with what is early of both."""
         phases = (left or FIRST_TURN, right or FIRST_TURN)
         turn = min(turn for turn, _ in phases)
         part, held = self.part(turn), [held for each, held in phases if each == turn]
         return turn, None if part is None else part.merged(*held) if len(held) == 2 else held[0]
 
-    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+    def settled(self, state: Turn | None, path: str, moment: Moment) -> Turn | None:
         """Begin anew where the merged window has another end to reach."""
         is_passed = (state or FIRST_TURN)[0] == _LATE and not moment.end_reached
         return FIRST_TURN if is_passed else super().settled(state, path, moment)

@@ -10,13 +10,17 @@ rules: Apache Beam's triggers; where Beam's drivers differ, the Java one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+from windowpane.arrays.values import Value
 from windowpane.windowing.panes import Firing
-from windowpane.windowing.triggers.base import MergeContext, ReducingState, Trigger, TriggerContext, ValueState
+from windowpane.windowing.triggers.base import MergeContext, Reduce, ReducingState, Trigger, TriggerContext, ValueState
 from windowpane.windowing.windows import Window
+
+State: TypeAlias = Any
+"""What a node knows of one window: a plain value, of which type the node says; ``None`` before the first row."""
 
 
 @dataclass
@@ -91,7 +95,7 @@ class LeafContext:
     def value_state(self, name: str) -> ValueState:
         return self.inner.value_state(name)
 
-    def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
+    def reducing_state(self, name: str, reduce: Reduce) -> ReducingState:
         return self.inner.reducing_state(name, reduce)
 
     def announce(self, firing: Firing) -> None:
@@ -105,7 +109,7 @@ class LeafContext:
 class LeafMergeContext(LeafContext):
     inner: MergeContext
 
-    def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
+    def merge_reducing_state(self, name: str, reduce: Reduce) -> None:
         self.inner.merge_reducing_state(name, reduce)
 
     def prefixed(self, prefix: str) -> LeafMergeContext:
@@ -138,31 +142,31 @@ class ComposableTrigger(ABC):
     def may_finish(self, allowed_lateness: int) -> bool:
         """Return whether it can be finished while rows may still arrive: these would be lost."""
 
-    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+    def add(self, state: State, element: Value, timestamp: int, path: str, moment: Moment) -> State:
         """Return the state after a row was added to the window."""
         return state
 
     @abstractmethod
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: State, path: str, moment: Moment) -> bool:
         """Return whether the window should fire."""
 
     @abstractmethod
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+    def fired(self, state: State, path: str, moment: Moment) -> tuple[State, bool]:
         """Return the state after a firing that this node was ready for, and whether it is finished."""
 
-    def merged(self, left: Any, right: Any) -> Any:
+    def merged(self, left: State, right: State) -> State:
         """Return the state of two windows that become one; the order does not matter."""
         return None
 
-    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+    def settled(self, state: State, path: str, moment: Moment) -> State:
         """Return the state of a merged window, now that its bounds are known."""
         return state
 
-    def due_times(self, state: Any) -> Iterator[int]:
+    def due_times(self, state: State) -> Iterator[int]:
         """Yield the times of the clock that are waited for."""
         return iter(())
 
-    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+    def flink_triggers(self, state: State, path: str) -> Iterator[tuple[str, Trigger]]:
         """Yield Flink's triggers that are handed rows in this state, with their paths."""
         return iter(())
 
@@ -182,7 +186,7 @@ class Leaf(ComposableTrigger):
     def may_finish(self, allowed_lateness: int) -> bool:
         return False
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+    def fired(self, state: State, path: str, moment: Moment) -> tuple[State, bool]:
         return state, False
 
 

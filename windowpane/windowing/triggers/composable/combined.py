@@ -5,12 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.triggers.base import Trigger
-from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment, child_path
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment, State, child_path
 from windowpane.windowing.triggers.composable.leaves import as_node
+
+Turn: TypeAlias = tuple[int, State]
+"""The number of the part whose turn it is, and its state."""
+_States: TypeAlias = tuple[State, ...] | None
 
 
 def _require_once(owner: ComposableTrigger, parts: Sequence[ComposableTrigger]) -> None:
@@ -26,35 +31,35 @@ def _require_once(owner: ComposableTrigger, parts: Sequence[ComposableTrigger]) 
 class _Several(ComposableTrigger):
     """A node that hands each row to all of its children. State: theirs, in order."""
 
-    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+    def add(self, state: _States, element: Value, timestamp: int, path: str, moment: Moment) -> _States:
         states = self._states(state)
         return tuple(
             child.add(held, element, timestamp, child_path(path, number), moment)
             for number, (child, held) in enumerate(zip(self.children, states, strict=True))
         )
 
-    def merged(self, left: Any, right: Any) -> Any:
+    def merged(self, left: _States, right: _States) -> _States:
         both = zip(self.children, self._states(left), self._states(right), strict=True)
         return tuple(child.merged(one, other) for child, one, other in both)
 
-    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+    def settled(self, state: _States, path: str, moment: Moment) -> _States:
         return tuple(
             child.settled(held, child_path(path, number), moment)
             for number, (child, held) in enumerate(zip(self.children, self._states(state), strict=True))
         )
 
-    def due_times(self, state: Any) -> Iterator[int]:
+    def due_times(self, state: _States) -> Iterator[int]:
         for child, held in zip(self.children, self._states(state), strict=True):
             yield from child.due_times(held)
 
-    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+    def flink_triggers(self, state: _States, path: str) -> Iterator[tuple[str, Trigger]]:
         for number, (child, held) in enumerate(zip(self.children, self._states(state), strict=True)):
             yield from child.flink_triggers(held, child_path(path, number))
 
-    def _states(self, state: Any) -> tuple[Any, ...]:
+    def _states(self, state: _States) -> tuple[State, ...]:
         return (None,) * len(self.children) if state is None else tuple(state)
 
-    def _ready(self, state: Any, path: str, moment: Moment) -> list[bool]:
+    def _ready(self, state: _States, path: str, moment: Moment) -> list[bool]:
         return [
             child.is_ready(held, child_path(path, number), moment)
             for number, (child, held) in enumerate(zip(self.children, self._states(state), strict=True))
@@ -79,7 +84,7 @@ class _OfOnce(_Several):
     def is_once(self) -> bool:
         return True
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+    def fired(self, state: State, path: str, moment: Moment) -> tuple[State, bool]:
         return None, True
 
 
@@ -97,7 +102,7 @@ class AfterAny(_OfOnce):
     def may_finish(self, allowed_lateness: int) -> bool:
         return any(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: State, path: str, moment: Moment) -> bool:
         return any(self._ready(state, path, moment))
 
 
@@ -115,7 +120,7 @@ class AfterAll(_OfOnce):
     def may_finish(self, allowed_lateness: int) -> bool:
         return all(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: State, path: str, moment: Moment) -> bool:
         return all(self._ready(state, path, moment))
 
 
@@ -126,33 +131,33 @@ class InTurn(ComposableTrigger):
     def part(self, turn: int) -> ComposableTrigger | None:
         """Return the part of a number, ``None`` where nothing is called in its turn."""
 
-    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+    def add(self, state: Turn | None, element: Value, timestamp: int, path: str, moment: Moment) -> Turn | None:
         turn, held = state or FIRST_TURN
         part = self.part(turn)
         return turn, held if part is None else part.add(held, element, timestamp, child_path(path, turn), moment)
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: Turn | None, path: str, moment: Moment) -> bool:
         turn, held = state or FIRST_TURN
         part = self.part(turn)
         return part is not None and part.is_ready(held, child_path(path, turn), moment)
 
-    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+    def settled(self, state: Turn | None, path: str, moment: Moment) -> Turn | None:
         turn, held = state or FIRST_TURN
         part = self.part(turn)
         return turn, held if part is None else part.settled(held, child_path(path, turn), moment)
 
-    def due_times(self, state: Any) -> Iterator[int]:
+    def due_times(self, state: Turn | None) -> Iterator[int]:
         turn, held = state or FIRST_TURN
         part = self.part(turn)
         return iter(()) if part is None else part.due_times(held)
 
-    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+    def flink_triggers(self, state: Turn | None, path: str) -> Iterator[tuple[str, Trigger]]:
         turn, held = state or FIRST_TURN
         part = self.part(turn)
         return iter(()) if part is None else part.flink_triggers(held, child_path(path, turn))
 
 
-FIRST_TURN: tuple[int, Any] = (0, None)
+FIRST_TURN: Turn = (0, None)
 
 
 @dataclass(frozen=True, init=False)
@@ -183,7 +188,7 @@ class AfterEach(InTurn):
     def may_finish(self, allowed_lateness: int) -> bool:
         return all(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+    def fired(self, state: Turn | None, path: str, moment: Moment) -> tuple[Turn | None, bool]:
         """Give the turn to the next if this one is finished; finish after the last."""
         turn, held = state or FIRST_TURN
         below = child_path(path, turn)
@@ -193,7 +198,7 @@ class AfterEach(InTurn):
         self.triggers[turn].forget(below, moment)
         return (None, True) if turn + 1 == len(self.triggers) else ((turn + 1, None), False)
 
-    def merged(self, left: Any, right: Any) -> Any:
+    def merged(self, left: Turn | None, right: Turn | None) -> Turn | None:
         """Take the latest turn; of windows at the same one, the merged state."""
         (turn, one), (other_turn, other) = left or FIRST_TURN, right or FIRST_TURN
         if turn == other_turn:
@@ -225,14 +230,14 @@ class Repeatedly(InTurn):
     def may_finish(self, allowed_lateness: int) -> bool:
         return False
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+    def fired(self, state: Turn | None, path: str, moment: Moment) -> tuple[Turn | None, bool]:
         below = child_path(path, 0)
         held, is_finished = self.trigger.fired((state or FIRST_TURN)[1], below, moment)
         if is_finished:
             self.trigger.forget(below, moment)
         return None if is_finished else (0, held), False
 
-    def merged(self, left: Any, right: Any) -> Any:
+    def merged(self, left: Turn | None, right: Turn | None) -> Turn | None:
         return 0, self.trigger.merged((left or FIRST_TURN)[1], (right or FIRST_TURN)[1])
 
 
@@ -265,10 +270,10 @@ class OrFinally(_Several):
     def may_finish(self, allowed_lateness: int) -> bool:
         return self.main.may_finish(allowed_lateness) or self.until.may_finish(allowed_lateness)
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: _States, path: str, moment: Moment) -> bool:
         return any(self._ready(state, path, moment))
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+    def fired(self, state: _States, path: str, moment: Moment) -> tuple[_States, bool]:
         """Fire those that are ready; finish if one of them does."""
         states, is_finished = list(self._states(state)), False
         for number, is_ready in enumerate(self._ready(state, path, moment)):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import Duration, add_clamped, to_micros
 from windowpane.windowing.triggers.around import PurgingTrigger
 from windowpane.windowing.triggers.at_end import EventTimeTrigger, NeverTrigger
-from windowpane.windowing.triggers.base import Trigger
-from windowpane.windowing.triggers.composable.base import ComposableTrigger, Leaf, Moment
+from windowpane.windowing.triggers.base import Trigger, TriggerResult
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, Leaf, Moment, State
 from windowpane.windowing.triggers.each_batch import EachBatch
 
 
@@ -49,16 +49,16 @@ class AfterCount(_OnceLeaf):
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
             raise InvalidSpecError(f"AfterCount counts rows, from 1 on, but was given {self.count!r}.")
 
-    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> int:
+    def add(self, state: int | None, element: Value, timestamp: int, path: str, moment: Moment) -> int:
         return (state or 0) + 1
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: int | None, path: str, moment: Moment) -> bool:
         return (state or 0) >= self.count
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+    def fired(self, state: int | None, path: str, moment: Moment) -> tuple[int | None, bool]:
         return state, True
 
-    def merged(self, left: Any, right: Any) -> int:
+    def merged(self, left: int | None, right: int | None) -> int:
         return (left or 0) + (right or 0)
 
 
@@ -84,28 +84,28 @@ class AfterProcessingTime(_OnceLeaf):
         if self.delay < 0:
             raise InvalidSpecError(f"AfterProcessingTime waits for a time that is not negative, but was given {delay!r}.")
 
-    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> int:
+    def add(self, state: int | None, element: Value, timestamp: int, path: str, moment: Moment) -> int:
         if state is not None:
-            return int(state)
+            return state
         due = add_clamped(moment.now, self.delay)
         moment.wait_until(due)
         return due
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: int | None, path: str, moment: Moment) -> bool:
         return state is not None and moment.now >= state
 
-    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+    def fired(self, state: int | None, path: str, moment: Moment) -> tuple[int | None, bool]:
         return None, True
 
-    def merged(self, left: Any, right: Any) -> Any:
+    def merged(self, left: int | None, right: int | None) -> int | None:
         return min((time for time in (left, right) if time is not None), default=None)
 
-    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+    def settled(self, state: int | None, path: str, moment: Moment) -> int | None:
         if state is not None:
             moment.wait_until(state)
         return state
 
-    def due_times(self, state: Any) -> Iterator[int]:
+    def due_times(self, state: int | None) -> Iterator[int]:
         if state is not None:
             yield state
 
@@ -123,7 +123,7 @@ class Default(Leaf):
     def waits_for_end(self) -> bool:
         return True
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: State, path: str, moment: Moment) -> bool:
         return moment.end_reached
 
 
@@ -136,7 +136,7 @@ class Always(Leaf):
         Always()
     """
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: State, path: str, moment: Moment) -> bool:
         return True
 
 
@@ -155,7 +155,7 @@ class Never(Leaf):
     def is_once(self) -> bool:
         return True
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: State, path: str, moment: Moment) -> bool:
         return False
 
 
@@ -168,15 +168,15 @@ class FlinkTrigger(Leaf):
 
     trigger: Trigger
 
-    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+    def add(self, state: State, element: Value, timestamp: int, path: str, moment: Moment) -> State:
         if fires(self.trigger, self.trigger.on_element(element, timestamp, moment.window, moment.at(path))):
             moment.answers.add(path)
         return state
 
-    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+    def is_ready(self, state: State, path: str, moment: Moment) -> bool:
         return path in moment.answers
 
-    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+    def flink_triggers(self, state: State, path: str) -> Iterator[tuple[str, Trigger]]:
         yield path, self.trigger
 
     def forget(self, path: str, moment: Moment) -> None:
@@ -184,14 +184,14 @@ class FlinkTrigger(Leaf):
         moment.leaf_timers.forget(path)
 
 
-def fires(trigger: Trigger, result: Any) -> bool:
+def fires(trigger: Trigger, result: TriggerResult) -> bool:
     """Return whether a trigger inside a tree answered FIRE."""
     if result.is_purge:
         raise InvalidSpecError(
             f"{trigger!r} answered {result.name} inside a composable trigger, where .accumulation('discarding') says that a "
             "firing drops the contents: answer FIRE."
         )
-    return bool(result.is_fire)
+    return result.is_fire
 
 
 def as_node(trigger: ComposableTrigger | Trigger) -> ComposableTrigger:

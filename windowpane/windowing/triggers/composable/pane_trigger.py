@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from windowpane.arrays.values import Value
 from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.panes import AccumulationMode, Firing, PaneBehavior
 from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult, reads_elements
-from windowpane.windowing.triggers.composable.base import ComposableTrigger, LeafMergeContext, LeafTimers, Moment
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, LeafMergeContext, LeafTimers, Moment, State
 from windowpane.windowing.triggers.composable.leaves import AfterProcessingTime, FlinkTrigger, fires
 from windowpane.windowing.windows import Window
 
@@ -26,7 +27,7 @@ class _WindowState(NamedTuple):
 
     is_finished: bool = False
     is_fresh: bool = False
-    tree: Any = None
+    tree: State = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class PaneTrigger(Trigger):
         held = self._held(context)
         return held is not None and held.is_finished
 
-    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Value, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         held, moment = self._opened(window, context)
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
