@@ -12,7 +12,6 @@ from windowpane.errors import InvalidFrameError
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_RANGE,
-    RUNNING_ROWS,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
     WHOLE_PARTITION,
@@ -59,15 +58,6 @@ def test_bounds_that_cannot_be_combined(start: Bound, end: Bound) -> None:
     for build in (Frame.rows, Frame.range_, Frame.groups):
         with pytest.raises(InvalidFrameError, match="frame"):
             build(start, end)
-
-
-def test_legal_and_empty() -> None:
-    assert Frame.rows(preceding(1), preceding(10)).is_empty_by_bounds
-    assert Frame.range_(following(2.5), following(1)).is_empty_by_bounds
-    assert Frame.range_(preceding(Interval(days=1)), preceding(Interval(days=2))).is_empty_by_bounds
-    assert not Frame.range_(preceding(Interval(days=30)), preceding(Interval(months=1))).is_empty_by_bounds
-    assert not Frame.groups(preceding(1), preceding(1)).is_empty_by_bounds
-    assert not RUNNING_ROWS.is_empty_by_bounds
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from windowpane.errors.base import WindowpaneError
 
@@ -93,12 +93,3 @@ class TableChangesError(WindowpaneError, page="how-to/delta-and-iceberg.md"):
 
     def __init__(self, table: str, what: str, way_out: str) -> None:
         super().__init__(f"{table}: {what}. {way_out}")
-
-
-class UnknownOptionError(WindowpaneError, ValueError):
-    """An option that a connector does not know."""
-
-    def __init__(self, connector: str, name: str, close: Sequence[str]) -> None:
-        meant = f" Did you mean {close[0]!r}?" if close else ""
-        super().__init__(f"connector {connector!r} has no option {name!r}.{meant}")
-        self.name = name

@@ -179,15 +179,6 @@ class Frame:
         )
 
     @property
-    def is_empty_by_bounds(self) -> bool:
-        """Whether no row can ever be in it, as in ``1 PRECEDING AND 10 PRECEDING``."""
-        if self.start.side is not self.end.side or self.start.offset is None or self.end.offset is None:
-            return False
-        if self.start.side is Side.PRECEDING:
-            return _is_less(self.start.offset, self.end.offset)
-        return _is_less(self.end.offset, self.start.offset)
-
-    @property
     def is_canonical(self) -> bool:
         """Whether it holds the current row (before ``exclude``)."""
         return self.start.side.value <= Side.CURRENT_ROW.value <= self.end.side.value
@@ -251,15 +242,6 @@ def _checked(offset: Offset | timedelta) -> Offset:
     if negative:
         raise InvalidFrameError(f"the offset {given!r} of a frame is below zero: use preceding(n) or following(n) with n >= 0.")
     return given
-
-
-def _is_less(a: Offset, b: Offset) -> bool:
-    """Whether a is certainly less: intervals of several fields only compare where all fields agree."""
-    if isinstance(a, Interval) and isinstance(b, Interval):
-        return a != b and a.months <= b.months and a.days <= b.days and a.micros <= b.micros
-    if isinstance(a, Interval) or isinstance(b, Interval):
-        return False
-    return a < b
 
 
 def _offset_text(offset: Offset) -> str:

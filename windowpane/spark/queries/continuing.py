@@ -94,12 +94,6 @@ def reports_of(
     return list(zip((name for name, _ in _operators(built)), reports, strict=False))
 
 
-def history_of(spark: SparkSession, checkpoint: str) -> list[dict[str, JsonValue]]:
-    """Return the programs that wrote a checkpoint, each with the batch and the time from which on it did, the oldest first."""
-    committed, _ = last_batches(spark, checkpoint)
-    return [entry for entry in _entries(spark, checkpoint) if entry["batch"] <= committed]
-
-
 def _operators(built: BuiltProgram) -> list[tuple[str, Operator]]:
     """Return the operators of a query, with the names of their programs; those of earlier programs first."""
     return [(each.name, operator) for each in built.programs for operator in each.operators]
@@ -217,6 +211,7 @@ def _with_program(operator: Operator, program: AnyProgram) -> Operator:
 
 
 def _entries(spark: SparkSession, checkpoint: str) -> list[dict[str, JsonValue]]:
+    """Return the programs that wrote a checkpoint, each with the batch and the time from which on it did, the oldest first."""
     try:
         found: list[dict[str, JsonValue]] = json.loads(mark_of(spark, checkpoint, _MARK) or "[]")
     except ValueError:  # a start that was killed has not written it whole
