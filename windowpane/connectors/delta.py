@@ -36,9 +36,8 @@ class Table:
     uri: str  # a folder, or an object store's
     partition_by: tuple[str, ...] = ()  # of a table that is made
     evolve: bool = False  # whether columns that it lacks are added
-    storage: Mapping[str, str] = field(
-        default_factory=dict, repr=False, compare=False
-    )  # options of the store, secrets among them
+    # options of the store, secrets among them
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         MissingExtraError.unless("delta", "deltalake")

@@ -83,9 +83,7 @@ class Program:
     foresees_watermark: bool = True
     engine: str = "reference"  # name of the engine that runs it
     engine_reason: str = ""  # why it is this one
-    description: Description = field(
-        default_factory=dict, compare=False
-    )  # what a restart compares; the parts a restart compares, by name
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
     generation: int = 0  # how many programs before it had windows of their own
     begins: int = MIN  # its windows start from here on, where there were others
     earlier: tuple[Program, ...] = ()  # those that may have windows to finish, the oldest first

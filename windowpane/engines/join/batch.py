@@ -63,25 +63,17 @@ class Held(NamedTuple):
 
 
 class JoinBatch(BucketBatch[JoinProgram]):
-    """One batch of one bucket: state opened, run, written back.
-
-    Attributes:
-        kept_beside: columns that the kind of join keeps beside a row.
-        side_pages: the pages of each side.
-        rows: the rows of each side.
-        horizon: the time at or below which rows of the batch are late.
-        pieces: what is emitted, or what makes it.
-    """
+    """One batch of one bucket: state opened, run, written back."""
 
     counters = JoinCounters
-    kept_beside: pa.Schema
+    kept_beside: pa.Schema  # columns that the kind of join keeps beside a row
 
     def __init__(self, program: JoinProgram, store: BlobStore) -> None:
         super().__init__(program, store)
-        self.horizon = MIN
-        self.rows: dict[Side, Rows] = {}
-        self.side_pages: dict[Side, SidePages] = {}
-        self.pieces: list[tuple[int, pa.Table] | Callable[[], Tables]] = []
+        self.horizon = MIN  # the time at or below which rows of the batch are late
+        self.rows: dict[Side, Rows] = {}  # the rows of each side
+        self.side_pages: dict[Side, SidePages] = {}  # the pages of each side
+        self.pieces: list[tuple[int, pa.Table] | Callable[[], Tables]] = []  # what is emitted, or what makes it
 
     def work(self, tables: list[pa.Table]) -> None:
         arrived = {side: self._arrived(side, [table for table in tables if side_of(table) == side]) for side in SIDES}

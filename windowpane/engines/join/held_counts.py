@@ -54,16 +54,12 @@ class HeldCounts:
 
 
 class CountingState(KeyedState):
-    """Keyed state that counts the rows in windows, by a column that holds their side.
-
-    Attributes:
-        rows: how many rows of each side were added, less those that were removed.
-    """
+    """Keyed state that counts the rows in windows, by a column that holds their side."""
 
     def __init__(self, entries: Value, side: str) -> None:
         super().__init__(entries)
         self._side = side
-        self.rows = Sides()
+        self.rows = Sides()  # how many rows of each side were added, less those that were removed
 
     def append(self, window: Window | None, name: str, element: object) -> None:
         super().append(window, name, element)

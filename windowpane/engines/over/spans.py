@@ -117,34 +117,21 @@ class PageCache:
 
 
 class Spans:
-    """The rows of some pages with a delta merged in; all arrays are in the order of the rows, those that are deleted among them.
+    """The rows of some pages with a delta merged in; arrays are in the order of the rows, those that are deleted among them."""
 
-    Attributes:
-        table: the stored rows of the pages, then the rows of the delta.
-        source: the row of ``table`` that each row is.
-        before: the row of ``table`` that was stored before, for an insert the one it overwrites; -1 for none.
-        deleted: whether a row is deleted.
-        inserted: whether it is of the delta.
-        page: the ordinal of its page.
-        starts: whether it is the first of its segment.
-        firsts, lasts: the first and last row of each segment.
-        cut_left, cut_right: whether rows of the segment's partition may be before it, and after it, in pages not read.
-        is_known: of each delete, whether such a row exists; ``is_double`` of each insert.
-    """
-
-    table: pa.Table
-    source: InTable
-    before: InTable
-    deleted: Mask
-    inserted: Mask
-    page: Integers
-    starts: Mask
-    firsts: InSpans
-    lasts: InSpans
-    cut_left: Mask
-    cut_right: Mask
-    is_known: Mask
-    is_double: Mask
+    table: pa.Table  # the stored rows of the pages, then the rows of the delta
+    source: InTable  # the row of ``table`` that each row is
+    before: InTable  # the row of ``table`` that was stored before, for an insert the one it overwrites; -1 for none
+    deleted: Mask  # whether a row is deleted
+    inserted: Mask  # whether it is of the delta
+    page: Integers  # the ordinal of its page
+    starts: Mask  # whether it is the first of its segment
+    firsts: InSpans  # the first row of each segment
+    lasts: InSpans  # its last row
+    cut_left: Mask  # whether rows of the segment's partition may be before it, in pages that are not read
+    cut_right: Mask  # whether they may be after it
+    is_known: Mask  # of each delete, whether there is such a row
+    is_double: Mask  # the same of each insert
 
     def __init__(self, cache: PageCache, ordinals: Integers, delta: Delta) -> None:
         self.ordinals = ordinals

@@ -50,13 +50,7 @@ class Panes(NamedTuple):
 
 
 class PaneState:
-    """The panes of a bucket, and when their first timers are due.
-
-    Attributes:
-        rows: the rows of the panes.
-        due: when timers are due, by segment.
-        filled: how many panes hold something.
-    """
+    """The panes of a bucket, and when their first timers are due."""
 
     def __init__(self, program: Program, triggers: TriggerProgram, contents: Contents, store: BlobStore, filled: int) -> None:
         self._keys, self._contents, self._triggers = list(key_names(program)), contents, triggers
@@ -66,9 +60,9 @@ class PaneState:
         self._retracts = options.retracts
         self._keeps_shown = options.retracts and not self._shows_contents
         self._keeps_numbers = options.shows_info or self._keeps_shown
-        self.rows = PaneStore(store, self._keys, self._is_sharded)
-        self.due = DueTimers(store)
-        self.filled = filled
+        self.rows = PaneStore(store, self._keys, self._is_sharded)  # the rows of the panes
+        self.due = DueTimers(store)  # when timers are due, by segment
+        self.filled = filled  # how many panes hold something
 
     def begin_anew(self, number: int) -> None:
         """Give all panes the same number, whatever another trigger has kept of them; their contents stay."""

@@ -63,22 +63,15 @@ class Opened(NamedTuple):
 
 
 class TriggerProgram(ABC):
-    """One kind of trigger program.
+    """One kind of trigger program."""
 
-    Attributes:
-        appends: whether ``opened`` says what happens whatever a pane holds, so that rows are appended to panes that nobody reads;
-            of what it says of the rows of a pane, the first counts.
-        is_ordered: whether the order of rows matters.
-        folds_rows: whether all rows of a pane in a batch do what one of them does, so that they may come as one.
-        has_timers: whether clocks call it, by the index of what is due; else windows end without it.
-        keeps_empty: whether there may be something to keep of a pane that holds nothing.
-    """
-
+    # whether ``opened`` says what happens whatever a pane holds, so that rows are appended to panes that nobody reads; of what it
+    # says of the rows of a pane, the first counts
     appends = False
-    is_ordered = True
-    folds_rows = False
-    has_timers = False
-    keeps_empty = False
+    is_ordered = True  # whether the order of rows matters
+    folds_rows = False  # whether all rows of a pane in a batch do what one of them does, so that they may come as one
+    has_timers = False  # whether clocks call it, by the index of what is due; else windows end without it
+    keeps_empty = False  # whether there may be something to keep of a pane that holds nothing
 
     def set_clocks(self, watermark: int, now: int) -> None:
         """Set the clocks, under which rows arrive then."""

@@ -36,22 +36,15 @@ _start, _end = attrgetter("start"), attrgetter("end")
 
 
 class _Session:
-    """A live session of the current key.
-
-    Args:
-        start: where it begins.
-        end: where it ends.
-        state_window: the window its contents are stored under.
-        known: the windows that state holds it under: those it was before this batch.
-    """
+    """A live session of the current key."""
 
     __slots__ = ("buffer", "end", "has_grown", "known", "last", "since", "start", "state_window")
 
     def __init__(self, start: int, end: int, state_window: Window, known: list[Window]) -> None:
-        self.start = start
-        self.end = end
-        self.state_window = state_window
-        self.known = known
+        self.start = start  # where it begins
+        self.end = end  # where it ends
+        self.state_window = state_window  # the window its contents are stored under
+        self.known = known  # the windows that state holds it under: those it was before this batch
         self.buffer: Buffer | None = None
         self.has_grown = False
         self.last = self.since = -1  # the last element of this batch, and the first one that these bounds took
