@@ -20,7 +20,6 @@ from windowpane.sql.expressions.types import (
     INTEGER,
     INTERVAL,
     JSONB,
-    REAL,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -320,8 +319,14 @@ def _listed(items: array_text.Items, kind: SqlType) -> Expr:
     return Expr(f"CAST([{', '.join(listed)}] AS {kind.duckdb})", kind)
 
 
-_BYTES_OF = "(CASE WHEN contains({0}, '\\') THEN windowpane_bytea_read({0}) ELSE encode({0}) END)"
-"""A text as bytes: those its hexadecimal digits or its escapes mean, or its own."""
+_OF_TEXT = {
+    BYTEA: "(CASE WHEN contains({0}, '\\') THEN windowpane_bytea_read({0}) ELSE encode({0}) END)",
+    JSONB: "CAST(windowpane_jsonb({0}) AS JSON)",
+    INTERVAL: "windowpane_interval_of(windowpane_interval_parts({0}))",
+    BOOLEAN: "windowpane_boolean({0})",
+    TIME: "CAST(windowpane_clock({0}, 'time') AS TIME)",
+}
+"""What a text means as a value of a type; as bytes those its hexadecimal digits or its escapes mean, or its own."""
 
 
 def if_kept(condition: Expr, value: Expr) -> Expr:
@@ -343,23 +348,11 @@ def as_text(expr: Expr) -> Expr:
         return convert(expr, VARCHAR)
     if kind.name == "numeric" and kind.scale:
         return build(VARCHAR, text_of("{0}", kind), expr, name=expr.name)
-    if kind == BYTEA:
-        return build(VARCHAR, "('\\x' || lower(hex({0})))", expr, name=expr.name)
-    if kind == REAL:
-        return build(VARCHAR, "windowpane_real_text(CAST({0} AS DOUBLE))", expr, name=expr.name)
-    if kind == DOUBLE:
-        return build(VARCHAR, "windowpane_double_text(CAST({0} AS VARCHAR))", expr, name=expr.name)
-    if kind == JSONB:
-        return build(VARCHAR, "windowpane_jsonb_text(CAST({0} AS VARCHAR))", expr, name=expr.name)
     if kind == TIMESTAMPTZ and zone.current() != zone.UTC:
         return build(VARCHAR, text_values.instant_text("{0}", "{1}"), local_time(expr), expr, name=expr.name)
-    if is_instant(kind):
-        return build(VARCHAR, _INSTANT_TEXT[kind.name], expr, name=expr.name)
-    if kind == INTERVAL:
-        return build(VARCHAR, "windowpane_interval_text({0})", expr, name=expr.name)
     if kind.element is not None:
         return _array_text(expr, kind.element)
-    return build(VARCHAR, "CAST({0} AS VARCHAR)", expr, name=expr.name)
+    return build(VARCHAR, _TEXT_OF.get(kind.name, "CAST({0} AS VARCHAR)"), expr, name=expr.name)
 
 
 def output_text(expr: Expr) -> Expr:
@@ -380,7 +373,12 @@ def _array_text(expr: Expr, element: SqlType) -> Expr:
 
 # DuckDB writes "0044-03-15 (BC) 10:00:00+00". As in RisingWave an offset has minutes.
 _ERA_LAST = "regexp_replace(CAST({0} AS VARCHAR), '^(.*) \\(BC\\)(.*)$', '\\1\\2 BC')"
-_INSTANT_TEXT = {
+_TEXT_OF = {
+    "bytea": "('\\x' || lower(hex({0})))",
+    "real": "windowpane_real_text(CAST({0} AS DOUBLE))",
+    "double": "windowpane_double_text(CAST({0} AS VARCHAR))",
+    "jsonb": "windowpane_jsonb_text(CAST({0} AS VARCHAR))",
+    "interval": "windowpane_interval_text({0})",
     "date": _ERA_LAST,
     "timestamp": _ERA_LAST,
     "timestamptz": f"regexp_replace({_ERA_LAST}, '([+-]\\d\\d)( BC)?$', '\\1:00\\2')",
@@ -441,16 +439,8 @@ def _open_numeric(expr: Expr) -> Expr:
 
 
 def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
-    if kind == BYTEA:
-        return build(kind, _BYTES_OF, expr, name=expr.name)
-    if kind == JSONB:
-        return build(kind, "CAST(windowpane_jsonb({0}) AS JSON)", expr, name=expr.name)
-    if kind == INTERVAL:
-        return build(kind, "windowpane_interval_of(windowpane_interval_parts({0}))", expr, name=expr.name)
-    if kind == BOOLEAN:
-        return build(kind, "windowpane_boolean({0})", expr, name=expr.name)
-    if kind == TIME:
-        return build(kind, f"CAST(windowpane_clock({{0}}, '{kind}') AS TIME)", expr, name=expr.name)
+    if kind in _OF_TEXT:
+        return build(kind, _OF_TEXT[kind], expr, name=expr.name)
     if kind == TIMESTAMPTZ and zone.current() != zone.UTC:
         return build(kind, text_values.instant_of_text("windowpane_instant({0})"), expr, name=expr.name)
     if is_instant(kind):
