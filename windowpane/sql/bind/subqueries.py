@@ -15,7 +15,7 @@ from windowpane.errors import present
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.binding import Selecting
 from windowpane.sql.bind.correlation import Inner, outputs_of
-from windowpane.sql.bind.scope import Column
+from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
 from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.forms import is_row_of_subquery, row_values
@@ -33,6 +33,11 @@ class _Beside:
     node: Node
     ties: tuple[tuple[Expr, Column], ...] = ()
     pairs: tuple[tuple[Expr, Column], ...] = ()
+
+    def joined(self, node: Node, ids: Ids) -> Node:
+        ours = plan.Computed(ids)
+        pairs = [(ours.column(outer).id, column.id) for outer, column in (*self.ties, *self.pairs)]
+        return plan.join(ours.apply(node), self.node, "left", pairs, None, ids)
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ class Subqueries:
         """Return the value of a subquery, of EXISTS or of IN, in an expression over the rows of FROM."""
         value = self._value(tree, binder)
         for beside in value.joined:
-            self._select.node = self._left(self._select.node, beside)
+            self._select.node = beside.joined(self._select.node, self._ids)
         return value.value
 
     def value_of_groups(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
@@ -165,13 +170,8 @@ class Subqueries:
 
     def apply(self, node: Node) -> Node:
         for beside in self._above:
-            node = self._left(node, beside)
+            node = beside.joined(node, self._ids)
         return node
-
-    def _left(self, node: Node, beside: _Beside) -> Node:
-        ours = plan.Computed(self._ids)
-        pairs = [(ours.column(outer).id, column.id) for outer, column in (*beside.ties, *beside.pairs)]
-        return plan.join(ours.apply(node), beside.node, "left", pairs, None, self._ids)
 
     def _value(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
         if isinstance(tree, exp.In):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Context, Decimal
 from typing import Any
 
 from sqlglot import ErrorLevel, exp
@@ -14,16 +13,12 @@ from windowpane.sql.bind.scope import Column, Scope
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions import operators
 from windowpane.sql.expressions.aggregates import AGGREGATES
-from windowpane.sql.expressions.array_functions import array
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, if_kept, settled
-from windowpane.sql.expressions.forms import FORMS, REPLACING, compares_any, row_values, rows_equal, rows_ordered
+from windowpane.sql.expressions.forms import FORMS, REPLACING, row_values, rows_equal
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.expressions.types import (
-    BIGINT,
     BOOLEAN,
     DATE,
-    DIGITS,
-    INTEGER,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
@@ -31,7 +26,6 @@ from windowpane.sql.expressions.types import (
     is_float,
     named,
 )
-from windowpane.sql.numerics.conversions import type_of
 from windowpane.sql.parse.dialect import UNKNOWN_TRUTH
 from windowpane.sql.parse.positions import Text, shown
 from windowpane.sql.scalar.sets import SETS
@@ -41,17 +35,6 @@ from windowpane.sql.windows import time_functions
 
 _Kinds = dict[type[exp.Expr], str]
 
-_ARITHMETIC: _Kinds = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
-_COMPARISONS: _Kinds = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
-    exp.NullSafeNEQ: "IS DISTINCT FROM",
-}
 _INSTEAD: _Kinds = {
     exp.All: "NOT EXISTS with the opposite comparison is the same where no side is NULL; a NULL makes ALL unknown.",
     exp.Any: "= ANY (array) is, and = ANY (subquery) in WHERE.",
@@ -81,15 +64,6 @@ _NEAREST = {
 }
 _CALLED = frozenset((*FUNCTIONS, *time_functions.TIME_FUNCTIONS, *WITH_UNIT, "now", "proctime"))
 """The names of all functions of values."""
-_BITWISE: _Kinds = {
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "#",
-    exp.BitwiseLeftShift: "<<",
-    exp.BitwiseRightShift: ">>",
-}
-
-
 RESOLVED = "windowpane_column"
 """Where an expression keeps the column it is known to be."""
 
@@ -139,15 +113,6 @@ class ScalarBinder:
 
     def _dispatch(self, tree: exp.Expr) -> Expr:
         kind = type(tree)
-        if kind in _ARITHMETIC:
-            return operators.arithmetic(_ARITHMETIC[kind], self.bind(tree.this), self.bind(tree.expression))
-        if kind in _COMPARISONS:
-            special = self._special_comparison(tree)
-            if special is not None:
-                return special
-            return operators.compare(_COMPARISONS[kind], self.bind(tree.this), self.bind(tree.expression))
-        if kind in _BITWISE:
-            return operators.bitwise(_BITWISE[kind], self.bind(tree.this), self.bind(tree.expression))
         if kind in FORMS:
             return FORMS[kind](self.bind, tree)
         handler = _HANDLERS.get(kind)
@@ -155,24 +120,6 @@ class ScalarBinder:
             instead = _INSTEAD.get(kind, "See docs/sql.md for the expressions there are.")
             raise self.text.unsupported(tree, f"{shown(tree)!r} in {self.clause}", instead)
         return handler(self, tree)
-
-    def _special_comparison(self, tree: exp.Expr) -> Expr | None:
-        other = tree.expression
-        called = str(other.this).upper() if isinstance(other, exp.Anonymous) else ""
-        if called in ("SOME", "ALL") and len(other.expressions) == 1:
-            other = (exp.All if called == "ALL" else exp.Any)(this=other.expressions[0])
-        if isinstance(other, exp.Any | exp.All) and not isinstance(other.this, exp.Query):
-            elements = other.this.this if isinstance(other.this, exp.Paren) else other.this
-            every, operator = isinstance(other, exp.All), _COMPARISONS[type(tree)]
-            return compares_any(operator, self.bind(tree.this), self.bind(elements), every=every)
-        parts = row_values(tree.this)
-        if parts is None:
-            return None
-        if isinstance(tree, exp.LT | exp.LTE | exp.GT | exp.GTE):
-            return rows_ordered(self.bind, _COMPARISONS[type(tree)], parts, other)
-        is_safe = isinstance(tree, exp.NullSafeEQ | exp.NullSafeNEQ)
-        equal = rows_equal(self.bind, parts, other, "IS NOT DISTINCT FROM" if is_safe else "=")
-        return equal if isinstance(tree, exp.EQ | exp.NullSafeEQ) else operators.logical("NOT", equal)
 
     def column(self, tree: exp.Expr) -> Expr:
         known = tree.meta.get(RESOLVED)
@@ -198,11 +145,6 @@ class ScalarBinder:
             return f": there is no table {table!r} in FROM; there are {', '.join(tables)}."
         names = ", ".join(dict.fromkeys(column.name for column in self.scope.of_table(table)))
         return f"; there are {names}." if names else f": {self.clause} can name no column."
-
-    def _literal(self, tree: exp.Expr) -> Expr:
-        if tree.is_string:
-            return Expr.of_text(tree.this)
-        return _number(str(tree.this))
 
     def _cast(self, tree: exp.Expr) -> Expr:
         kind = data_type(tree.args["to"])
@@ -268,26 +210,6 @@ class ScalarBinder:
         listed = ", ".join(f"{{{index}}}" for index in range(1, len(values)))
         return build(BOOLEAN, f"({{0}} IN ({listed}))", *map(operators.key_value, values), operator="IN")
 
-    def _case(self, tree: exp.Expr) -> Expr:
-        branches = tree.args["ifs"]
-        conditions = [self._condition(tree, branch) for branch in branches]
-        default = tree.args.get("default")
-        results = [self.bind(branch.args["true"]) for branch in branches]
-        results.append(self.bind(default) if default is not None else Expr.null())
-        values = operators.same_type(*results)
-        parts = [f"WHEN {{{2 * index}}} THEN {{{2 * index + 1}}}" for index in range(len(conditions))]
-        template = f"CASE {' '.join(parts)} ELSE {{{2 * len(conditions)}}} END"
-        paired = [each for pair in zip(conditions, values, strict=False) for each in pair]
-        return build(values[0].type, f"({template})", *paired, values[-1], name="case", operator="CASE")
-
-    def _condition(self, tree: exp.Expr, branch: exp.Expr) -> Expr:
-        if tree.this is None:
-            condition = self.bind(branch.this)
-            if condition.type not in (BOOLEAN, UNKNOWN):
-                raise MismatchError(f"CASE WHEN needs a boolean, not {condition.type}. Compare it with something.")
-            return convert(condition, BOOLEAN)
-        return operators.compare("=", self.bind(tree.this), self.bind(branch.this))
-
     def _call(self, tree: exp.Expr) -> Expr:
         name = str(tree.this).lower()
         if name in AGGREGATES:
@@ -332,25 +254,6 @@ class ScalarBinder:
         return Expr(self.now, TIMESTAMPTZ, name="now", rises_with=NOW)
 
 
-def _number(digits: str) -> Expr:
-    """Return a number: an integer if it is written as one and fits, else the numeric with its digits.
-
-    Raises:
-        MismatchError: it has more than 38.
-    """
-    value = Decimal(digits)
-    kind = type_of(value)
-    if digits.removeprefix("-").isdigit():
-        kind = INTEGER if -(2**31) <= int(digits) < 2**31 else BIGINT if -(2**63) <= int(digits) < 2**63 else kind
-    if kind is None:
-        raise MismatchError(
-            f"numeric out of range: {digits} has more than {DIGITS} digits. Write {digits}::double precision if 15 will do."
-        )
-    places = Decimal(1).scaleb(-kind.scale)
-    text = digits if kind in (INTEGER, BIGINT) else f"{value.quantize(places, context=Context(prec=2 * DIGITS)):f}"
-    return Expr(f"CAST({text} AS {kind.duckdb})", kind, value=value)
-
-
 def name_of(identifier: Any) -> str:
     """Return the name of a parsed identifier: in lower case unless quoted."""
     text = str(identifier.name)
@@ -377,38 +280,12 @@ def _renamed(bound: Expr, name: str) -> Expr:
     return replace(bound, name=name)
 
 
-def _negated(binder: ScalarBinder, tree: exp.Expr) -> Expr:
-    if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
-        return _number(f"-{tree.this.this}")
-    return operators.negate(binder.bind(tree.this))
-
-
-def _if(binder: ScalarBinder, tree: exp.If) -> Expr:
-    """Bind Flink's ``IF(condition, value, other)``."""
-    if tree.args.get("false") is None:
-        raise MismatchError("if takes a condition and two values, as in IF(a > 0, 'more', 'less').")
-    return _renamed(binder._case(exp.Case(ifs=[tree], default=tree.args["false"])), "if")
-
-
 _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Column: ScalarBinder.column,
-    exp.Literal: ScalarBinder._literal,
-    exp.Null: lambda binder, tree: Expr.null(),
-    exp.Boolean: lambda binder, tree: Expr(str(tree.this).upper(), BOOLEAN, name="bool"),
     exp.Cast: lambda binder, tree: binder._cast(tree),
     exp.Interval: ScalarBinder._interval,
-    exp.Neg: _negated,
-    exp.Not: lambda binder, tree: operators.logical("NOT", binder.bind(tree.this)),
-    exp.BitwiseNot: lambda binder, tree: operators.inverted_bits(binder.bind(tree.this)),
-    exp.Paren: lambda binder, tree: binder.bind(tree.this),
-    exp.And: lambda binder, tree: operators.logical("AND", binder.bind(tree.this), binder.bind(tree.expression)),
-    exp.Or: lambda binder, tree: operators.logical("OR", binder.bind(tree.this), binder.bind(tree.expression)),
     exp.Is: ScalarBinder._is,
     exp.In: ScalarBinder._in,
-    exp.Case: ScalarBinder._case,
-    exp.If: _if,
-    exp.DPipe: lambda binder, tree: operators.concatenate(binder.bind(tree.this), binder.bind(tree.expression)),
-    exp.Pow: lambda binder, tree: operators.power(binder.bind(tree.this), binder.bind(tree.expression)),
     exp.Anonymous: ScalarBinder._call,
     exp.Window: ScalarBinder._window,
     exp.Subquery: ScalarBinder._subquery,
@@ -416,5 +293,4 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.CurrentTimestamp: ScalarBinder._now,
     exp.CurrentDate: lambda binder, tree: _renamed(cast(binder._now(tree), DATE), "current_date"),
     exp.Localtimestamp: lambda binder, tree: _renamed(cast(binder._now(tree), TIMESTAMP), "localtimestamp"),
-    exp.Array: lambda binder, tree: array([binder.bind(item) for item in tree.expressions]),
 }

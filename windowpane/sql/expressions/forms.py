@@ -1,21 +1,24 @@
-"""Expressions with a syntax of their own: LIKE, BETWEEN, ANY, TRIM, SUBSTRING, brackets, ``->``, AT TIME ZONE and the like."""
+"""Expressions by their syntax: operators, CASE, LIKE, BETWEEN, ANY, TRIM, SUBSTRING, brackets, ``->``, AT TIME ZONE."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Context, Decimal
 from typing import Any
 
 from sqlglot import exp
 
 from windowpane.sql.expressions import operators
+from windowpane.sql.expressions.array_functions import array
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, each_of
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.expressions.types import (
     BIGINT,
     BOOLEAN,
     COLLATIONS,
+    DIGITS,
     INTEGER,
     JSONB,
     UNKNOWN,
@@ -26,6 +29,7 @@ from windowpane.sql.expressions.types import (
     is_integer,
     is_text,
 )
+from windowpane.sql.numerics.conversions import type_of
 from windowpane.sql.scalar import fields, patterns, times
 from windowpane.sql.values.array_text import read_array
 from windowpane.sql.values.text_values import text_literal
@@ -288,7 +292,123 @@ def _at_time_zone(bind: Bind, tree: exp.Expr) -> Expr:
     return replace(times.at_zone((bind(tree.args["zone"]), bind(tree.this))), name="timezone")
 
 
+# --- literals, operators, conditions -------------------------------------------------------------------------
+
+
+def number_of(digits: str) -> Expr:
+    """Return a number: an integer if it is written as one and fits, else the numeric with its digits.
+
+    Raises:
+        MismatchError: it has more than 38.
+    """
+    value = Decimal(digits)
+    kind = type_of(value)
+    if digits.removeprefix("-").isdigit():
+        kind = INTEGER if -(2**31) <= int(digits) < 2**31 else BIGINT if -(2**63) <= int(digits) < 2**63 else kind
+    if kind is None:
+        raise MismatchError(
+            f"numeric out of range: {digits} has more than {DIGITS} digits. Write {digits}::double precision if 15 will do."
+        )
+    places = Decimal(1).scaleb(-kind.scale)
+    text = digits if kind in (INTEGER, BIGINT) else f"{value.quantize(places, context=Context(prec=2 * DIGITS)):f}"
+    return Expr(f"CAST({text} AS {kind.duckdb})", kind, value=value)
+
+
+def _negated(bind: Bind, tree: exp.Expr) -> Expr:
+    if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+        return number_of(f"-{tree.this.this}")
+    return operators.negate(bind(tree.this))
+
+
+def _of_two(make: Callable[[str, Expr, Expr], Expr], operator: str) -> Form:
+    return lambda bind, tree: make(operator, bind(tree.this), bind(tree.expression))
+
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+
+
+def _compared(bind: Bind, tree: exp.Expr) -> Expr:
+    operator, other = _COMPARISONS[type(tree)], tree.expression
+    called = str(other.this).upper() if isinstance(other, exp.Anonymous) else ""
+    if called in ("SOME", "ALL") and len(other.expressions) == 1:
+        other = (exp.All if called == "ALL" else exp.Any)(this=other.expressions[0])
+    if isinstance(other, exp.Any | exp.All) and not isinstance(other.this, exp.Query):
+        elements = other.this.this if isinstance(other.this, exp.Paren) else other.this
+        return compares_any(operator, bind(tree.this), bind(elements), every=isinstance(other, exp.All))
+    parts = row_values(tree.this)
+    if parts is None:
+        return operators.compare(operator, bind(tree.this), bind(tree.expression))
+    if operator[0] in "<>" and operator != "<>":
+        return rows_ordered(bind, operator, parts, other)
+    is_safe = isinstance(tree, exp.NullSafeEQ | exp.NullSafeNEQ)
+    equal = rows_equal(bind, parts, other, "IS NOT DISTINCT FROM" if is_safe else "=")
+    return equal if isinstance(tree, exp.EQ | exp.NullSafeEQ) else operators.logical("NOT", equal)
+
+
+def _case(bind: Bind, tree: exp.Expr) -> Expr:
+    branches, default = tree.args["ifs"], tree.args.get("default")
+    conditions = [_condition(bind, tree, branch) for branch in branches]
+    results = [bind(branch.args["true"]) for branch in branches]
+    results.append(bind(default) if default is not None else Expr.null())
+    values = operators.same_type(*results)
+    parts = [f"WHEN {{{2 * index}}} THEN {{{2 * index + 1}}}" for index in range(len(conditions))]
+    template = f"CASE {' '.join(parts)} ELSE {{{2 * len(conditions)}}} END"
+    paired = [each for pair in zip(conditions, values, strict=False) for each in pair]
+    return build(values[0].type, f"({template})", *paired, values[-1], name="case", operator="CASE")
+
+
+def _condition(bind: Bind, tree: exp.Expr, branch: exp.Expr) -> Expr:
+    if tree.this is not None:
+        return operators.compare("=", bind(tree.this), bind(branch.this))
+    condition = bind(branch.this)
+    if condition.type not in (BOOLEAN, UNKNOWN):
+        raise MismatchError(f"CASE WHEN needs a boolean, not {condition.type}. Compare it with something.")
+    return convert(condition, BOOLEAN)
+
+
+def _if(bind: Bind, tree: exp.If) -> Expr:
+    """Bind Flink's ``IF(condition, value, other)``."""
+    if tree.args.get("false") is None:
+        raise MismatchError("if takes a condition and two values, as in IF(a > 0, 'more', 'less').")
+    return replace(_case(bind, exp.Case(ifs=[tree], default=tree.args["false"])), name="if")
+
+
+_ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_BITWISE: dict[type[exp.Expr], str] = {
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "#",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+}
+
 FORMS: dict[type[exp.Expr], Form] = {
+    exp.Literal: lambda bind, tree: Expr.of_text(tree.this) if tree.is_string else number_of(str(tree.this)),
+    exp.Null: lambda bind, tree: Expr.null(),
+    exp.Boolean: lambda bind, tree: Expr(str(tree.this).upper(), BOOLEAN, name="bool"),
+    exp.Array: lambda bind, tree: array([bind(item) for item in tree.expressions]),
+    exp.Paren: lambda bind, tree: bind(tree.this),
+    exp.Neg: _negated,
+    exp.Not: lambda bind, tree: operators.logical("NOT", bind(tree.this)),
+    exp.And: _of_two(operators.logical, "AND"),
+    exp.Or: _of_two(operators.logical, "OR"),
+    exp.BitwiseNot: lambda bind, tree: operators.inverted_bits(bind(tree.this)),
+    exp.DPipe: lambda bind, tree: operators.concatenate(bind(tree.this), bind(tree.expression)),
+    exp.Pow: lambda bind, tree: operators.power(bind(tree.this), bind(tree.expression)),
+    **{kind: _of_two(operators.arithmetic, operator) for kind, operator in _ARITHMETIC.items()},
+    **{kind: _of_two(operators.bitwise, operator) for kind, operator in _BITWISE.items()},
+    **dict.fromkeys(_COMPARISONS, _compared),
+    exp.Case: _case,
+    exp.If: _if,
     exp.Like: _like,
     exp.ILike: _like,
     exp.SimilarTo: lambda bind, tree: patterns.similar(bind(tree.this), bind(tree.expression)),
