@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import Expr, quoted
@@ -72,6 +72,7 @@ class Node(ABC):
     key: tuple[str, ...]
     append_only: bool
     watermarks: Watermarks = field(default_factory=dict, compare=False)
+    state_fields: ClassVar[tuple[str, ...]] = ()
 
     @property
     def label(self) -> str:
@@ -101,7 +102,7 @@ class Node(ABC):
     @property
     def state_parts(self) -> dict[str, Any]:
         """What the state of its operator depends on beside columns and key, as JSON has it: no generated SQL."""
-        return {}
+        return {name: _plain(getattr(self, name)) for name in self.state_fields}
 
     def column(self, column_id: str) -> Column:
         return next(column for column in self.columns if column.id == column_id)
@@ -156,6 +157,11 @@ def placed(partition: tuple[str, ...], order: tuple[Order, ...]) -> str:
 
 def compile_plan(node: Node) -> str:
     return node.sql(*(f"({compile_plan(source)})" for source in node.inputs))
+
+
+def _plain(value: Any) -> Any:
+    """Return a field as JSON has it; parts of a plan are what they say that they are made of."""
+    return [_plain(each) for each in value] if isinstance(value, tuple) else getattr(value, "parts", value)
 
 
 def structure(node: Node) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.written import in_one_spelling
@@ -34,6 +33,10 @@ class Fold:
     @classmethod
     def of_count(cls, argument: str | None = None, condition: str | None = None) -> Fold:
         return cls("count", argument, condition, "BIGINT", takes_back=True)
+
+    @property
+    def parts(self) -> list[str | bool]:
+        return [self.function, self.kept, self.takes_back, self.distinct]
 
     @property
     def of(self) -> str:
@@ -70,6 +73,7 @@ class Aggregate(Unary):
     groups: tuple[str, ...] = field(kw_only=True)
     calls: tuple[Expr, ...] = field(kw_only=True)
     folds: tuple[Fold | None, ...] = field(default=(), kw_only=True)
+    state_fields = ("groups", "folds")
 
     def sql(self, *relations: str, extra: str = "") -> str:
         pairs = zip(self.calls, self.columns[len(self.groups) :], strict=True)
@@ -91,11 +95,6 @@ class Aggregate(Unary):
     def detail(self) -> str:
         return ", ".join(call.sql for call in self.calls) + (f" by {', '.join(self.groups)}" if self.groups else "")
 
-    @property
-    def state_parts(self) -> dict[str, Any]:
-        folds = [None if fold is None else [fold.function, fold.kept, fold.takes_back, fold.distinct] for fold in self.folds]
-        return {"groups": list(self.groups), "folds": folds}
-
 
 @dataclass(frozen=True)
 class TopN(Unary):
@@ -110,6 +109,7 @@ class TopN(Unary):
     offset: int = field(default=0, kw_only=True)
     with_ties: bool = field(default=False, kw_only=True)
     number: str | None = field(default=None, kw_only=True)
+    state_fields = ("partition", "order", "limit", "offset", "with_ties", "number")
 
     def sql(self, *relations: str, extra: str = "") -> str:
         place = self.place_sql()
@@ -129,12 +129,6 @@ class TopN(Unary):
     def detail(self) -> str:
         ties = " with ties" if self.with_ties else ""
         return f"limit {self.limit}, offset {self.offset}{ties}{placed(self.partition, self.order)}"
-
-    @property
-    def state_parts(self) -> dict[str, Any]:
-        order = [item.parts for item in self.order]
-        places = {"limit": self.limit, "offset": self.offset, "with_ties": self.with_ties, "number": self.number}
-        return {"partition": list(self.partition), "order": order, **places}
 
 
 @dataclass(frozen=True)
@@ -166,6 +160,7 @@ class Join(Binary):
     residual: Expr | None = field(default=None, kw_only=True)
     bounds: tuple[TimeBound, ...] = field(default=(), kw_only=True)
     by_arrival: bool = field(default=False, kw_only=True)
+    state_fields = ("kind", "keys", "null_safe", "by_arrival")
 
     def sql(self, *relations: str, extra: str = "") -> str:
         left, right = relations
@@ -186,17 +181,13 @@ class Join(Binary):
         residual = f" and {self.residual.sql}" if self.residual is not None else ""
         return f"{self.kind} on {keys}{residual}{', by arrival' if self.by_arrival else ''}"
 
-    @property
-    def state_parts(self) -> dict[str, Any]:
-        keys = [list(pair) for pair in self.keys]
-        return {"kind": self.kind, "keys": keys, "null_safe": self.null_safe, "by_arrival": self.by_arrival}
-
 
 @dataclass(frozen=True)
 class SetOperation(Binary):
     """EXCEPT or INTERSECT of the columns of two inputs, duplicates removed."""
 
     kind: str = field(kw_only=True)
+    state_fields = ("kind",)
 
     def sql(self, *relations: str, extra: str = "") -> str:
         width = len(self.columns)
@@ -210,7 +201,3 @@ class SetOperation(Binary):
     @property
     def detail(self) -> str:
         return self.kind
-
-    @property
-    def state_parts(self) -> dict[str, Any]:
-        return {"kind": self.kind}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import INTEGER, VARCHAR, is_float
@@ -24,6 +24,7 @@ class Scan(Node):
     storage: str = ""
     small: bool = False
     keyed: bool = False
+    state_fields = ("relation", "stored")
 
     def sql(self, *relations: str, extra: str = "") -> str:
         pairs = zip(self.stored, self.columns, strict=True)
@@ -33,10 +34,6 @@ class Scan(Node):
     @property
     def detail(self) -> str:
         return self.relation
-
-    @property
-    def state_parts(self) -> dict[str, Any]:
-        return {"relation": self.relation, "stored": list(self.stored)}
 
 
 def scanned(node: Node) -> frozenset[str]:

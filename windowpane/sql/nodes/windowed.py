@@ -31,6 +31,7 @@ class SessionWindows(Unary):
     text: str = field(kw_only=True)
     assigner: WindowAssigner | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "SESSION"
+    state_fields = ("partition", "time")
 
     def sql(self, *relations: str, extra: str = "") -> str:
         first, last_bound = self.columns[-2:]
@@ -62,7 +63,7 @@ class SessionWindows(Unary):
 
     @property
     def state_parts(self) -> dict[str, Any]:
-        parts: dict[str, Any] = {"partition": list(self.partition), "time": self.time}
+        parts = super().state_parts
         return parts if self.closes is None else {**parts, "closes": self.closes}
 
 
@@ -74,6 +75,7 @@ class Over(Unary):
     order: tuple[Order, ...] = field(kw_only=True)
     calls: tuple[OverNodeCall, ...] = field(kw_only=True)
     closes: bool = field(default=False, kw_only=True)
+    state_fields = ("partition", "order", "calls", "closes")
 
     def sql(self, *relations: str, extra: str = "") -> str:
         order = tuple((item.column, self._item(item), item.descending) for item in self.order)
@@ -83,11 +85,6 @@ class Over(Unary):
     def detail(self) -> str:
         calls, closes = ", ".join(call.text for call in self.calls), ", when closed" if self.closes else ""
         return f"{calls}{placed(self.partition, self.order)}{closes}"
-
-    @property
-    def state_parts(self) -> dict[str, Any]:
-        order, calls = [item.parts for item in self.order], [call.state_parts for call in self.calls]
-        return {"partition": list(self.partition), "order": order, "calls": calls, "closes": self.closes}
 
     def _item(self, item: Order) -> str:
         """Return an item of ORDER BY; DuckDB adds distances to integers, which must not end at the edge of their type."""
@@ -175,6 +172,7 @@ class CloseSort(Unary):
     """Holds rows back until the watermark of one of some columns has passed them: EMIT ON WINDOW CLOSE."""
 
     by: tuple[str, ...] = field(kw_only=True)
+    state_fields = ("by",)
 
     def sql(self, *relations: str, extra: str = "") -> str:
         return f"SELECT * FROM {relations[0]}"
@@ -182,7 +180,3 @@ class CloseSort(Unary):
     @property
     def detail(self) -> str:
         return f"by {', '.join(self.by)}"
-
-    @property
-    def state_parts(self) -> dict[str, Any]:
-        return {"by": list(self.by)}

@@ -65,7 +65,7 @@ class OverNodeCall:
         return f"{self.call_sql} {self.frame}" if self.frame is not None else self.call_sql
 
     @property
-    def state_parts(self) -> list[Any]:
+    def parts(self) -> list[Any]:
         frame = None if self.frame is None else str(self.frame)
         return [self.function, list(self.arguments), frame, self.offset, self.ignore_nulls, self.distinct, self.filter]
 
