@@ -141,12 +141,10 @@ _WORDS: tuple[tuple[str, Build], ...] = (
         r"with value (?P<value>\S+) can't be cast because the value is out of range for the destination type (?P<type>\S+)",
         _out_of_range("{type} out of range: {value}."),
     ),
-    (r"Could not cast value (?P<value>\S+) to (?P<type>DECIMAL)", _out_of_range("{type} field overflow: {value} does not fit.")),
     (
-        r"Casting (?:value )?\"?(?P<value>[^\"]*?)\"? to type (?P<type>DECIMAL)\S* failed",
+        r"(?:Could not cast value|Casting(?: value)?) \"?(?P<value>[^\"]*?)\"? to (?:type )?(?P<type>DECIMAL)",
         _out_of_range("{type} field overflow: {value} does not fit."),
     ),
-    (r"Failed to cast decimal value (?P<value>\S+) to type (?P<type>\S+)", _out_of_range("{type} out of range: {value}.")),
     (r"Unimplemented type for cast \(BIGNUM -> DECIMAL", _out_of_range("numeric field overflow: a number has too many digits.")),
     (
         r"Unimplemented type for cast \((?P<from>.*) -> (?P<type>.*)\)",
