@@ -24,9 +24,10 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.failures.trying import tried_expr
 from windowpane.sql.nodes import Aggregate, Filter, Fold, Node, Project, Scan, TimeWindows, every_node, structure
-from windowpane.sql.streaming.folding import ROWS, folds, rows_of_groups, state_table
+from windowpane.sql.streaming.folding import FOLDED, ROWS, folds, rows_of_groups
 from windowpane.sql.streaming.freeing import closing_columns
 from windowpane.sql.streaming.job import Job
+from windowpane.sql.streaming.operators import state_name
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class MovedGroups:
         for number, of in enumerate(self.calls):
             items += [f"0::BIGINT AS a{number}, {ROWS} AS n{number}"] if of is None else []
             items += [] if of is None else [f"a{of} AS a{number}, n{of} AS n{number}"]
-        return f"SELECT {', '.join(items)} FROM {state_table(job.owner(self.was))}"
+        return f"SELECT {', '.join(items)} FROM {state_name(job.owner(self.was), FOLDED)}"
 
 
 @dataclass(frozen=True)

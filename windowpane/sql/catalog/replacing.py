@@ -42,7 +42,8 @@ from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.reader import read_script
 from windowpane.sql.parse.statements import CreateSink, CreateView
 from windowpane.sql.streaming.deltas import Delta, difference, kept
-from windowpane.sql.streaming.folding import state_table
+from windowpane.sql.streaming.folding import FOLDED
+from windowpane.sql.streaming.operators import state_name
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
 
@@ -277,7 +278,8 @@ class Replacing:
     def _put_in(self, name: str, state: str) -> None:
         """Fill the state of the groups of a view."""
         view = self._catalog.view(name)
-        self._storage.run(f"INSERT INTO {state_table(view.operators.owner(Parts.of(view.node).operators))} SELECT * FROM {state}")
+        table = state_name(view.operators.owner(Parts.of(view.node).operators), FOLDED)
+        self._storage.run(f"INSERT INTO {table} SELECT * FROM {state}")
 
     def _take_place(self, name: str) -> Delta | None:
         """Let the view that was built beside another one take its place; return what changes for those that go on."""

@@ -20,6 +20,7 @@ from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.written import in_one_spelling
 from windowpane.sql.nodes import Aggregate, Fold
 from windowpane.sql.streaming.deltas import WEIGHT, same
+from windowpane.sql.streaming.operators import state_table
 
 VALUE = "windowpane_value"
 
@@ -42,14 +43,21 @@ class DistinctValues:
 
     Args:
         folds: the calls with DISTINCT of the argument.
-        table: its name; the table is created if it does not exist.
+        owner: whose state it is.
+        number: its number among those of the node.
         placing: where its rows lie in pages; ``None`` where they are in none.
     """
 
     def __init__(
-        self, node: Aggregate, folds: Sequence[Fold], storage: Storage, table: str, placing: Placing | None = None
+        self,
+        node: Aggregate,
+        folds: Sequence[Fold],
+        storage: Storage,
+        owner: str,
+        number: int,
+        placing: Placing | None = None,
     ) -> None:
-        self._node, self._storage, self.table = node, storage, table
+        self._node, self._storage = node, storage
         self._filters = list(dict.fromkeys(fold.only for fold in folds))
         self._argument = node.input.column(str(folds[0].argument))
         keys = (*(node.column(group) for group in node.groups), Column(VALUE, VALUE, self._argument.type))
@@ -59,10 +67,9 @@ class DistinctValues:
         """The values whose numbers the last batch changed, as a relation with what is stored of them."""
         self._places = {} if placing is None else {placing.column: placing.sql_of(keys)}
         self.state_columns = (*self._names, *self._numbers, *self._places)
-        number = "UTINYINT" if node.input.append_only else "BIGINT"
-        kinds = [f"{quoted(key.id)} {key.type.duckdb}" for key in keys] + [f"{name} {number}" for name in self._numbers]
-        kinds += [f"{name} UBIGINT" for name in self._places]
-        storage.run(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(kinds)})")
+        counts = dict.fromkeys(self._numbers, "UTINYINT" if node.input.append_only else "BIGINT")
+        kinds = {key.id: key.type.duckdb for key in keys} | counts | dict.fromkeys(self._places, "UBIGINT")
+        self.table = state_table(storage, owner, f"values{number}", kinds)
 
     def weight_of(self, fold: Fold) -> str:
         """Return the column of ``transitions`` for a call: 1 where a value begins to count, -1 where it ceases to."""
@@ -106,9 +113,6 @@ class DistinctValues:
         joined = f"{counted} AS b LEFT JOIN {self.table} AS s ON {same('s', 'b', self._names)}"
         changed = _any(f"{name} <> old_{name}" for name in self._numbers)
         return f"SELECT * FROM (SELECT {', '.join(items)} FROM {joined}) WHERE {changed}"
-
-    def drop(self) -> None:
-        self._storage.run(f"DROP TABLE IF EXISTS {self.table}")
 
 
 def _any(conditions: Iterable[str]) -> str:

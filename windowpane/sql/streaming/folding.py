@@ -21,9 +21,12 @@ from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, differing, same
 from windowpane.sql.streaming.distinct_values import VALUE, DistinctValues, Placing
 from windowpane.sql.streaming.freeing import free
-from windowpane.sql.streaming.operators import Deltas, Stateful
+from windowpane.sql.streaming.operators import Deltas, Stateful, state_table
 
 ROWS = "windowpane_rows"
+FOLDED = "folded"
+"""The part of the state of folded groups that has the groups."""
+
 _OLD = "windowpane_old_"
 
 
@@ -33,22 +36,16 @@ def folds(node: Node) -> bool:
     return all(fold is not None and (fold.takes_back or node.input.append_only) for fold in node.folds)
 
 
-def state_table(owner: str) -> str:
-    return f"windowpane_state.{quoted(f'{owner}/folded')}"
-
-
 class Folded(Stateful):
     def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock, placing: Placing | None = None) -> None:
         """Run ``node`` with state under ``owner``; ``placing`` is that of distinct values."""
         self._node, self._storage, self._clock = node, storage, clock
         self._folds = [fold for fold in node.folds if fold is not None]
-        self.tables = [state_table(owner)]
         kinds = {group: node.column(group).type.duckdb for group in node.groups} | {ROWS: "BIGINT"}
         for index, fold in enumerate(self._folds):
             kinds |= {f"a{index}": fold.kept, f"n{index}": "BIGINT"}
         self.state_columns = [tuple(kinds)]
-        columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in kinds.items())
-        storage.run(f"CREATE TABLE IF NOT EXISTS {self.tables[0]} ({columns})")
+        self.tables = [state_table(storage, owner, FOLDED, kinds)]
         self._set_up_values(owner, placing)
 
     def _set_up_values(self, owner: str, placing: Placing | None) -> None:
@@ -58,8 +55,7 @@ class Folded(Stateful):
                 by_argument.setdefault(fold.argument, []).append(fold)
         self._values_of: dict[str | None, DistinctValues] = {}
         for number, (argument, folds) in enumerate(by_argument.items()):
-            table = f"windowpane_state.{quoted(f'{owner}/values{number}')}"
-            self._values_of[argument] = DistinctValues(self._node, folds, self._storage, table, placing)
+            self._values_of[argument] = DistinctValues(self._node, folds, self._storage, owner, number, placing)
         self.tables += [values.table for values in self.values]
         self.state_columns += [values.state_columns for values in self.values]
         self._counted: list[str] | None = None
@@ -89,8 +85,8 @@ class Folded(Stateful):
 
     def _taken(self, batch: Delta, initial: bool) -> Delta | None:
         state, groups = self.tables[0], self._node.groups
-        self._had_rows = self._had_rows or not self._storage.is_empty(state)
-        if initial or (groups and not self._had_rows):
+        had_rows = self._has_rows(state)
+        if initial or (groups and not had_rows):
             folded = self._storage.temporary(self._batch_sql(batch))
             columns = ", ".join(map(quoted, self.state_columns[0]))
             self._storage.run(f"INSERT INTO {state} SELECT {columns} FROM {folded} WHERE {ROWS} > 0")

@@ -13,7 +13,7 @@ from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, apply_to, distinct_items, kept, same, settled, types_of
 from windowpane.sql.streaming.folding import ROWS, Folded
 from windowpane.sql.streaming.freeing import free
-from windowpane.sql.streaming.operators import Deltas, create_state, state_table
+from windowpane.sql.streaming.operators import Deltas, rows_table
 
 
 def folds_with_rows(node: Node) -> bool:
@@ -29,8 +29,8 @@ class FoldedWithRows(Folded):
 
     def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock) -> None:
         super().__init__(node, storage, owner, clock)
-        self._rows = state_table(owner, 0)
-        create_state(storage, self._rows, node.input)
+        self._rows = rows_table(storage, owner, 0, node.input)
+        self.others = [self._rows]
 
     def _all_rows(self) -> str:
         return f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._rows})"
@@ -43,8 +43,7 @@ class FoldedWithRows(Folded):
     def _taken(self, batch: Delta, initial: bool) -> Delta | None:
         names, key = [column.id for column in self._node.input.columns], self._node.input.key
         counted = settled(self._storage, batch, types_of(self._node.input.columns))
-        self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
-        if initial or not self._had_rows:
+        if not self._has_rows(self._rows) or initial:
             if counted is not None:
                 apply_to(self._storage, self._rows, counted, names, key)
             return super()._taken(Delta(self._all_rows()), initial)
@@ -92,7 +91,3 @@ class FoldedWithRows(Folded):
         folded = f"({self._batch_sql(rows)}) AS b ON {same('b', 't', groups)}"
         was = f"{state} AS s ON {same('s', 't', groups)}"
         return f"SELECT {', '.join(items)} FROM {reopened} AS t LEFT JOIN {folded} LEFT JOIN {was}"
-
-    def drop(self) -> None:
-        super().drop()
-        self._storage.run(f"DROP TABLE IF EXISTS {self._rows}")

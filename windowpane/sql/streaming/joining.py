@@ -48,8 +48,7 @@ class Joined(KeepsInputs):
         batches = self._settled(deltas)
         if self._node.by_arrival:
             return self._met(batches)
-        self._had_rows = self._had_rows or not all(self._storage.is_empty(table) for table in self.tables)
-        if initial or not self._had_rows:
+        if not self._has_rows(*self.tables) or initial:
             return self._filled(batches)
         batches = self._kept(batches)
         if all(batch is None for batch in batches):

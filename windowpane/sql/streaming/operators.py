@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from windowpane.errors import MistakeError
@@ -119,27 +119,41 @@ class OnBlobs(Operator):
         self._blobs.drop()
 
 
-def state_table(owner: str, index: int) -> str:
-    return f"windowpane_state.{quoted(f'{owner}/{index}')}"
+def state_name(owner: str, part: int | str) -> str:
+    """Return the table of a part of an operator's state."""
+    return f"windowpane_state.{quoted(f'{owner}/{part}')}"
 
 
-def create_state(storage: Storage, table: str, node: Node) -> None:
-    columns = ", ".join(f"{quoted(column.id)} {column.type.duckdb}" for column in node.columns)
-    storage.run(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+def state_table(storage: Storage, owner: str, part: int | str, columns: Mapping[str, str]) -> str:
+    """Return it by the DuckDB types of its columns; it is made if it is not there."""
+    table = state_name(owner, part)
+    listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+    storage.run(f"CREATE TABLE IF NOT EXISTS {table} ({listed})")
+    return table
+
+
+def rows_table(storage: Storage, owner: str, part: int | str, node: Node) -> str:
+    """Return the table of a part of an operator's state that has rows of a node."""
+    return state_table(storage, owner, part, {column.id: column.type.duckdb for column in node.columns})
 
 
 class Stateful(Operator):
-    """What operators share that ask, until it is so, whether their tables have rows."""
+    """What operators share that keep tables, and ask, until it is so, whether these have rows; ``others`` are never asked."""
 
     tables: list[str]
+    others: Sequence[str] = ()
     _storage: Storage
     _had_rows = False
+
+    def _has_rows(self, *tables: str) -> bool:
+        self._had_rows = self._had_rows or not all(map(self._storage.is_empty, tables))
+        return self._had_rows
 
     def forget(self) -> None:
         self._had_rows = False
 
     def drop(self) -> None:
-        for table in self.tables:
+        for table in (*self.tables, *self.others):
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
 
@@ -148,10 +162,8 @@ class KeepsInputs(Stateful):
 
     def __init__(self, node: Node, storage: Storage, owner: str, clock: Clock) -> None:
         self._node, self._storage, self._clock = node, storage, clock
-        self.tables = [state_table(owner, index) for index in range(len(node.inputs))]
+        self.tables = [rows_table(storage, owner, index, source) for index, source in enumerate(node.inputs)]
         self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
-        for table, source in zip(self.tables, node.inputs, strict=True):
-            create_state(storage, table, source)
 
     def _settled(self, deltas: Deltas) -> list[Delta | None]:
         return settled_inputs(self._node, self._storage, deltas)
@@ -199,8 +211,7 @@ class Keyed(KeepsInputs):
         """Whether there are no rows, and so no result: groups without GROUP BY have one of no rows."""
         if isinstance(self._node, Aggregate) and not self._node.groups:
             return False
-        self._had_rows = self._had_rows or not all(self._storage.is_empty(table) for table in self.tables)
-        return not self._had_rows
+        return not self._has_rows(*self.tables)
 
     def _filled(self, batches: Deltas) -> Delta | None:
         """Return the result of the first batch, which is all of the state."""
@@ -262,7 +273,7 @@ def keys_of(node: Node, index: int) -> tuple[str, ...]:
     return tuple(column.id for column in node.inputs[index].columns[: len(node.columns)])
 
 
-class CloseSorter(Operator):
+class CloseSorter(Stateful):
     """Holds rows back until the watermark of one of some columns has passed them, then emits them once.
 
     State: the rows held back, in a table. Rows whose columns are NULL stay. Where rows behind the watermark can still change
@@ -272,13 +283,11 @@ class CloseSorter(Operator):
 
     def __init__(self, node: CloseSort, storage: Storage, owner: str, clock: Clock) -> None:
         self._node, self._storage, self._clock = node, storage, clock
-        self.tables = [state_table(owner, 0)]
+        self.tables = [rows_table(storage, owner, 0, node.input)]
         self.state_columns = [tuple(column.id for column in node.columns)]
         self._columns = [column.id for column in node.columns]
-        self._limits = None if all(node.watermarks[name].final for name in node.by) else state_table(owner, 1)
-        create_state(storage, self.tables[0], node.input)
-        if self._limits is not None:
-            storage.run(f"CREATE TABLE IF NOT EXISTS {self._limits} (name VARCHAR, value VARCHAR)")
+        if not all(node.watermarks[name].final for name in node.by):
+            self.others = [state_table(storage, owner, 1, {"name": "VARCHAR", "value": "VARCHAR"})]
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         if deltas[0] is not None:
@@ -300,23 +309,18 @@ class CloseSorter(Operator):
 
     def _open(self, delta: Delta) -> Delta:
         """Return a batch without changes of rows that have been emitted already."""
-        held = [] if self._limits is None else self._storage.run(f"SELECT name, value FROM {self._limits}")
+        held = [limit for table in self.others for limit in self._storage.run(f"SELECT name, value FROM {table}")]
         if not held:
             return delta
         passed = " OR ".join(f"{quoted(name)} < {value}" for name, value in held)
         return delta.through(f"SELECT * FROM {delta} WHERE ({passed}) IS NOT TRUE")
 
     def _remember(self, limits: Sequence[tuple[str, str | None]]) -> None:
-        if self._limits is not None:
-            self._storage.run(f"DELETE FROM {self._limits}")
+        for table in self.others:
+            self._storage.run(f"DELETE FROM {table}")
             for name, limit in limits:
                 if limit is not None:
-                    self._storage.run(f"INSERT INTO {self._limits} VALUES (?, ?)", [name, limit])
-
-    def drop(self) -> None:
-        for table in (self.tables[0], self._limits):
-            if table is not None:
-                self._storage.run(f"DROP TABLE IF EXISTS {table}")
+                    self._storage.run(f"INSERT INTO {table} VALUES (?, ?)", [name, limit])
 
 
 LINEAR = (Scan, Filter, Project, TimeWindows, Expand, Unnest, UnionAll)

@@ -14,7 +14,7 @@ from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.operators import combined
 from windowpane.sql.nodes import ClockStamp, TemporalFilter
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, netted, same, types_of
-from windowpane.sql.streaming.operators import Deltas, Operator, create_state, settled_inputs, state_table
+from windowpane.sql.streaming.operators import Deltas, Stateful, rows_table, settled_inputs, state_table
 
 
 def _moment(micros: int) -> str:
@@ -36,7 +36,7 @@ def settled_where(node: TemporalFilter, moment: str) -> str:
     return f"({_needed(node, moment)}) IS NOT TRUE"
 
 
-class TemporalFilterer(Operator):
+class TemporalFilterer(Stateful):
     """Deletes rows from the result, and inserts rows, as the clock advances.
 
     State: the rows that can still leave or enter the result, in a table. A row that the clock has settled, in the result or not,
@@ -46,11 +46,10 @@ class TemporalFilterer(Operator):
 
     def __init__(self, node: TemporalFilter, storage: Storage, owner: str) -> None:
         self._node, self._storage = node, storage
-        self.tables = [state_table(owner, 0)]
-        self._clock = state_table(owner, 1)
+        self.tables = [rows_table(storage, owner, 0, node.input)]
+        self._clock = state_table(storage, owner, 1, {"micros": "BIGINT"})
+        self.others = [self._clock]
         self._columns = [column.id for column in node.columns]
-        create_state(storage, self.tables[0], node.input)
-        storage.run(f"CREATE TABLE IF NOT EXISTS {self._clock} (micros BIGINT)")
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         before, now = self._moments()
@@ -98,12 +97,8 @@ class TemporalFilterer(Operator):
             inserted = f"{quoted(WEIGHT)} > 0 AND {needed}"
             self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {batch} WHERE {inserted}")
 
-    def drop(self) -> None:
-        for table in (self.tables[0], self._clock):
-            self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
-
-class ClockStamper(Operator):
+class ClockStamper(Stateful):
     """Adds the time of the flush to each inserted row.
 
     State: where rows can be deleted, the key of each with its time, so that it is deleted as it was inserted; else nothing.
@@ -113,10 +108,8 @@ class ClockStamper(Operator):
         self._node, self._storage = node, storage
         self._columns = [column.id for column in node.input.columns]
         self._stamp = quoted(node.columns[-1].id)
-        self._table = None if node.append_only else state_table(owner, 0)
-        if self._table is not None:
-            keys = [f"{quoted(name)} {node.input.column(name).type.duckdb}" for name in node.input.key]
-            storage.run(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join([*keys, f'{self._stamp} TIMESTAMPTZ'])})")
+        kinds = {name: node.input.column(name).type.duckdb for name in node.input.key} | {node.columns[-1].id: "TIMESTAMPTZ"}
+        self.tables = [] if node.append_only else [state_table(storage, owner, 0, kinds)]
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         (batch,) = settled_inputs(self._node, self._storage, deltas)
@@ -124,17 +117,13 @@ class ClockStamper(Operator):
             return None
         names, weight = ", ".join(f"b.{quoted(name)}" for name in self._columns), quoted(WEIGHT)
         inserted = f"SELECT {names}, {NOW} AS {self._stamp}, b.{weight} FROM {batch} AS b WHERE b.{weight} > 0"
-        if self._table is None:
+        if not self.tables:
             return Delta(self._storage.temporary(inserted), Rows.INSERTED)
         matching = same("s", "b", self._node.input.key)
-        stamped = f"{batch} AS b JOIN {self._table} AS s ON {matching}"
+        stamped = f"{batch} AS b JOIN {self.tables[0]} AS s ON {matching}"
         deleted = f"SELECT {names}, s.{self._stamp}, b.{weight} FROM {stamped} WHERE b.{weight} < 0"
         changes = self._storage.temporary(f"{inserted} UNION ALL {deleted}")
-        self._storage.run(f"DELETE FROM {self._table} AS s USING {batch} AS b WHERE b.{weight} < 0 AND {matching}")
+        self._storage.run(f"DELETE FROM {self.tables[0]} AS s USING {batch} AS b WHERE b.{weight} < 0 AND {matching}")
         kept = ", ".join([*map(quoted, self._node.input.key), self._stamp])
-        self._storage.run(f"INSERT INTO {self._table} SELECT {kept} FROM {changes} WHERE {weight} > 0")
+        self._storage.run(f"INSERT INTO {self.tables[0]} SELECT {kept} FROM {changes} WHERE {weight} > 0")
         return None if self._storage.is_empty(changes) else Delta(changes)
-
-    def drop(self) -> None:
-        if self._table is not None:
-            self._storage.run(f"DROP TABLE IF EXISTS {self._table}")

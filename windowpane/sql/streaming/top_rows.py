@@ -26,7 +26,7 @@ from windowpane.sql.streaming.deltas import (
     types_of,
 )
 from windowpane.sql.streaming.freeing import free
-from windowpane.sql.streaming.operators import Deltas, Stateful, create_state, settled_inputs, state_table
+from windowpane.sql.streaming.operators import Deltas, Stateful, rows_table, settled_inputs
 
 
 def keeps_top(node: Node) -> bool:
@@ -41,18 +41,15 @@ class TopRows(Stateful):
         if node.limit is None:
             raise MistakeError("without a limit there is no top")
         self._node, self._storage, self._clock = node, storage, clock
-        self._rows, self._top = state_table(owner, 0), f"windowpane_state.{quoted(f'{owner}/top')}"
+        self._rows, self._top = (rows_table(storage, owner, part, node.input) for part in (0, "top"))
         self.tables = [self._rows, self._top]
         self._columns = [column.id for column in node.input.columns]
         self._first = f"QUALIFY {node.place_sql()} <= {node.offset + node.limit}"
-        create_state(storage, self._rows, node.input)
-        create_state(storage, self._top, node.input)
 
     def run(self, deltas: Deltas, *, initial: bool) -> Delta | None:
         (batch,) = settled_inputs(self._node, self._storage, deltas)
-        self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
-        changes = None
-        if batch is not None and (initial or not self._had_rows):
+        changes, is_first = None, not self._has_rows(self._rows)
+        if batch is not None and (initial or is_first):
             changes = self._filled(batch)
         elif batch is not None:
             batch = kept(self._storage, batch)
