@@ -166,17 +166,15 @@ def _free_join(node: Join, storage: Storage, clock: Clock, tables: Sequence[str]
             storage.run(f"DELETE FROM {table} WHERE {closed}")
     past = [_past(node, index, clock) for index in range(2)]
     witnesses = WITNESSES.get(node.kind, ())
-    useless = [
-        storage.temporary(
+    useless = {
+        index: storage.temporary(
             _without_partners(node, index, tables, past) if index in witnesses else _where(tables[index], past[index])
         )
         for index in range(2)
         if past[index] and (whole or index not in witnesses)
-    ]
-    numbers = [index for index in range(2) if past[index] and (whole or index not in witnesses)]
-    for index, found in zip(numbers, useless, strict=True):
-        key = node.inputs[index].key
-        storage.run(f"DELETE FROM {tables[index]} AS s USING {found} AS d WHERE {same('s', 'd', key)}")
+    }
+    for index, found in useless.items():
+        storage.run(f"DELETE FROM {tables[index]} AS s USING {found} AS d WHERE {same('s', 'd', node.inputs[index].key)}")
 
 
 def _past(node: Join, index: int, clock: Clock) -> str:
