@@ -18,7 +18,7 @@ from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.bind.selects import Groups, SelectBinder, has_aggregates
 from windowpane.sql.bind.subqueries import Subqueries
 from windowpane.sql.embedded.macros import NOW
-from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder, name_of
+from windowpane.sql.expressions.binder import ScalarBinder, name_of, resolved
 from windowpane.sql.expressions.expr import Expr, settled
 from windowpane.sql.expressions.operators import by_value, sortable
 from windowpane.sql.expressions.types import TIMESTAMPTZ
@@ -235,7 +235,7 @@ class SelectPlan:
             value = settled(binder.bind(item.unalias()))
             if value in taken or not value.columns:
                 column = own.own(value)
-                self.tree.expressions[place].replace(exp.alias_(_resolved(column), item.alias_or_name or value.name, quoted=True))
+                self.tree.expressions[place].replace(exp.alias_(resolved(column), item.alias_or_name or value.name, quoted=True))
             taken.add(value)
         self.node = own.apply(self.node)
 
@@ -275,7 +275,7 @@ class SelectPlan:
             raise self.text.syntax_error(tree, "SELECT * needs a FROM.")
         excepted = self._excepted(star)
         named: list[tuple[str | None, exp.Expr]] = [
-            (column.name, _resolved(column)) for column in self.scope.of_table(table) if column.id not in excepted
+            (column.name, resolved(column)) for column in self.scope.of_table(table) if column.id not in excepted
         ]
         if not named:
             raise self.text.syntax_error(tree, "EXCEPT leaves no column.")
@@ -386,10 +386,3 @@ class SelectPlan:
                 self.tree.args["order"], "SELECT DISTINCT orders by its own columns only. Select the column, too."
             )
         return plan.distinct(node, [*(column.id for column in outputs), *tied])
-
-
-def _resolved(column: Column) -> exp.Column:
-    """Return a column of a star as an expression that is bound already."""
-    tree = exp.Column(this=exp.to_identifier(column.name, quoted=True))
-    tree.meta[RESOLVED] = column
-    return tree

@@ -16,7 +16,7 @@ from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.binding import Selecting
 from windowpane.sql.bind.correlation import Inner, outputs_of
 from windowpane.sql.bind.scope import Column, Ids
-from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
+from windowpane.sql.expressions.binder import ScalarBinder, resolved
 from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.forms import is_row_of_subquery, row_values
 from windowpane.sql.expressions.operators import combined, comparables, key_value
@@ -188,9 +188,7 @@ class Subqueries:
         inner = self._tied_by_equality(tree, tree.expression.this)
         found, comparison = exp.Tuple(), tree.copy()
         for value in self._single(tree, inner, len(row_values(tree.this) or ())):
-            part = exp.Column(this=exp.to_identifier(value.name, quoted=True))
-            part.meta[RESOLVED] = value
-            found.append("expressions", part)
+            found.append("expressions", resolved(value))
         comparison.set("expression", found)
         return _Value(binder.bind(comparison), (_Beside(inner.query.node, inner.keys),))
 

@@ -68,6 +68,13 @@ RESOLVED = "windowpane_column"
 """Where an expression keeps the column it is known to be."""
 
 
+def resolved(value: Column | Expr) -> exp.Column:
+    """Return a column, or what stands for one, as an expression that is bound already."""
+    tree = exp.Column(this=exp.to_identifier(value.name, quoted=True))
+    tree.meta[RESOLVED] = value
+    return tree
+
+
 class ScalarBinder:
     """Turns a parsed expression into a bound one, over the columns of a scope."""
 

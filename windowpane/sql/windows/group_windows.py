@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.binder import RESOLVED
+from windowpane.sql.expressions.binder import resolved
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.windows.table_functions import TableCall
 
@@ -48,7 +48,7 @@ class GroupWindow:
             SqlError: one of them is about another window.
         """
         written = tree.copy()
-        keys = [bound(column, f"window_{part}") for part, column in columns.items()]
+        keys = [resolved(column.renamed(f"window_{part}")) for part, column in columns.items()]
         written.set("expressions", [self._written(item, columns, text) for item in tree.expressions])
         written.set("group", exp.Group(expressions=[*keys, *(self._written(key, columns, text) for key in self.others)]))
         for clause in ("having", "qualify", "order"):
@@ -68,16 +68,9 @@ class GroupWindow:
                 )
             if which == "proctime":
                 raise text.unsupported(part, function.upper(), "Select PROCTIME() above the groups.")
-            return bound(columns[which], function)
+            return resolved(columns[which].renamed(function))
 
         return tree.transform(changed)
-
-
-def bound(column: Column, name: str) -> exp.Column:
-    """Return a column of a window as an expression that is bound already."""
-    tree = exp.Column(this=exp.to_identifier(name, quoted=True))
-    tree.meta[RESOLVED] = column.renamed(name)
-    return tree
 
 
 def group_window(keys: list[exp.Expr], text: Text) -> GroupWindow | None:
