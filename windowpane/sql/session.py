@@ -35,10 +35,9 @@ from windowpane.sql.embedded.postgres_views import ViewTables
 from windowpane.sql.embedded.state_file import Server, opened
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import MismatchError, quoted
-from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
+from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR, SqlType
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.duck_words import types_without_meaning
-from windowpane.sql.failures.malformed_rows import MalformedRows
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.parse.byte_sizes import read_size
 from windowpane.sql.parse.positions import Place, Text
@@ -488,7 +487,7 @@ class Session(Guided):
         else:
             place = statement.place
             raise place.error(UnsupportedSqlError, "EXPLAIN of this statement is not supported. EXPLAIN of a query or a view is.")
-        return _lines("QUERY PLAN", [*lines, *explained(by_default)])
+        return _lines([*lines, *explained(by_default)])
 
     def _explain_analyze(self, statement: ExplainAnalyze, text: Text) -> Result:
         view = self._catalog.entries.get(statement.name)
@@ -496,13 +495,13 @@ class Session(Guided):
             place = statement.place
             message = f"there is no materialized view {statement.name!r}. SHOW MATERIALIZED VIEWS lists them."
             raise place.error(SqlNameError, message)
-        return _lines("QUERY PLAN", [*self._runner.explain(view.node, view), *self._runner.cost(view)])
+        return _lines([*self._runner.explain(view.node, view), *self._runner.cost(view)])
 
     def _show(self, statement: Show, text: Text) -> Result:
         if statement.what.upper() == "ERRORS":
-            return _errors(self._bad_values.listed(), MalformedRows(self._storage).listed())
+            return _by_name(self._storage.arrow(_ERRORS), _OF_ERRORS)
         if statement.what.upper() == "WATERMARKS":
-            return _watermarks(self._clock.listed())
+            return _by_name(self._clock.listed(), {"Name": VARCHAR, "Watermark": VARCHAR, "Late Rows": BIGINT})
         return _columns(questions.show(self._catalog, self._parameters, statement))
 
     def _describe(self, statement: Describe, text: Text) -> Result:
@@ -549,31 +548,31 @@ def _reported(statement: str, place: Place | None = None) -> Iterator[None]:
         raise UnexpectedError(statement, error) from error
 
 
-def _errors(bad_values: pa.Table, malformed: pa.Table) -> Result:
-    """Return the values that expressions of views failed on, and behind them the malformed rows of sources."""
-    view, expression, value, error, count, seen = bad_values.columns
-    names = ("View", "Expression", "Value", "Error", "Count", "First Seen", "Source", "Position", "Column")
-    types = (VARCHAR, VARCHAR, VARCHAR, VARCHAR, BIGINT, TIMESTAMPTZ, VARCHAR, VARCHAR, VARCHAR)
-    views = pa.chunked_array([pa.array([shown_name(each) for each in view.to_pylist()], pa.string())])
-    nothing = pa.nulls(bad_values.num_rows, pa.string())
-    above = [views, expression, value, error, count, seen, nothing, nothing, nothing]
-    fields = ("value", "reason", "count", "first_seen", "source", "position", "field")
-    readers = pa.array([each and shown_name(each) for each in malformed["reader"].to_pylist()], pa.string())
-    rest = (malformed[name].cast(kind.type) for name, kind in zip(fields, above[2:], strict=True))
-    below = [readers, pa.nulls(malformed.num_rows, pa.string()), *rest]
-    columns = {f"c{place}": _joined(one, other) for place, (one, other) in enumerate(zip(above, below, strict=True))}
-    table = pa.table(columns)
-    return Result(f"SELECT {table.num_rows}", names, types, table, True)
+_ERRORS = """
+SELECT COLUMNS('c.') FROM (
+    SELECT view AS c0, expression AS c1, value AS c2, error AS c3, count AS c4, first_seen AS c5, NULL AS c6, NULL AS c7,
+        NULL AS c8, 0 AS part, row_number() OVER (ORDER BY first_seen, view, expression, value) AS place
+    FROM windowpane.errors
+    UNION ALL SELECT reader, NULL, value, reason, count, first_seen, source, position, field,
+        1, row_number() OVER (ORDER BY first_seen, source, reader, position IS NULL, rowid)
+    FROM windowpane.malformed
+) ORDER BY part, place
+"""
+"""The values that expressions of views failed on, and behind them the malformed rows of sources."""
+
+_OF_ERRORS = {
+    **dict.fromkeys(("View", "Expression", "Value", "Error"), VARCHAR),
+    "Count": BIGINT,
+    "First Seen": TIMESTAMPTZ,
+    **dict.fromkeys(("Source", "Position", "Column"), VARCHAR),
+}
 
 
-def _joined(one: Any, other: Any) -> pa.ChunkedArray:
-    chunks = [chunk for each in (one, other) for chunk in (each.chunks if isinstance(each, pa.ChunkedArray) else [each])]
-    return pa.chunked_array(chunks, one.type)
-
-
-def _watermarks(table: pa.Table) -> Result:
-    table = table.set_column(0, "c0", pa.array([shown_name(name) for name in table["c0"].to_pylist()], pa.string()))
-    return Result(f"SELECT {table.num_rows}", ("Name", "Watermark", "Late Rows"), (VARCHAR, VARCHAR, BIGINT), table, True)
+def _by_name(table: pa.Table, columns: Mapping[str, SqlType]) -> Result:
+    """Return rows that begin with what they are about, as a user calls it."""
+    named = pa.array([each and shown_name(each) for each in table["c0"].to_pylist()], pa.string())
+    rows = table.set_column(0, "c0", named)
+    return Result(f"SELECT {rows.num_rows}", tuple(columns), tuple(columns.values()), rows, True)
 
 
 def _shown_sql(bound: BoundQuery) -> str:
@@ -593,8 +592,8 @@ def _shown(column: Column) -> str:
     return f"windowpane_interval_out({quoted(column.id)})" if column.type == INTERVAL else quoted(column.id)
 
 
-def _lines(name: str, lines: list[str]) -> Result:
-    return _columns({name: list(lines)})
+def _lines(lines: list[str]) -> Result:
+    return _columns({"QUERY PLAN": list(lines)})
 
 
 def _columns(found: Mapping[str, list[str]]) -> Result:

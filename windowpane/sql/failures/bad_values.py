@@ -103,12 +103,6 @@ class BadValues:
     def drop(self, view: str) -> None:
         self._storage.run("DELETE FROM windowpane.errors WHERE view = ?", [view])
 
-    def listed(self) -> pa.Table:
-        return self._storage.arrow(
-            "SELECT view AS c0, expression AS c1, value AS c2, error AS c3, count AS c4, first_seen AS c5 FROM windowpane.errors "
-            "ORDER BY first_seen, view, expression, value"
-        )
-
 
 def _said(attempt: Attempt, row: pa.Table, numbers: str) -> str:
     storage, lock = scratch()

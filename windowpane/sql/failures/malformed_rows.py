@@ -207,12 +207,6 @@ class MalformedRows:
         self._storage.run("DELETE FROM windowpane.malformed_to WHERE relation = ?", [name])
         self._storage.run("DELETE FROM windowpane.malformed WHERE source = ? OR reader = ?", [name, name])
 
-    def listed(self) -> pa.Table:
-        return self._storage.arrow(
-            "SELECT reader, source, position, field, value, reason, count, first_seen FROM windowpane.malformed "
-            "ORDER BY first_seen, source, reader, position IS NULL, rowid"
-        )
-
 
 NOTHING: Final = Found()
 """No malformed row."""
