@@ -19,7 +19,7 @@ from windowpane.sql.nodes import Node
 from windowpane.sql.streaming.deltas import WEIGHT, Delta
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.upkeep.embedded_runner import EmbeddedRunner
-from windowpane.sql.upkeep.view_runner import Swap
+from windowpane.sql.upkeep.stored_changes import Swap
 
 Row = tuple[str, str]
 """The key of a row, and the whole row, as text."""

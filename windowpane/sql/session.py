@@ -260,7 +260,7 @@ class Session(Guided):
         entry = self._catalog.entries.get(view)
         if not isinstance(entry, ViewInfo):
             raise SqlNameError(f"there is no materialized view {view!r}.", 1, 1)
-        return self._runner.changelog(entry, self._most_bytes)
+        return self._runner.changes.changelog(entry, self._most_bytes)
 
     def relations(self) -> list[str]:
         """Return the names that FROM can have."""

@@ -45,7 +45,8 @@ from windowpane.sql.streaming.deltas import Delta, difference, kept
 from windowpane.sql.streaming.folding import FOLDED
 from windowpane.sql.streaming.operators import state_name
 from windowpane.sql.upkeep.deliveries import Deliveries
-from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
+from windowpane.sql.upkeep.stored_changes import Swap
+from windowpane.sql.upkeep.view_runner import ViewRunner
 
 
 @dataclass(frozen=True)

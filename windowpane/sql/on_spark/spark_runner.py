@@ -13,8 +13,6 @@ from functools import partial
 from itertools import filterfalse
 from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
-
 from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
 from windowpane.metrics.costs import batch_lines
 from windowpane.sizes import Size
@@ -44,8 +42,8 @@ from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import inserted
 from windowpane.sql.streaming.physical import physical_lines
 from windowpane.sql.upkeep.deliveries import Deliveries
-from windowpane.sql.upkeep.stored_changes import StoredChanges
-from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
+from windowpane.sql.upkeep.stored_changes import StoredChanges, Swap
+from windowpane.sql.upkeep.view_runner import ViewRunner
 from windowpane.state.pairs import NONE
 
 if TYPE_CHECKING:
@@ -72,11 +70,11 @@ class SparkRunner(ViewRunner):
         fork_driver_workers(spark)
         self._spark, self._storage, self._catalog, self._clock = spark, storage, catalog, clock
         self._deliveries, self._bad_values, self._parameters = deliveries, bad_values, parameters
-        self._changes = StoredChanges(storage, catalog)
+        self.changes = StoredChanges(storage, catalog)
         self._pending = PendingChanges(storage)
         self._streams = ViewStreams(catalog, self._pending)
         self._ingest = Ingest(storage, catalog, clock, self._pending)
-        held = HeldViews(storage, catalog, clock, deliveries, self._changes)
+        held = HeldViews(storage, catalog, clock, deliveries, self.changes)
         self._batches = ViewBatches(spark, held, self._pending, self._streams, self._ingest)
         self._queries = self._batches.queries
         self._connect = ConnectLimits(is_remote=self._queries.is_remote)
@@ -167,7 +165,7 @@ class SparkRunner(ViewRunner):
 
     def attempt(self, action: Callable[[], T]) -> T:
         try:
-            with self._changes.transaction():
+            with self.changes.transaction():
                 return action()
         except BaseException:
             self._forget()
@@ -258,9 +256,9 @@ class SparkRunner(ViewRunner):
 
     def flush(self, writer: Callable[[TableInfo], TableWriter] | None) -> None:
         """Take the changes of tables, and post them to the views that read them."""
-        changes = self._changes.of_tables(self._deliveries.followed())
+        changes = self.changes.of_tables(self._deliveries.followed())
         number = self._pending.begin(self._clock.values)
-        self._changes.forget()
+        self.changes.forget()
         for place, (name, delta) in enumerate(changes.items()):
             self._batches.post(name, delta, self._streams.readers(name), f"{number}-{place}")
         for view in self._unanswered():
@@ -268,7 +266,7 @@ class SparkRunner(ViewRunner):
             self._pending.close(view.relation.name)
             self._fill(view)
         self._deliveries.fill(changes)
-        self._changes.end_of_tables()
+        self.changes.end_of_tables()
         self._is_due = True
 
     def _unanswered(self) -> list[ViewInfo]:
@@ -321,7 +319,7 @@ class SparkRunner(ViewRunner):
         name = view.relation.name
         self._bad_values.drop(name)
         MalformedRows(self._storage).drop(name)
-        self._changes.drop(name)
+        self.changes.drop(name)
         self._queries.drop(name)
         for source in view.reads:
             self._clock.drop(clock_name(source, name))
@@ -353,7 +351,7 @@ class SparkRunner(ViewRunner):
             for source in self._streams.own_sources(self._catalog.view(name)):
                 self._clock.rename(clock_name(source, before), clock_name(source, name))
         self._forget()
-        self._changes.swapped(swap)
+        self.changes.swapped(swap)
         for place, (name, delta) in enumerate(swap.changes.items()):
             readers = [reader for reader in self._streams.readers(name) if reader not in swap.names]
             self._batches.post(name, delta, readers, f"{self._pending.number}-swap-{place}")
@@ -387,9 +385,6 @@ class SparkRunner(ViewRunner):
             return batch_lines(batch, [self._streams.program_of(view).operator_line])
         parts = self._streams.spread_of(view)
         return batch_lines(batch, [*(line.strip() for line in parts.lines[:1]), *stage_names(cut(parts.node))])
-
-    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
-        return self._changes.changelog(view, most)
 
     # --- after the transaction: change sets and answers ----------------------------------------------------
 

@@ -13,8 +13,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-import pyarrow as pa
-
 from windowpane.errors import (
     ConnectorError,
     MalformedRowError,
@@ -41,8 +39,8 @@ from windowpane.sql.streaming.deltas import Delta, inserted
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.streaming.physical import physical_lines
 from windowpane.sql.upkeep.deliveries import Deliveries
-from windowpane.sql.upkeep.stored_changes import StoredChanges
-from windowpane.sql.upkeep.view_runner import Swap, ViewRunner
+from windowpane.sql.upkeep.stored_changes import StoredChanges, Swap
+from windowpane.sql.upkeep.view_runner import ViewRunner
 
 T = TypeVar("T")
 
@@ -63,7 +61,7 @@ class EmbeddedRunner(ViewRunner):
     ) -> None:
         self._storage, self._catalog, self._clock = storage, catalog, clock
         self._deliveries, self._bad_values = deliveries, bad_values
-        self._changes = StoredChanges(storage, catalog)
+        self.changes = StoredChanges(storage, catalog)
         self._stale, self._files = StaleViews(storage), file_sources.TakenFiles(storage)
         self._topics = TopicSources(storage)
         self._unreadable: dict[str, WindowpaneError] = {}
@@ -125,7 +123,7 @@ class EmbeddedRunner(ViewRunner):
         while True:
             self._settling.clear()
             try:
-                with self._changes.transaction():
+                with self.changes.transaction():
                     result = action()
             except BaseException as failure:
                 self._forget()
@@ -258,7 +256,7 @@ class EmbeddedRunner(ViewRunner):
         self._bad_values.drop(name)
         self._tried.pop(name, None)
         self._seconds.pop(name, None)
-        self._changes.drop(name)
+        self.changes.drop(name)
 
     def is_unfilled(self, name: str) -> bool:
         return False
@@ -273,12 +271,12 @@ class EmbeddedRunner(ViewRunner):
             else:
                 file_sources.take_new_files(self._storage, table, writer(table), self._files, self._unreadable, self._by_rows)
         self._files.save()
-        changes, stale = self._changes.of_tables(self._deliveries.followed()), self._stale.reasons()
-        self._changes.forget()
+        changes, stale = self.changes.of_tables(self._deliveries.followed()), self._stale.reasons()
+        self.changes.forget()
         for view in self._catalog.views():
             self._follow(view, changes, is_stale=view.relation.name in stale)
         self._deliveries.fill(changes)
-        self._changes.end_of_tables()
+        self.changes.end_of_tables()
 
     def _follow(self, view: ViewInfo, changes: dict[str, Delta], *, is_stale: bool) -> None:
         """Let a view take the changes of the relations it reads, and add its own to ``changes``."""
@@ -295,7 +293,7 @@ class EmbeddedRunner(ViewRunner):
         began = time.perf_counter()
         try:
             with self._storage.trying() if view.operators.tries else nullcontext():
-                named = self._changes.keep(view, view.operators.run(changes, initial=initial))
+                named = self.changes.keep(view, view.operators.run(changes, initial=initial))
             self._note(view)
             self._seconds[view.relation.name] = time.perf_counter() - began
             return named
@@ -332,7 +330,7 @@ class EmbeddedRunner(ViewRunner):
 
     def renamed(self, old: str, new: str) -> None:
         self._forget()
-        self._changes.renamed(old, new)
+        self.changes.renamed(old, new)
 
     def check_swap(self, readers: Collection[str], place: Place) -> None:
         behind = sorted(set(readers) & set(self._stale.reasons()))
@@ -345,7 +343,7 @@ class EmbeddedRunner(ViewRunner):
 
     def swapped(self, swap: Swap) -> None:
         self._forget()
-        self._changes.swapped(swap)
+        self.changes.swapped(swap)
         changes = dict(swap.changes)
         for view in self._catalog.views():
             if view.relation.name not in swap.names and view.reads & changes.keys():
@@ -361,7 +359,4 @@ class EmbeddedRunner(ViewRunner):
         name = view.relation.name
         if name not in self._seconds:
             return ["cost: no batch has run in this session"]
-        return [f"cost of the last batch: {self._seconds[name]:.3f} s, {self._changes.count(view):,} changes of the view"]
-
-    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
-        return self._changes.changelog(view, most)
+        return [f"cost of the last batch: {self._seconds[name]:.3f} s, {self.changes.count(view):,} changes of the view"]

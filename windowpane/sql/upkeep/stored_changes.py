@@ -6,8 +6,9 @@ State in memory is only what the store can restore: the name of the last changel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -17,7 +18,21 @@ from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded import tables
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, apply_to, inserted, kept, settled, with_words
-from windowpane.sql.upkeep.view_runner import Swap
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Views that took the place of others.
+
+    Args:
+        names: by the name of each the one it had before; its own, if its state goes on.
+        changes: by view, the rows that differ, in the columns that both have, for views and sinks that read it.
+        reshaped: those with other columns or another key.
+    """
+
+    names: Mapping[str, str]
+    changes: Mapping[str, Delta]
+    reshaped: Collection[str]
 
 
 class StoredChanges:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
-
-import pyarrow as pa
 
 from windowpane.errors import WindowpaneError
 from windowpane.sql.catalog.entries import TableInfo, ViewInfo
@@ -14,25 +11,10 @@ from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.nodes import Node
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import Statement
-from windowpane.sql.streaming.deltas import Delta
 from windowpane.sql.streaming.job import Job
+from windowpane.sql.upkeep.stored_changes import StoredChanges, Swap
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Swap:
-    """Views that took the place of others.
-
-    Args:
-        names: by the name of each the one it had before; its own, if its state goes on.
-        changes: by view, the rows that differ, in the columns that both have, for views and sinks that read it.
-        reshaped: those with other columns or another key.
-    """
-
-    names: Mapping[str, str]
-    changes: Mapping[str, Delta]
-    reshaped: Collection[str]
 
 
 class ViewRunner(Protocol):
@@ -41,6 +23,9 @@ class ViewRunner(Protocol):
     A statement takes the same steps under every runner: ``prepare``; then ``attempt``, which does it in one transaction; then, if
     it may have changed views, ``deliver``. The methods from ``check_source`` to ``swapped`` are part of the transaction.
     """
+
+    changes: StoredChanges
+    """The changes in the store: what the last flush changed in each view among them."""
 
     def open(self) -> None:
         """Continue with what the store holds, once the catalog is read.
@@ -148,11 +133,3 @@ class ViewRunner(Protocol):
 
     def cost(self, view: ViewInfo) -> list[str]:
         """Return what the last batch of a view cost, as lines."""
-
-    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
-        """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``.
-
-        Raises:
-            UnsupportedSqlError: the runner does not know.
-            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
-        """
