@@ -29,7 +29,7 @@ from windowpane.planning.changing import complete_since
 from windowpane.windowing.times import MAX, MIN
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _COUNTED = 30
 """Of so many of the last batches the counters are read, from the headers that each has left."""
@@ -93,9 +93,9 @@ class Inspection:
     def to_df(self, spark: SparkSession, table: str | None = None) -> Any:
         """Return a table as a static DataFrame, or all that hold something by their names."""
         if table is not None:
-            return _dataframe(spark, self.table(table))
+            return spark.createDataFrame(self.table(table))
         filled = {name: self.table(name) for name in TABLES}
-        return {name: _dataframe(spark, found) for name, found in filled.items() if found.num_rows}
+        return {name: spark.createDataFrame(found) for name, found in filled.items() if found.num_rows}
 
     # The tables.
 
@@ -205,40 +205,20 @@ class Inspection:
             rows.append(row | _of_totals(before, totals.get(each.batch)) | _of_progress(known.get(each.batch)))
         return TABLES["batches"].of(rows)
 
-    @cached_property
-    def over(self) -> pa.Table:
-        """What OVER windows hold, by key."""
-        return self._held("over")
-
-    @cached_property
-    def join(self) -> pa.Table:
-        """What joins hold, by side and key."""
-        return self._held("join")
-
-    @cached_property
-    def rolling(self) -> pa.Table:
-        """What rolling features hold, by key."""
-        return self._held("rolling")
-
-    @cached_property
-    def deduplication(self) -> pa.Table:
-        """The rows that others can be duplicates of, by key."""
-        return self._held("deduplication")
-
-    @cached_property
-    def patterns(self) -> pa.Table:
-        """The rows that wait for the rest of a pattern, by key."""
-        return self._held("patterns")
-
-    @cached_property
-    def nodes(self) -> pa.Table:
-        """What nodes of SQL views hold, by key: rows of joins, groups, the top of partitions."""
-        return self._held("nodes")
-
-    @cached_property
-    def between(self) -> pa.Table:
-        """Changes that wait to be settled, and windows that gaps are filled from, by key."""
-        return self._held("between")
+    over = cached_property(lambda self: self._held("over"))
+    """What OVER windows hold, by key."""
+    join = cached_property(lambda self: self._held("join"))
+    """What joins hold, by side and key."""
+    rolling = cached_property(lambda self: self._held("rolling"))
+    """What rolling features hold, by key."""
+    deduplication = cached_property(lambda self: self._held("deduplication"))
+    """The rows that others can be duplicates of, by key."""
+    patterns = cached_property(lambda self: self._held("patterns"))
+    """The rows that wait for the rest of a pattern, by key."""
+    nodes = cached_property(lambda self: self._held("nodes"))
+    """What nodes of SQL views hold, by key: rows of joins, groups, the top of partitions."""
+    between = cached_property(lambda self: self._held("between"))
+    """Changes that wait to be settled, and windows that gaps are filled from, by key."""
 
     def contents(self, key: Key = None, window: tuple[Any, Any] | None = None, operator: int | None = None) -> pa.Table:
         """Return what windows hold: the results that a firing now would give, and the partials in words; of others their rows.
@@ -437,8 +417,3 @@ def _of_progress(progress: Mapping[str, Any] | None) -> dict[str, Any]:
         "seconds": stages.get("triggerExecution", 0) / 1000,
         "stages": ", ".join(f"{name} {took / 1000:g} s" for name, took in sorted(stages.items())),
     }
-
-
-def _dataframe(spark: SparkSession, table: pa.Table) -> DataFrame:
-    frame: DataFrame = spark.createDataFrame(table)
-    return frame

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowpane.arrays.instants import format_instant
 from windowpane.engines.batch.header import HEADER, BucketHeader
+from windowpane.engines.changing import OfGeneration
 from windowpane.engines.registry import engine_named
 from windowpane.errors import UnreadableDescriptionError, WindowpaneError
 from windowpane.inspect.buckets import MOST_PANES, Bucket
@@ -105,7 +106,7 @@ def buckets_of_nodes(operator: int, number: int, store: BlobStore) -> Iterator[B
         return
     place = 0
     while (blob := store.get(f"{place}.{KEPT}")) is not None:
-        own = _Below(store, f"{place}.")
+        own = _Below(store, place)
         yield node_bucket(operator, number, read_kept(blob), own, InPages(own), f"node {place}, ")
         place += 1
 
@@ -214,23 +215,12 @@ def _stays(table: KeptTable, leaves: int | None) -> str:
     return f"until {', or '.join(ends)}" if ends else "without end"
 
 
-class _Below:
-    """The blobs whose names begin in one way, to be read."""
+class _Below(OfGeneration):
+    """The blobs of a bucket whose names begin with the place of a node."""
 
-    def __init__(self, store: BlobStore, prefix: str) -> None:
-        self._store, self._prefix = store, prefix
+    def __init__(self, store: BlobStore, place: int) -> None:
+        super().__init__(store, place)
+        self._prefix = f"{place}."
 
-    def get(self, key: str) -> bytes | None:
-        """Return the blob under ``key``, or None."""
-        return self._store.get(self._prefix + key)
-
-    def prefetch(self, keys: Sequence[str]) -> None:
-        """Nothing is far away."""
-
-    def put(self, key: str, blob: bytes) -> None:
-        """Pass it on: the store refuses."""
-        self._store.put(self._prefix + key, blob)
-
-    def remove(self, key: str) -> None:
-        """Pass it on, likewise."""
-        self._store.remove(self._prefix + key)
+    def _name(self, key: str) -> str:
+        return self._prefix + key

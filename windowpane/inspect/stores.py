@@ -7,17 +7,16 @@ DuckDB refuses while a process writes it. What operators keep is said by the pla
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
 
-from windowpane.engines.batch.header import BucketHeader
 from windowpane.errors import InvalidSpecError, UnreadableStateError
 from windowpane.inspect.buckets import Bucket
-from windowpane.inspect.holders import Committed
+from windowpane.inspect.holders import WithoutBatches
 from windowpane.inspect.nodes import node_bucket
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.session import Session, storage_of
@@ -80,7 +79,7 @@ class InStore:
             yield rows.nbytes, rows
 
 
-class Store:
+class Store(WithoutBatches):
     """The views of a store: one operator a view, whose nodes with state are its buckets."""
 
     query_id = "a store"
@@ -102,18 +101,6 @@ class Store:
             places = ", ".join(f"{each['name']}: {self.location}.streams/{each['folder']}/checkpoint" for each in streams)
             raise InvalidSpecError(f"the views of {self.location} run on Spark; look into the checkpoint of one. {places}.")
 
-    def last_batch(self) -> int:
-        """Return 0: flushes have no numbers."""
-        return 0
-
-    def batches(self, most: int) -> Sequence[Committed]:
-        """Return none: a store does not say when flushes were."""
-        return []
-
-    def next_watermark(self, batch: int) -> int:
-        """Return 0: watermarks are of relations, and the store has them."""
-        return 0
-
     def operators(self) -> Sequence[int]:
         """Return a number for each view, in the order of their names."""
         return range(len(self._kept))
@@ -133,11 +120,3 @@ class Store:
         for row in self._store.arrow(f"SELECT key, blob FROM windowpane.blobs WHERE owner = '{text}'").to_pylist():
             blobs.put(row["key"], bytes(row["blob"]))
         return blobs
-
-    def headers(self, operator: int, batch: int) -> Iterator[BucketHeader]:
-        """Yield the header of each."""
-        yield from (bucket.header for bucket in self.programs(operator, batch))
-
-    def changes(self) -> Sequence[Mapping[str, Any]]:
-        """Return none: a view is replaced, or goes on."""
-        return []

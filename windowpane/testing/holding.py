@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays.values import JsonValue, Row, Value
+from windowpane.arrays.values import JsonValue, Value
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.batch.late_counts import Cell, LateCounts
 from windowpane.engines.batch.own_watermark import OWN_WATERMARK, write_state
@@ -20,7 +20,7 @@ from windowpane.engines.program import MAIN, Program
 from windowpane.engines.registry import AnyProgram, engine_named
 from windowpane.errors import InvalidSpecError
 from windowpane.inspect.buckets import Bucket
-from windowpane.inspect.holders import Committed
+from windowpane.inspect.holders import WithoutBatches
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
@@ -38,24 +38,12 @@ _RESULT = pa.schema([pa.field("result", pa.string())])
 
 
 @dataclass(frozen=True)
-class HeldByHarness:
+class HeldByHarness(WithoutBatches):
     """One bucket, of the batch that a harness is in."""
 
     bucket: Bucket
     location: str = "a harness"
     query_id: str = "a harness"
-
-    def last_batch(self) -> int:
-        """Return the number of the batch that it is in."""
-        return 0
-
-    def batches(self, most: int) -> Sequence[Committed]:
-        """Return none: a harness has no clock of the machine, which batches are told by."""
-        return []
-
-    def next_watermark(self, batch: int) -> int:
-        """Return 0: the bucket knows it."""
-        return 0
 
     def operators(self) -> Sequence[int]:
         """Return the number of the only one."""
@@ -64,14 +52,6 @@ class HeldByHarness:
     def programs(self, operator: int, batch: int) -> Iterator[Bucket]:
         """Yield the bucket."""
         yield self.bucket
-
-    def headers(self, operator: int, batch: int) -> Iterator[BucketHeader]:
-        """Yield the header of each."""
-        yield from (bucket.header for bucket in self.programs(operator, batch))
-
-    def changes(self) -> Sequence[Row]:
-        """Return none: nothing is restarted."""
-        return []
 
 
 class _Shown(ProcessWindowFunction):
