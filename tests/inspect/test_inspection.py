@@ -18,13 +18,13 @@ from windowpane.engines.panes.standings import waits_for_clocks
 from windowpane.engines.program import MAIN, Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import InvalidSpecError, MissingCheckpointError
-from windowpane.hidden_columns import PREFIX
+from windowpane.hidden_columns import PREFIX, hidden
 from windowpane.inspect.held_rows import table_of
 from windowpane.inspect.inspection import Inspection
 from windowpane.inspect.printing import is_complete
 from windowpane.inspect.tables import TABLES
 from windowpane.kernels.joined_windows import LEFT, RIGHT
-from windowpane.state.listing import listed
+from windowpane.state.listing import hash_pages, listed
 from windowpane.state.memory import HeldWrites
 from windowpane.windowing.times import MAX
 
@@ -194,6 +194,19 @@ def test_rows_of_joins_are_told_by_side(checkpoints: Path, name: str) -> None:
     assert {row["side"] for row in rows} <= {"left", "right"}
     if not found._windows_buckets:
         assert Counter(found.contents()["holds"].to_pylist()) == _rows_by(rows)
+
+
+def test_rolling_features_show_their_values_and_tiles(checkpoints: Path) -> None:
+    """The values are those of the last row that was emitted of a key; the tiles are as many as its state has."""
+    found = wp.inspect(checkpoints / "rolling_pieces")
+    rows = found.contents().to_pylist()
+    names = [call.name for call in found._buckets[0].program.spec.calls]  # type: ignore[union-attr]
+    held = [row for bucket in found._buckets for row in hash_pages(bucket.store, "p").read(0).to_pylist()]  # type: ignore[union-attr]
+    expected = {
+        row[hidden("key_0")]: ([row[hidden(f"feature_{n}")] for n in range(len(names))], len(row[hidden("pieces")]))
+        for row in held
+    }
+    assert {row["k"]: ([row[name] for name in names], row["tiles"]) for row in rows} == expected
 
 
 def _rows_by(rows: list[dict[str, Any]]) -> Counter[str]:

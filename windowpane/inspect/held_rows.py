@@ -96,11 +96,11 @@ class Held(NamedTuple):
             "bucket": pa.array([bucket] * count, pa.int64()),
             "holds": pa.array([self.holds] * count, pa.string()),
         }
-        if self.rows is None:
-            table |= {"key": self.keys, "rows": self.counts}
-        else:
-            own = [name for name in self.rows.column_names if not name.startswith(PREFIX)]
-            table |= {f"{name} of the row" if name in table else name: self.rows[name] for name in own}
+        rows = pa.table({}) if self.rows is None else self.rows
+        own = [name for name in rows.column_names if not name.startswith(PREFIX)]
+        table |= {f"{name} of the row" if name in table else name: rows[name] for name in own}
+        if not own:
+            table |= {"key": self.keys} | ({} if self.counts is None else {"rows": self.counts})
         leaves = pa.nulls(count, pa.int64()) if self.leaves is None else self.leaves
         table["leaves"] = instants(leaves)
         if self.stays is not None:
@@ -192,7 +192,12 @@ def _held(bucket: Bucket, program: AnyProgram, name: str, holds: str, table: pa.
     times = _times(program, table)
     leaves = None if times is None else _leaves(program, name, times)
     keys = key_texts([table[each] for each in names], table.num_rows)
-    known = dict(zip(names, program.keys.names, strict=True)) if isinstance(program, RollingProgram) else bucket.names
+    known = bucket.names
+    if isinstance(program, RollingProgram):
+        features = {hidden(f"feature_{number}"): call.name for number, call in enumerate(program.spec.calls)}
+        known = dict(zip(names, program.keys.names, strict=True)) | features | {hidden("tiles"): "tiles"}
+        if hidden("pieces") in table.column_names:
+            table = table.append_column(hidden("tiles"), pc.list_value_length(table[hidden("pieces")]))
     rows = table.rename_columns([known.get(each, each) for each in table.column_names])
     return Held(holds, keys, times, leaves, size, rows, key_names=tuple(known.get(each, each) for each in names))
 

@@ -23,10 +23,9 @@ from windowpane.inspect.held_rows import SIDES, held_rows, joined, key_row, tabl
 from windowpane.inspect.holders import Holder
 from windowpane.inspect.lateness import late_rows
 from windowpane.inspect.sources import watermarks_of
-from windowpane.inspect.tables import INSTANT, TABLES
+from windowpane.inspect.tables import INSTANT, TABLES, instants
 from windowpane.inspect.windows import Listing, keys_of, timers_of, windows_of
 from windowpane.planning.changing import complete_since
-from windowpane.windowing.times import MAX, MIN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -371,13 +370,9 @@ def _contents(bucket: Bucket, table: pa.Table) -> pa.Table:
     columns |= {name: table[own] for name, own in names}
     columns |= {WINDOW_START: table[START].cast(bound), WINDOW_END: table[END].cast(bound)}
     columns |= {"elements": table[ELEMENTS], "partials": table[PARTIALS], "bytes": table[SIZE]}
-    columns |= {"next_timer": pa.array([_shown(each) for each in table[NEXT].to_pylist()], INSTANT)}
+    columns |= {"next_timer": instants(table[NEXT])}
     columns |= {name: table[name] for name in table.column_names if name not in columns and not name.startswith(PREFIX)}
     return pa.table(columns | ({"in_words": table[WORDS]} if WORDS in table.column_names else {}))
-
-
-def _shown(micros: int | None) -> int | None:
-    return None if micros in (None, MIN, MAX) else micros
 
 
 def micros_of(instant: Any) -> int:
