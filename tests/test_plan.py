@@ -10,10 +10,9 @@ import pytest
 import windowpane as wp
 from windowpane.engines.changes import Verdict, Way, changes
 from windowpane.errors import InvalidSpecError, NonMergingTriggerError
-from windowpane.planning.description.texts import describe
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
-from windowpane.planning.windows import FunctionPlan, WindowPlan, unfired_text, warn_of_unfired_rows
+from windowpane.planning.windows import FunctionPlan, WindowPlan, describe, unfired_text, warn_of_unfired_rows
 from windowpane.testing import WindowTestHarness
 from windowpane.windowing.functions import WindowFunctionSpec
 from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings

@@ -23,7 +23,7 @@ from windowpane.engines.row import engine as row
 from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.planning.description.texts import describe
+from windowpane.planning.windows import describe
 from windowpane.state.keyed import KeyedState
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.sorted_pages import SortedPages

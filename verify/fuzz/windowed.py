@@ -29,8 +29,8 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import WindowpaneError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.kernels.keys.coded_texts import spelled
-from windowpane.planning.description.texts import describe
 from windowpane.planning.engines import combiner_of, make_engine
+from windowpane.planning.windows import describe
 from windowpane.state.compact import from_stream, to_stream
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN

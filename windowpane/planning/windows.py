@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import PREFIX
-from windowpane.planning.description.texts import describe
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.results import Results, texts
@@ -155,3 +154,19 @@ def unfired_text(trigger: Trigger | None, assigner: WindowAssigner) -> str:
         return ""
     instead = "AfterWatermark(early=...)" if is_event_time else "ContinuousProcessingTimeTrigger"
     return f"dropped at the end of their window: the trigger does not fire there, as in Flink; {instead} does"
+
+
+def describe(part: object) -> str:
+    """Return a spec as text that is the same in every process: functions by their qualified name, not their address."""
+    if isinstance(part, type):
+        return part.__qualname__
+    if is_dataclass(part):
+        values = [f"{column.name}={describe(getattr(part, column.name))}" for column in fields(part)]
+        return f"{type(part).__qualname__}({', '.join(values)})"
+    if callable(part) and hasattr(part, "__qualname__"):
+        return f"{getattr(part, '__module__', '')}.{part.__qualname__}"
+    is_plain = isinstance(part, str | int | float | bool | type(None)) or type(part).__module__ == "enum"
+    return repr(part) if is_plain or type(part).__repr__ is not _NO_REPR else type(part).__qualname__
+
+
+_NO_REPR: object = object.__repr__
