@@ -6,19 +6,18 @@ arrival, and its open session. Who may mutate: this engine, once a batch. Recove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from windowpane.arrays.values import Value
-from windowpane.engines.batch.driver import Left, OrderedBatch
+from windowpane.engines.batch.driver import BatchEngine, Left, OrderedBatch
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.program import LATE, Program, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.engines.sessions.closed import punctual_rows, rule_of
@@ -158,13 +157,8 @@ class _Batch(OrderedBatch[Program]):
         return Left(open_windows, self._pages.byte_size, self.is_source and not len(self._pages))
 
 
-class ClosedSessionsReferenceEngine:
+class ClosedSessionsReferenceEngine(BatchEngine[Program]):
     """Runs any program of closed sessions, one row at a time."""
 
     name = "closed sessions reference"
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self._program, store).run(rows, clock)
+    batch = _Batch
