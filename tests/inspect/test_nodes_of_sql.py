@@ -215,6 +215,9 @@ def test_views_on_spark_hold_what_the_embedded_ones_do(tmp_path: Path) -> None:
         listed = [row for row in spread.state.to_pylist() if f"{node}: {kept}" in row["structure"]]
         assert sum(row["rows"] for row in own) == sum(row["entries"] for row in listed)
         assert sum(row["bytes"] for row in own) <= sum(row["bytes"] for row in listed)
+    with pytest.raises(InvalidSpecError, match=r"run on Spark; look into the checkpoint of one\. .*counts: .*/checkpoint"):
+        wp.inspect(tmp_path / stores_on_spark.STORE)
+    assert wp.inspect(folders["named"]).watermarks["name"].to_pylist() == ["trades"]
     before = wp.inspect(folders["before"])
     assert before.over.num_rows == len({row[1] for batch in batches for row in batch if row[3] is not None})
     assert {row["stays"] for row in wp.inspect(folders["counts"]).nodes.to_pylist()} == {"without end"}

@@ -18,7 +18,11 @@ from rich.text import Text
 from windowpane.inspect.tables import TABLES
 
 _LONGEST, _NARROWEST, _WIDE = 100, 100, 170
-_SAID_ALREADY = {"windows": ("closes_when_watermark_reaches", "cleaned_when", "next_timer"), "late": ("at_least", "less_than")}
+_SAID_ALREADY = {
+    "windows": ("closes_when_watermark_reaches", "cleaned_when", "next_timer"),
+    "late": ("at_least", "less_than"),
+    "nodes": ("leaves",),
+}
 """Columns whose figures stand in another one, too, which a narrow console leaves out."""
 
 
@@ -59,7 +63,7 @@ def _grid(table: pa.Table) -> Table:
         is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         is_instant = pa.types.is_timestamp(field.type)
         width: dict[str, Any] = {"min_width": 10, "max_width": None if table.num_columns < 7 else 12} if is_instant else {}
-        if field.name in ("why_open", "in_words"):
+        if field.name in ("why_open", "in_words", "stays"):
             width = {"min_width": 30}
         justify: Literal["left", "right"] = "right" if is_number else "left"
         grid.add_column(field.name.replace("_", " "), justify=justify, overflow="fold", **width)

@@ -137,10 +137,7 @@ def _newest(program: Program, end: int) -> int | None:
 
 
 def timers_of(bucket: Bucket, most: int) -> Listing:
-    """Return when something happens to how many panes of a bucket, the first instants in front, at most ``most``.
-
-    These are timers of triggers, ends of windows, and cleanups; of those at one instant for one pane only the last counts.
-    """
+    """Return when triggers, ends of windows and cleanups happen to how many panes of a bucket, the first in front."""
     program = present(bucket.windows, "only windows are asked for")
     clock = "event time" if program.spec.lateness.is_event_time else "processing time"
     parts = [table.select([END, NEXT]) for table in bucket.panes]
