@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from windowpane.errors import MissingCheckpointError
 from windowpane.inspect.inspection import Inspection
 from windowpane.inspect.printing import plain_rows
 from windowpane.inspect.tables import TABLES
-from windowpane.ui import export, serve
+from windowpane.ui import export, reader, serve
 from windowpane.ui.data import page_data
 from windowpane.ui.document import as_json
 
@@ -132,3 +133,38 @@ def test_a_watermark_that_stands_still_is_a_worry(checkpoint: Path) -> None:
         copy.__dict__["batches"] = TABLES["batches"].of(batches)
         answers = {each["question"]: each["worry"] for each in page_data(copy)["health"]}
         assert answers["Who holds the watermark back?"] is worry
+
+
+def test_a_batch_is_read_once_for_all_who_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read while nothing is committed, and after a dear look the next one waits."""
+    extract(FOLDER / "slices_tumbling.tar.xz", tmp_path / "ck")
+    (tmp_path / "ck/commits/3").rename(tmp_path / "last")
+    read, monotonic = list[int](), [1000.0]
+
+    def counted(found: Inspection, error: str | None = None) -> dict[str, Any]:
+        read.append(found.batch)
+        return {"batch": found.batch}
+
+    monkeypatch.setattr(reader, "page_data", counted)
+    monkeypatch.setattr(reader, "PACE", 0.01)
+    monkeypatch.setattr(reader, "monotonic", lambda: monotonic[0])
+    monkeypatch.setattr(reader, "thread_time", lambda: 0.1 * len(read))
+    looks = reader.Reader([str(tmp_path / "ck")])
+
+    async def clients(before: int) -> list[int]:
+        return list(await asyncio.gather(*(looks.wait(before) for _ in range(3))))
+
+    assert asyncio.run(clients(0)) == [1, 1, 1]
+    assert asyncio.run(clients(1)) == [1, 1, 1]
+    assert read == [2]
+    (tmp_path / "last").rename(tmp_path / "ck/commits/3")
+    assert asyncio.run(clients(1)) == [2, 2, 2]
+    assert read == [2, 3]
+    assert json.loads(asyncio.run(looks.data())) == {"queries": [{"batch": 3}]}
+    (tmp_path / "ck/commits/3").rename(tmp_path / "last")
+    monotonic[0] += 4.9
+    assert asyncio.run(clients(2)) == [2, 2, 2]
+    monotonic[0] += 0.2
+    assert asyncio.run(clients(2)) == [3, 3, 3]
+    assert read == [2, 3, 2]
+    looks.close()

@@ -10,9 +10,9 @@ import asyncio
 import json
 import os
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, thread_time
 from typing import Any
 
 from windowpane.inspect.checkpoints import Checkpoint
@@ -70,7 +70,7 @@ class Reader:
         """Return the version once it is another one than ``before``, or the pace has passed."""
         self._watched += 1
         try:
-            if time.monotonic() >= self._wait_until:
+            if monotonic() >= self._wait_until:
                 await self._in_worker(self._look)
             if self.version == before:
                 await asyncio.sleep(PACE)
@@ -86,16 +86,16 @@ class Reader:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
     def _look(self) -> None:
-        if time.monotonic() < self._wait_until and self._watched:
+        if monotonic() < self._wait_until and self._watched:
             return
         newest = self._found()
         if newest == self._newest and self.version:
             return
-        began = time.thread_time()
+        began = thread_time()
         self._data = json.dumps({"queries": [self._of(number, error) for number, (_, error) in enumerate(newest)]}).encode()
         self._newest, self.version = newest, self.version + 1
         if self.version > 1:  # the first look is dearer than those that follow, and is not thinned out
-            self._wait_until = time.monotonic() + min(_SHARE * (time.thread_time() - began), _LONGEST_WAIT)
+            self._wait_until = monotonic() + min(_SHARE * (thread_time() - began), _LONGEST_WAIT)
 
     def _found(self) -> Newest:
         errors = [None if (error := query.exception()) is None else str(error) for query in self._queries]
