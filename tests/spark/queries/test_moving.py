@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import windowpane as wp
+from tests.golden import stores_on_spark
 from tests.golden.checkpoints import INPUT, go_on, read_results, unpack
-from tests.golden.programs import PROGRAMS
-from windowpane.errors import InvalidSpecError, UncommittedBatchError, UnknownKeyError
+from tests.golden.programs import CHANGES, PROGRAMS, SCHEMA
+from windowpane.cli import app
+from windowpane.errors import InvalidSpecError, UncommittedBatchError
 
 pytestmark = pytest.mark.spark
 
@@ -22,19 +25,45 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(each.relative_to(folder)): hashlib.sha256(each.read_bytes()).hexdigest() for each in files}
 
 
+def __getattr__(name: str) -> Any:
+    """Return a golden program as the command line imports it; its rows are of no matter."""
+    if name not in PROGRAMS:
+        raise AttributeError(name)
+    schema = CHANGES if name == "over_changelog" else SCHEMA
+    return lambda spark: PROGRAMS[name](spark.readStream.schema(schema).parquet(str(INPUT.parent)))
+
+
+def said(*arguments: object) -> tuple[int, str]:
+    """Return the exit status of ``windowpane checkpoint``, and all that it prints, in one line."""
+    shown = CliRunner().invoke(app, ["checkpoint", *map(str, arguments)])
+    return shown.exit_code, " ".join(shown.output.replace("starting Spark, which takes some seconds ...", "").split())
+
+
 @pytest.mark.slow_ids(*(name for name in PROGRAMS if name != "windows_of_windows"))
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_rescaled_checkpoint_goes_on_with_its_results(spark: Any, tmp_path: Path, name: str) -> None:
-    unpack(name, tmp_path / "one", tmp_path / "in")
-    before = contents(tmp_path / "one")
-    wp.checkpoints.rescale(str(tmp_path / "one"), str(tmp_path / "three"), 3, spark=spark)
-    assert contents(tmp_path / "one") == before
-    assert wp.checkpoints.verify(str(tmp_path / "three"), spark=spark) == []
-    batches = json.loads(INPUT.read_text())
-    after = go_on(spark, name, batches, tmp_path / "in", tmp_path / "three")
+def test_a_checkpoint_is_compared_verified_rescaled_and_copied_and_goes_on_with_its_results(
+    spark: Any, tmp_path: Path, name: str
+) -> None:
+    old, wide, moved = (tmp_path / each for each in ("old", "wide", "moved"))
+    unpack(name, old, tmp_path / "in")
+    before = contents(old)
+    assert said("verify", old) == (0, "")
+    status, words = said("diff", old, f"{__name__}:{name}")
+    assert (status, words[:10]) == (0, "changes: s"), words  # the delay of a watermark was not described then
+    assert said("rescale", old, wide, "--buckets", 3) == (0, "")
+    assert said("verify", wide) == (0, "")
+    status, words = said("forget", wide, tmp_path / "less", "--key", "nobody")
+    if "no operator" not in words:
+        assert "rows of all keys together" in words
+    assert status == 1
+    assert not (tmp_path / "less").exists()
+    assert said("copy", wide, moved) == (0, "")
+    assert said("copy", old, moved)[1].endswith("name a new folder, and nothing is written over.")
+    assert contents(old) == before
+    wide.rename(tmp_path / "elsewhere")
+    after = go_on(spark, name, json.loads(INPUT.read_text()), tmp_path / "in", moved)
     assert {output: sorted(rows) for output, rows in after.items()} == read_results(name)
-    offsets = (tmp_path / "three" / "offsets").iterdir()
-    newest = max((each for each in offsets if each.name.isdecimal()), key=lambda each: int(each.name))
+    newest = max((each for each in (moved / "offsets").iterdir() if each.name.isdecimal()), key=lambda each: int(each.name))
     assert json.loads(newest.read_text().split("\n")[1])["conf"]["spark.sql.shuffle.partitions"] == "3"
 
 
@@ -60,12 +89,30 @@ def test_a_batch_that_is_not_committed_is_copied_for_the_same_query_alone(spark:
 
 
 @pytest.mark.slow
-def test_a_key_is_taken_out_of_a_checkpoint(spark: Any, tmp_path: Path) -> None:
-    unpack("sessions", tmp_path / "old", tmp_path / "in")
-    wp.checkpoints.forget(str(tmp_path / "old"), str(tmp_path / "new"), "blue", spark=spark)
-    assert wp.checkpoints.verify(str(tmp_path / "new"), spark=spark) == []
-    with pytest.raises(UnknownKeyError, match="no operator of the checkpoint"):
-        wp.checkpoints.forget(str(tmp_path / "new"), str(tmp_path / "third"), "blue", spark=spark)
-    after = go_on(spark, "sessions", json.loads(INPUT.read_text()), tmp_path / "in", tmp_path / "new")
-    others = [row for row in read_results("sessions")["main"] if "'blue'" not in row]
+@pytest.mark.parametrize(
+    "name", ["row_process", "slices_tumbling", "sessions", "over_update", "over_close", "rolling_tick", "match_text"]
+)
+def test_a_key_is_taken_out_of_a_checkpoint(spark: Any, tmp_path: Path, name: str) -> None:
+    unpack(name, tmp_path / "old", tmp_path / "in")
+    assert said("forget", tmp_path / "old", tmp_path / "new", "--key", "blue") == (0, "")
+    assert said("verify", tmp_path / "new") == (0, "")
+    assert said("forget", tmp_path / "new", tmp_path / "third", "--key", "blue")[1].startswith(
+        f"{tmp_path / 'new'}: UnknownKeyError: no operator of the checkpoint has state of key 'blue'"
+    )
+    after = go_on(spark, name, json.loads(INPUT.read_text()), tmp_path / "in", tmp_path / "new")
+    others = [row for row in read_results(name)["main"] if "'blue'" not in row]
     assert sorted(row for row in after["main"] if "'blue'" not in row) == others
+
+
+@pytest.mark.slow
+def test_checkpoints_of_views_are_verified_and_copied_and_what_cannot_be_moved_is_said(spark: Any, tmp_path: Path) -> None:
+    stores_on_spark.unpack(tmp_path)
+    checkpoints = sorted((tmp_path / f"{stores_on_spark.STORE}.streams").glob("*/checkpoint"))
+    assert checkpoints
+    for number, checkpoint in enumerate(checkpoints):
+        assert said("verify", checkpoint) == (0, ""), checkpoint
+        assert said("copy", checkpoint, tmp_path / f"copied-{number}", "--same-query") == (0, "")
+        assert said("verify", tmp_path / f"copied-{number}") == (0, "")
+    for command in (("rescale", "--buckets", 3), ("forget", "--key", "1")):
+        status, words = said(command[0], checkpoints[0], tmp_path / "new", *command[1:])
+        assert (status, "its state is of nodes of a SQL view" in words) == (1, True), words

@@ -110,6 +110,7 @@ def rescale(spark: SparkSession, old: str, new: str, buckets: int, forgets: Key 
     found = _Checkpoint.of(spark, old)
     found.check_new(new)
     found.check_operators()
+    found.check_state(buckets, forgets)
     for name in names_in(spark, old):
         if name not in ("commits", "offsets", "state"):
             found.copy(name, new)
@@ -187,6 +188,13 @@ class _Checkpoint:
             name = self.metadata(operator)["operatorInfo"]["operatorName"]
             if not name.startswith(_OPERATOR):
                 raise UnmovableStateError(f"operator {operator} is not one of windowpane's, but {name}")
+
+    def check_state(self, buckets: int, forgets: Key | None) -> None:
+        """Refuse state that cannot be moved before anything is written."""
+        for operator in self.operators:
+            said = self.blobs(operator).groupBy("bucket").applyInArrow(_refused(buckets, forgets), "reason string")
+            for row in said.take(1):
+                raise UnmovableStateError(row[0])
 
     def check_new(self, new: str) -> None:
         if names_in(self.spark, new):
@@ -322,8 +330,27 @@ def _together(buckets: int) -> Callable[[pa.Table], pa.Table]:
     return together
 
 
+def _refused(buckets: int, forgets: Key | None) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that says why the state of a bucket cannot be moved; no row where it can."""
+
+    def refused(blobs: pa.Table) -> pa.Table:
+        try:
+            rescaled([_store_of(blobs)], buckets, forgets)
+        except UnmovableStateError as error:
+            return pa.table({"reason": [error.reason]})
+        return pa.table({"reason": pa.array([], pa.string())})
+
+    return refused
+
+
 def _holds(key: Key) -> Callable[[pa.Table], pa.Table]:
-    return lambda blobs: pa.table({"is_held": [holds(_store_of(blobs), key)]})
+    def look(blobs: pa.Table) -> pa.Table:
+        try:
+            return pa.table({"is_held": [holds(_store_of(blobs), key)]})
+        except UnmovableStateError:  # ``check_state`` says why
+            return pa.table({"is_held": [True]})
+
+    return look
 
 
 def _problems_in(count: int) -> Callable[[pa.Table], pa.Table]:
