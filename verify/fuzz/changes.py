@@ -11,7 +11,7 @@ and in some the state of several buckets is spread over another number of them, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -38,7 +38,7 @@ from verify.fuzz.windowed_programs import (
 )
 from verify.fuzz.windowed_streams import Batch, random_stream
 from windowpane.engines.beginning import Past, begun
-from windowpane.engines.changes import SINCE, Incomplete, Verdict, matched_calls
+from windowpane.engines.changes import SINCE, Description, Incomplete, Verdict, matched_calls
 from windowpane.engines.common.slicing import is_staggered
 from windowpane.engines.program import MAIN, WINDOW_START, Program
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -210,15 +210,8 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
                 store.restore(snapshot)
             if difference(got, bucket.run(batch)) is not None:
                 found.append(f"batch {number}, repeated, differs")
-        ends = [*(begins for _, begins in owners[1:]), MAX]
-        shown = programs[owners[-1][0]]
-        expected = [
-            _null_before(bucket.program, row)
-            for (of, begins), end in zip(owners, ends, strict=True)
-            for row in _as_shown(programs[of], shown, alone[of][number])
-            if begins <= _start(row) < end
-        ]
-        differs = difference(expected, [_null_before(bucket.program, row) for row in got])
+        parts = [(programs[of].description, begins, alone[of][number]) for of, begins in owners]
+        differs = difference(*as_one(parts, bucket.program.description, bucket.program.main_schema.names, got))
         found += [] if differs is None else [f"batch {number}, {owners}: {differs}"]
     return found[:3]
 
@@ -248,17 +241,38 @@ def _held(stores: Sequence[MemoryBlobStore], batches: Sequence[Batch]) -> Held |
     return Held.of(headers, batches[-1].watermark, max(times, default=None))
 
 
-def _as_shown(old: Program, new: Program, rows: Rows) -> Rows:
+def as_one(
+    parts: Sequence[tuple[Description, int, Rows]], now: Description, names: Sequence[str], got: Rows
+) -> tuple[Rows, Rows]:
+    """Return the results of windows that some programs give together, and those that came out, to be compared.
+
+    Args:
+        parts: of each program its description, the start from which on windows are its own, and its results alone.
+        now: the description of the program that runs.
+        names: its columns.
+        got: what came out.
+    """
+    ends = [*(begins for _, begins, _ in parts[1:]), MAX]
+    expected = [
+        row
+        for (was, begins, rows), end in zip(parts, ends, strict=True)
+        for row in _as_shown(was, now, names, rows)
+        if begins <= _start(row) < end
+    ]
+    since = {call["name"]: call[SINCE] for call in now["calls"] if SINCE in call}
+    return [_null_before(since, row) for row in expected], [_null_before(since, row) for row in got]
+
+
+def _as_shown(was: Description, now: Description, names: Sequence[str], rows: Rows) -> Rows:
     """Return the results of a program with the columns of a later one."""
-    before, calls = old.description["calls"], new.description["calls"]
+    before, calls = was["calls"], now["calls"]
     numbers = zip(calls, matched_calls(before, calls), strict=True)
-    names = {call["name"]: None if number is None else before[number]["name"] for call, number in numbers}
-    return [{name: _of(row, names.get(name, name)) for name in new.main_schema.names} for row in rows]
+    sources = {call["name"]: None if number is None else before[number]["name"] for call, number in numbers}
+    return [{name: _of(row, sources.get(name, name)) for name in names} for row in rows]
 
 
-def _null_before(program: Program, row: dict[str, Any]) -> dict[str, Any]:
+def _null_before(since: Mapping[str, int], row: dict[str, Any]) -> dict[str, Any]:
     """Return a result with NULL for calls that are not complete in its window."""
-    since = {call["name"]: call[SINCE] for call in program.description["calls"] if SINCE in call}
     return {name: None if _start(row) < since.get(name, MIN) else value for name, value in row.items()}
 
 
