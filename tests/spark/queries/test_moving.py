@@ -39,7 +39,7 @@ def said(*arguments: object) -> tuple[int, str]:
     return shown.exit_code, " ".join(shown.output.replace("starting Spark, which takes some seconds ...", "").split())
 
 
-@pytest.mark.slow_ids(*(name for name in PROGRAMS if name != "windows_of_windows"))
+@pytest.mark.slow_ids(*(name for name in PROGRAMS if name != "sessions"))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_checkpoint_is_compared_verified_rescaled_and_copied_and_goes_on_with_its_results(
     spark: Any, tmp_path: Path, name: str
