@@ -13,7 +13,7 @@ import windowpane as wp
 from tests.spark.helpers import Feed, run
 from windowpane.cli import app
 from windowpane.errors import ChangedPlanError
-from windowpane.spark.queries.continuing import _entries
+from windowpane.spark.queries.continuing import programs_of
 
 FIRST = [("a", 1, 1), ("a", 3, 2), ("b", 12, 4)]
 SECOND = [("a", 13, 8), ("b", 18, 16), ("a", 22, 32), ("a", 9, 64), ("b", 27, 128), ("a", 34, 256)]
@@ -67,7 +67,7 @@ def test_windows_become_shorter_by_a_cut_and_none_is_partial_or_lost(spark: Any,
         ("b", 15, 20, 16),
         ("b", 25, 30, 128),
     ]
-    first, changed = _entries(spark, str(checkpoint))
+    first, changed = programs_of(spark, str(checkpoint))
     assert (first["batch"], first["parts"]) == (0, [])
     assert [each["part"] for each in changed["parts"]] == ["assigner"]
 

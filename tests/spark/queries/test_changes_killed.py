@@ -33,7 +33,7 @@ from tests.spark.helpers import instant
 from tests.spark.queries.test_restart import Killable
 from verify.fuzz.changes import as_one
 from verify.fuzz.comparison import difference
-from windowpane.spark.queries.continuing import history_of
+from windowpane.spark.queries.continuing import programs_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -131,10 +131,12 @@ class Case:
         return {number: rows for number, rows in self.alone[is_new].items() if (number >= self.at) == is_new}
 
     def _problem_of_windows(self, spark: Any, source: Path, work: Path, got: Rows) -> str | None:
-        generations = history_of(spark, f"{work}/checkpoint")[-1]["operators"][0]
-        alone = [_all(self.alone[number or len(generations) == 1]) for number in map(bool, range(len(generations)))]
-        parts = [(was, begins, rows) for (was, begins), rows in zip(generations, alone, strict=True)]
-        return difference(*as_one(parts, generations[-1][0], list(_all(self.alone[True])[0]), got))
+        committed = _last(work / "checkpoint", "commits")
+        programs = [each for each in programs_of(spark, f"{work}/checkpoint") if each["batch"] <= committed]
+        operator = programs[-1]["operators"][0]
+        alone = [_all(self.alone[number or len(operator) == 1]) for number in map(bool, range(len(operator)))]
+        parts = [(was, begins, rows) for (was, begins), rows in zip(operator, alone, strict=True)]
+        return difference(*as_one(parts, operator[-1][0], list(_all(self.alone[True])[0]), got))
 
 
 def _all(batches: dict[int, Rows]) -> Rows:

@@ -68,7 +68,7 @@ def continuing(
         time = datetime.now(UTC).isoformat(timespec="seconds")
         parts = [part for each in reports for part in each.as_json()]
         entry = {"batch": committed + 1, "time": time, "parts": parts, "operators": operators}
-        kept = [each for each in _entries(spark, checkpoint) if each["batch"] <= committed]
+        kept = [each for each in programs_of(spark, checkpoint) if each["batch"] <= committed]
         set_mark(spark, checkpoint, _MARK, json.dumps([*kept, entry]))
     operators_of = [(each, number) for each in built.programs for number in range(1, len(each.operators) + 1)]
     can_tell, serializer = is_classic(spark), cast(Any, CloudPickleSerializer)()
@@ -123,7 +123,7 @@ def _compared(
         known = [_counted(held, counted) for held, counted in zip(known, in_state, strict=True)]
     going_on: list[tuple[AnyProgram, Held | None]] = []
     reports: list[Report] = []
-    earlier = [_held(entry["operators"]) for entry in _entries(spark, checkpoint) if entry["batch"] <= committed]
+    earlier = [_held(entry["operators"]) for entry in programs_of(spark, checkpoint) if entry["batch"] <= committed]
     for number, ((_, operator), held) in enumerate(zip(operators, known, strict=True)):
         if held is None:
             going_on.append((operator.program, None))
@@ -210,7 +210,7 @@ def _with_program(operator: Operator, program: AnyProgram) -> Operator:
 # The checkpoint.
 
 
-def _entries(spark: SparkSession, checkpoint: str) -> list[dict[str, JsonValue]]:
+def programs_of(spark: SparkSession, checkpoint: str) -> list[dict[str, JsonValue]]:
     """Return the programs that wrote a checkpoint, each with the batch and the time from which on it did, the oldest first."""
     try:
         found: list[dict[str, JsonValue]] = json.loads(mark_of(spark, checkpoint, _MARK) or "[]")
@@ -221,7 +221,7 @@ def _entries(spark: SparkSession, checkpoint: str) -> list[dict[str, JsonValue]]
 
 def _known(spark: SparkSession, checkpoint: str, committed: int) -> dict[str, JsonValue] | None:
     """Return what is said of the programs that wrote the state, ``None`` where nothing is."""
-    return next((entry for entry in reversed(_entries(spark, checkpoint)) if entry["batch"] <= committed), None)
+    return next((entry for entry in reversed(programs_of(spark, checkpoint)) if entry["batch"] <= committed), None)
 
 
 def _watermark(spark: SparkSession, checkpoint: str, committed: int) -> int:
