@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+from functools import cache
 from pathlib import Path
 
 import grimp
@@ -48,6 +49,14 @@ def graph() -> grimp.ImportGraph:
     return grimp.build_graph("windowpane", exclude_type_checking_imports=True)
 
 
+@cache
+def _nodes() -> list[tuple[Path, ast.AST]]:
+    """Return what a reader of the syntax of every module meets: names, classes and asserts."""
+    kinds = (ast.ClassDef, ast.Name, ast.Assert)
+    trees = ((module, ast.parse(module.read_text())) for module in PACKAGE.rglob("*.py"))
+    return [(module, node) for module, tree in trees for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
 def test_no_room_has_more_modules_than_a_reader_takes_in() -> None:
     rooms = {folder: [*folder.glob("*.py")] for folder in (PACKAGE, *PACKAGE.rglob("*")) if folder.is_dir()}
     crowded = {str(room): len(modules) for room, modules in rooms.items() if len(modules) > MOST + 1}  # and __init__
@@ -56,20 +65,18 @@ def test_no_room_has_more_modules_than_a_reader_takes_in() -> None:
 
 def test_no_class_has_more_methods_than_a_reader_takes_in() -> None:
     found = {}
-    for module in PACKAGE.rglob("*.py"):
-        for each in ast.walk(ast.parse(module.read_text())):
-            if isinstance(each, ast.ClassDef):
-                functions = [part for part in each.body if isinstance(part, ast.FunctionDef)]
-                methods = [part for part in functions if "property" not in " ".join(map(ast.unparse, part.decorator_list))]
-                if len(methods) > MOST_METHODS:
-                    found[each.name] = len(methods)
+    for _, each in _nodes():
+        if isinstance(each, ast.ClassDef):
+            functions = [part for part in each.body if isinstance(part, ast.FunctionDef)]
+            methods = [part for part in functions if "property" not in " ".join(map(ast.unparse, part.decorator_list))]
+            if len(methods) > MOST_METHODS:
+                found[each.name] = len(methods)
     assert {name: count for name, count in found.items() if count > LARGE.get(name, MOST_METHODS)} == {}
 
 
 def test_no_assert_reaches_a_user() -> None:
     """What cannot be is a ``MistakeError``, which says whose mistake it is; harnesses for tests may assert."""
-    modules = [module for module in PACKAGE.rglob("*.py") if PACKAGE / "testing" not in module.parents]
-    nodes = [(module, node) for module in modules for node in ast.walk(ast.parse(module.read_text()))]
+    nodes = [(module, node) for module, node in _nodes() if PACKAGE / "testing" not in module.parents]
     raised = {module for module, node in nodes if isinstance(node, ast.Name) and node.id == "AssertionError"}
     assert raised | {module for module, node in nodes if isinstance(node, ast.Assert)} == set()
 

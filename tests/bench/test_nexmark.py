@@ -85,7 +85,7 @@ def test_a_view_has_the_rows_of_duckdb(folder: Path, name: str, tmp_path: Path) 
 
 
 @pytest.mark.spark
-@pytest.mark.slow_ids("q5")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["q5", "q18"])
 def test_a_view_on_spark_has_them_too(folder: Path, name: str, spark: Any, tmp_path: Path) -> None:
     """A join of groups of windows, and a Top-N, in batches of a file."""

@@ -87,6 +87,7 @@ def by_steps(stream: Any) -> wp.Result:
     )
 
 
+@pytest.mark.slow
 def test_one_query_writes_the_outputs_of_operators_behind_steps_of_sparks(spark: Any, tmp_path: Path) -> None:
     last = by_steps(fed(tmp_path, spark))
     written = run(last, "main", "tens.late", "twenties.late", "large", checkpoint=tmp_path / "ck")

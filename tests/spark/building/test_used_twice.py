@@ -126,6 +126,7 @@ def test_main_and_late_rows_of_one_result_are_whole_in_one_query(spark: Any, tmp
     assert collected(main.union(late), tmp_path / "both") == [("a", 1), ("a", 3), ("a", 30), ("a", 9), ("b", 4), ("b", 7)]
 
 
+@pytest.mark.slow
 def test_a_result_is_joined_with_itself(spark: Any, tmp_path: Path) -> None:
     result = windows(Feed(tmp_path / "in", EVENTS).add(*BATCHES).stream(spark)).df
     left = wp.stream(result, event_time="window_end", name="left")

@@ -37,6 +37,7 @@ def by_windows(spark: Any, folder: Path) -> Any:
     return wp.stream(events(spark, folder), "t", watermark="0 seconds").key_by("k").window(FIVE).aggregate(s=wp.sum("v")).df
 
 
+@pytest.mark.slow
 def test_results_of_an_aggregation_are_not_late(spark: Any, tmp_path: Path) -> None:
     sums = by_spark(spark, tmp_path).select("k", F.window_time("window").alias("at"), "s")
     collected = run(wp.stream(sums, "at").key_by("k").window(TEN).aggregate(n=wp.count(), s=wp.sum("s")))

@@ -96,6 +96,7 @@ def test_a_stream_that_ends_and_the_latest_of_its_results(tmp_path: Path) -> Non
     assert "origin" in said["refused"]
 
 
+@pytest.mark.slow
 def test_what_would_wait_for_ever_and_a_writer_without_a_query_are_refused(tmp_path: Path) -> None:
     said = said_by("refused", tmp_path)
     assert "nothing would ever be emitted" in said["second"]

@@ -94,6 +94,7 @@ def test_a_batch_repeated_after_a_failing_sink_leaves_the_same_rows(spark: Any, 
     assert [folder.name for folder in (tmp_path / "main").iterdir()] == [f"query={query.id}"]
 
 
+@pytest.mark.slow
 def test_files_of_a_failed_batch_are_written_over_where_the_mended_program_emits_no_row(spark: Any, tmp_path: Path) -> None:
     def fails(df: Any, batch_id: int) -> None:
         if batch_id == 2:

@@ -119,6 +119,7 @@ def test_a_batch_that_the_sink_has_and_spark_has_not_committed_is_given_again(sp
         assert program.starts() == 4
 
 
+@pytest.mark.slow
 def test_another_sink_on_an_old_checkpoint_begins_there(spark: Any, tmp_path: Path) -> None:
     """What may change freely: the batches before are in the first one."""
     program = Program(spark, tmp_path, "files")

@@ -418,6 +418,7 @@ def test_a_later_file_that_spark_reads_otherwise_is_refused_and_the_query_goes_o
     assert query.exception() is None
 
 
+@pytest.mark.slow
 def test_a_watermark_that_the_dataframe_has_already_is_as_one_given_here(spark, tmp_path, by_spark):
     for number, place in enumerate((0, 3, 1, 6)):
         written(tmp_path / "in", number, place=place)
