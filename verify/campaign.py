@@ -49,6 +49,8 @@ KILLS = (
     "tests/spark/queries/test_restart.py",
     "tests/spark/queries/test_joins_killed.py",
     "tests/spark/queries/test_rolling_killed.py",
+    "tests/spark/queries/test_patterns_killed.py",
+    "tests/spark/queries/test_changes_killed.py",
     "tests/sql/on_spark/test_killed.py",
     "tests/sql/on_spark/test_killed_streams.py",
     "tests/sql/on_spark/test_killed_sinks.py",
