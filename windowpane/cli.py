@@ -1,4 +1,4 @@
-"""The command line: ``windowpane sql``, ``explain``, ``checkpoint``, ``inspect``, ``demo``, ``bench``.
+"""The command line: ``windowpane sql``, ``explain``, ``checkpoint``, ``inspect``, ``size``, ``demo``, ``bench``.
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a statement failed, 2 the command line is wrong;
 of ``checkpoint diff`` see there.
@@ -380,6 +380,41 @@ def _program(name: str) -> Callable[[SparkSession], Runnable]:
     except (ImportError, AttributeError) as error:
         raise typer.BadParameter(f"{name}: {error}; say MODULE:FUNCTION, such as jobs.hourly:program.") from None
     return found
+
+
+@app.command()
+def size(
+    rate: Annotated[float, typer.Option("--rate", help="Rows a second.")],
+    keys: Annotated[float, typer.Option("--keys", help="Keys that are alive at a time.")],
+    window: Annotated[str, typer.Option("--window", help="Length of a window, or the gap of a session.")] = "1 minute",
+    slide: Annotated[str | None, typer.Option("--slide", help="From one window to the next; left out if none overlap.")] = None,
+    session: Annotated[bool, typer.Option("--session", help="Session windows.")] = False,
+    over: Annotated[bool, typer.Option("--over", help="OVER calls on window close in place of windows.")] = False,
+    delay: Annotated[str, typer.Option("--delay", help="Delay of the watermark, and allowed lateness.")] = "5 seconds",
+    batch: Annotated[str, typer.Option("--batch", help="Interval of the trigger.")] = "10 seconds",
+    cores: Annotated[int | None, typer.Option("--cores", help="Cores to reckon with; as few as will do if left out.")] = None,
+    executors: Annotated[int, typer.Option("--executors", help="Executors that have these cores.")] = 1,
+    buckets: Annotated[int | None, typer.Option("--buckets", help="Buckets; one a core if left out.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON.")] = False,
+) -> None:
+    """Reckon what a query takes: seconds of a batch, bytes of state, with intervals, and what to set."""
+    from windowpane import sizing
+    from windowpane.sizing.printing import as_json as line
+    from windowpane.sizing.printing import print_estimate
+
+    kind = "over" if over else "session" if session else "tumbling" if slide is None else "sliding"
+    try:
+        length, late, each = (to_micros(given) / 1e6 for given in (window, delay, batch))
+        slides = None if slide is None else to_micros(slide) / 1e6
+        spread = cores or 1, executors, buckets or cores or 2
+        load = sizing.Load(kind, rate * each, keys, *spread, window=length, slide=slides, delay=late, batch=each)
+        found = sizing.enough(load) if cores is None else sizing.estimate(load)
+    except WindowpaneError as error:
+        raise typer.BadParameter(str(error)) from None
+    if as_json:
+        typer.echo(line(found))
+    else:
+        print_estimate(Console(highlight=False), found)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
