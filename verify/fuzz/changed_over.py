@@ -38,6 +38,9 @@ def run(seed: int) -> Outcome:
     draw, trial = Random(seed), random_trial(seed)
     engine = "over reference" if draw.random() < 0.25 else None
     programs = [_with_calls(draw, trial.program, engine) for _ in range(draw.choice([2, 2, 3]))]
+    if Random(f"read {seed}").random() < 0.3:  # what stands behind it reads the identity of rows, and the calls
+        identity = {*trial.program.spec.partition_by, *trial.program.spec.key}
+        programs = [replace(each, read=frozenset(identity.union(each.outputs.names))) for each in programs]
     text = "\n  becomes\n".join(described(replace(trial, program=each)) for each in programs)
     try:
         with drawn_sizes(seed):
@@ -131,7 +134,9 @@ def _renamed(row: dict[str, Any], before: OverProgram, now: OverProgram, sources
     """Return a row of the table as readers of the new program see it."""
     alike = {field.name for field in before.outputs if field in [*now.outputs]}
     shown = {name: source or (name if name in alike else None) for name, source in sources.items()}
-    return {name: row[name] for name in now.columns.names} | {name: old and row[old] for name, old in shown.items()}
+    return {name: row[name] for name in now.columns.names if name in row} | {
+        name: old and row[old] for name, old in shown.items()
+    }
 
 
 def _of(bucket: _Bucket, batch: Batch) -> Rows:

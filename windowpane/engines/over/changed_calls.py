@@ -11,7 +11,7 @@ Nothing here mutates state.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -89,6 +89,16 @@ class ChangedCalls:
         new = {call["name"]: call["type"] for call in calls if sources[call["name"]] is None}
         return cls(program, sources, {name: types.get(name) == kind for name, kind in new.items()})
 
+    @property
+    def _identity(self) -> list[str]:
+        return list(dict.fromkeys([*self.program.spec.partition_by, *self.program.spec.key]))
+
+    @property
+    def telling(self) -> OverProgram:
+        """The program, whose results tell which row each is: ``changelog`` takes them, and leaves out what is not read."""
+        read = self.program.read
+        return replace(self.program, read=None if read is None else read.union(self._identity))
+
     def recomputed(self, window: OverWindow, held: pa.Table, schema: pa.Schema) -> pa.Table:
         """Return rows in state, in their order, with the columns of ``schema``: outputs and carry columns of the calls of now."""
         given = held.drop_columns([name for name in held.column_names if name in self.sources and self.sources[name] != name])
@@ -131,7 +141,7 @@ class ChangedCalls:
             for name in (name for name in self._shown if name in emitted.column_names):
                 both = pa.concat_arrays([flat(emitted[name]), self._shown[name].take(pa.array(places))])
                 emitted = replaced(emitted, name, both.take(pa.array(chosen)))
-            parts.append(_that_differ(emitted))
+            parts.append(_that_differ(emitted.select(schema.names)))
         if differs.any():
             updated, words = pa.array(np.flatnonzero(differs)), pa.nulls(int(differs.sum()), pa.string())
             after = rows.take(updated).append_column(CHANGE_TYPE, words.fill_null(UPDATE_POSTIMAGE)).select(schema.names)
@@ -145,7 +155,7 @@ class ChangedCalls:
 
     def _places(self, images: pa.Table) -> Integers:
         """Return which of the rows in state each row is that was there before the batch."""
-        identity, names = SortKeys(self.program.spec, self.program.columns, with_order=False), self.program.columns.names
+        identity, names = SortKeys(self.program.spec, self.program.columns, with_order=False), self._identity
         own, others = (identity.of(table.select(names).combine_chunks()) for table in (self._rows, images))
         order = np.argsort(own, kind="stable")
         found: Integers = order[np.searchsorted(own[order], others)]

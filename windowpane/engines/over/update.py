@@ -120,6 +120,7 @@ class _Batch(OverBatch):
             before = OverUpdateEngine(self.program.writer_of(was))
             held = self._changed.recomputed(self._engine.window, before.held(store), self._engine.form.schema)
             self._engine.put_into(self._pages, held)
+            self.program = self._changed.telling
         elif self.header.added:
             self._widen(self.header.added)
         self._horizon: int | None = None
