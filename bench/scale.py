@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -151,7 +150,6 @@ def main() -> None:
                     lines.append(line)
             if process.returncode:
                 raise SystemExit(f"{master} failed; run it alone: {' '.join(command)}")
-        shutil.rmtree(folder, ignore_errors=True)
     read = [json.loads(line) for line in lines]
     measured = [Measured(**{**each, "load": Load(**each["load"])}) for each in read]
     loads, names = [each.load for each in measured], ("rows", "keys", "cores", "executors", "buckets")

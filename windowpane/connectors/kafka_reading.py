@@ -176,12 +176,13 @@ def spans(start: Offsets, end: Offsets) -> list[Span]:
 
 def for_tasks(spans: Sequence[Span]) -> Iterator[list[Span]]:
     """Yield spans by task: short ones share one, which then has about as many messages as are decoded at once."""
-    together: list[Span] = []
+    together, messages = list[Span](), 0
     for span in spans:
         together.append(span)
-        if sum(each.end - each.start for each in together) >= MESSAGES:
+        messages += span.end - span.start
+        if messages >= MESSAGES:
             yield together
-            together = []
+            together, messages = [], 0
     if together:
         yield together
 

@@ -55,9 +55,8 @@ class MessageFormat:
     schema: int | None = None  # the number of Avro's schema in a registry
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
-        before: dict[
-            bytes | None, list[dict[str, JsonValue]]
-        ] = {}  # rows that a change has replaced, the new row of which is still to come
+        # rows that a change has replaced, the new row of which is still to come
+        before: dict[bytes | None, list[dict[str, JsonValue]]] = {}
         for batch in batches:
             rows = pa.Table.from_batches([batch])
             if rows.num_rows:

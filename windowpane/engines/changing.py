@@ -33,7 +33,7 @@ from windowpane.engines.program import MAIN, WINDOW_START, Program
 from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine
 from windowpane.errors import present
 from windowpane.hidden_columns import TIME
-from windowpane.state.blob_store import BlobStore
+from windowpane.state.blob_store import Below, BlobStore
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow, window_start
@@ -190,30 +190,15 @@ class _OwnColumns:
         return pa.table(columns, schema=self._schema)
 
 
-class OfGeneration:
-    """The blobs of one generation in a bucket's store."""
+class OfGeneration(Below):
+    """The blobs of one generation in a bucket's store; the first one has all but its header under their own names."""
 
     def __init__(self, store: BlobStore, generation: int) -> None:
-        self._store, self._generation = store, generation
+        super().__init__(store, f"{generation}/")
+        self._is_first = generation == 0
 
     def _name(self, key: str) -> str:
-        return f"{self._generation}/{key}" if self._generation or key == HEADER else key
-
-    def get(self, key: str) -> bytes | None:
-        """Return the blob under ``key``, ``None`` if there is none."""
-        return self._store.get(self._name(key))
-
-    def prefetch(self, keys: Sequence[str]) -> None:
-        """Read the blobs under ``keys``, which are needed next, together."""
-        self._store.prefetch(list(map(self._name, keys)))
-
-    def put(self, key: str, blob: bytes) -> None:
-        """Store ``blob`` under ``key``."""
-        self._store.put(self._name(key), blob)
-
-    def remove(self, key: str) -> None:
-        """Forget ``key``."""
-        self._store.remove(self._name(key))
+        return key if self._is_first and key != HEADER else super()._name(key)
 
 
 def _slices(assigner: WindowAssigner) -> Slices:

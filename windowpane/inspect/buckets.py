@@ -157,7 +157,7 @@ def buckets_of(operator: int, number: int, store: BlobStore) -> Iterator[Bucket]
     newest = None if blob is None else BucketHeader.of(blob)
     if newest is not None and "kind" in newest.description:
         for part, header in _generations(store, newest):
-            yield _bucket(operator, number, part, header)
+            yield bucket_of(operator, number, part, header)
 
 
 def headers_of(store: BlobStore) -> Iterator[BucketHeader]:
@@ -178,7 +178,8 @@ def _generations(store: BlobStore, header: BucketHeader) -> Iterator[tuple[BlobS
             yield part, BucketHeader.of(own)
 
 
-def _bucket(operator: int, number: int, store: BlobStore, header: BucketHeader) -> Bucket:
+def bucket_of(operator: int, number: int, store: BlobStore, header: BucketHeader) -> Bucket:
+    """Return what the program that a header describes has in a bucket."""
     description = header.description
     spec = engine_named(description["engine"]) if "engine" in description else None
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -18,17 +18,14 @@ import pyarrow as pa
 
 from windowpane.arrays.instants import format_instant
 from windowpane.engines.batch.header import HEADER, BucketHeader
-from windowpane.engines.changing import OfGeneration
-from windowpane.engines.registry import engine_named
-from windowpane.errors import UnreadableDescriptionError, WindowpaneError
-from windowpane.inspect.buckets import MOST_PANES, Bucket
+from windowpane.errors import WindowpaneError
+from windowpane.inspect.buckets import MOST_PANES, Bucket, bucket_of
 from windowpane.inspect.held_rows import Held, key_texts
-from windowpane.planning.description.programs import read_back
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.streaming.deltas import same
 from windowpane.sql.streaming.kept import REACHED, KeptTable
-from windowpane.state.blob_store import BlobStore
+from windowpane.state.blob_store import Below, BlobStore
 from windowpane.state.listing import KEPT, Listed, hash_pages, listed, read_kept
 from windowpane.windowing.times import MAX
 
@@ -106,7 +103,7 @@ def buckets_of_nodes(operator: int, number: int, store: BlobStore) -> Iterator[B
         return
     place = 0
     while (blob := store.get(f"{place}.{KEPT}")) is not None:
-        own = _Below(store, place)
+        own = Below(store, f"{place}.")
         yield node_bucket(operator, number, read_kept(blob), own, InPages(own), f"node {place}, ")
         place += 1
 
@@ -131,12 +128,8 @@ def node_bucket(operator: int, number: int, kept: dict[str, Any], store: BlobSto
         )
     held, description = store.get(HEADER), kept["program"]
     header = BucketHeader(description) if held is None else BucketHeader.of(held)
-    header = BucketHeader(**vars(header) | {"description": description})
-    spec = engine_named(description["engine"])
-    try:
-        return Bucket(operator, number, store, header, read_back(description), spec, said, None, kept["names"], reached)
-    except UnreadableDescriptionError as error:
-        return Bucket(operator, number, store, header, None, spec, f"it cannot be read back: {error}")
+    found = bucket_of(operator, number, store, replace(header, description=description))
+    return replace(found, said=found.said or said, names=kept["names"], reached=reached)
 
 
 @cache
@@ -213,14 +206,3 @@ def _stays(table: KeptTable, leaves: int | None) -> str:
     elif leaves is not None and leaves != MAX:
         ends.insert(0, f"{table.by} reaches {format_instant(leaves)}{table.partners}")
     return f"until {', or '.join(ends)}" if ends else "without end"
-
-
-class _Below(OfGeneration):
-    """The blobs of a bucket whose names begin with the place of a node."""
-
-    def __init__(self, store: BlobStore, place: int) -> None:
-        super().__init__(store, place)
-        self._prefix = f"{place}."
-
-    def _name(self, key: str) -> str:
-        return self._prefix + key

@@ -30,6 +30,32 @@ class BlobStore(Protocol):
         """Forget ``key``; an absent key is no error."""
 
 
+class Below:
+    """The blobs of a store whose names begin in one way, known by the rest of their names."""
+
+    def __init__(self, store: BlobStore, prefix: str) -> None:
+        self._store, self._prefix = store, prefix
+
+    def _name(self, key: str) -> str:
+        return self._prefix + key
+
+    def get(self, key: str) -> bytes | None:
+        """Return the blob under ``key``, ``None`` if there is none."""
+        return self._store.get(self._name(key))
+
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """Read the blobs under ``keys``, which are needed next, together."""
+        self._store.prefetch(list(map(self._name, keys)))
+
+    def put(self, key: str, blob: bytes) -> None:
+        """Store ``blob`` under ``key``."""
+        self._store.put(self._name(key), blob)
+
+    def remove(self, key: str) -> None:
+        """Forget ``key``."""
+        self._store.remove(self._name(key))
+
+
 def note_layout(store: BlobStore, name: str, layout: object) -> None:
     """Tell a store with a dict ``layouts`` what is laid out over it under ``name``: who moves keys to it writes them by that."""
     layouts: dict[str, object] | None = getattr(store, "layouts", None)

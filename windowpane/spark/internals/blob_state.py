@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import types as T
 
 from windowpane.arrays.values import Value
 from windowpane.errors import StateStoreError
-
-if TYPE_CHECKING:
-    pass
 
 _MOST_UNANSWERED = 64
 _DONE = 0

@@ -45,7 +45,7 @@ from windowpane.sql.streaming.kept import kept_by
 from windowpane.sql.streaming.matching import Matching
 from windowpane.sql.streaming.over import over_on_blobs, runs_keyed
 from windowpane.sql.streaming.physical import FOLDED, physical
-from windowpane.state.blob_store import BlobStore
+from windowpane.state.blob_store import Below, BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.state.listing import KEPT, kept_blob
 from windowpane.windowing.times import MAX, MIN
@@ -265,23 +265,8 @@ def _instants(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array([MIN] * len(values), pa.int64())])
 
 
-class _BucketBlobs:
-    """The blobs of a bucket whose names begin in one way; Spark saves them."""
-
-    def __init__(self, store: BlobStore, prefix: str) -> None:
-        self._store, self._prefix = store, prefix
-
-    def get(self, key: str) -> bytes | None:
-        return self._store.get(self._prefix + key)
-
-    def prefetch(self, keys: Sequence[str]) -> None:
-        self._store.prefetch([self._prefix + key for key in keys])
-
-    def put(self, key: str, blob: bytes) -> None:
-        self._store.put(self._prefix + key, blob)
-
-    def remove(self, key: str) -> None:
-        self._store.remove(self._prefix + key)
+class _BucketBlobs(Below):
+    """The blobs of a node in a bucket; Spark saves them."""
 
     def save(self) -> None:
         """Spark does."""
