@@ -1,16 +1,17 @@
 """What looking costs: a query with its page and metrics on beside one without, and a checkpoint of many open sessions.
 
-Usage: ``python -m bench.looking [--rows N] [--batches N] [--runs N]`` for the first, ``python -m bench.looking --sessions N`` for
-the second. Queries take turns, each in a process of its own; a batch is one file of ``--rows`` payments into tumbling windows by
-card. With the page on it is open in a client that takes its data after each batch, and metrics are scraped every second. The
-figure is the median of the seconds of batches, the first left out, in pairs of runs that follow each other; beside it stands the
-processor time of the driver's Python in a minute, page, metrics and their clients included, from the second batch on. Of sessions
-the figures are seconds of wall and processor and the memory of ``windowpane inspect``, in processes of their own.
+Usage: ``python -m bench.looking [--rows N] [--batches N] [--block N]`` for the first, ``python -m bench.looking --sessions N``
+for the second. One query sums payments by card, a file of ``--rows`` each batch; for ``--block`` batches its page is open in a
+client that takes its data after each batch, and metrics are scraped every second, then for as many nobody looks, and so on. The
+first two blocks warm up, and the first batch of each block is left out. The figure is the median of the seconds of the batches
+that were looked at by that of the others, and by the median of the two blocks around each; beside it stands the processor time
+that the driver's Python takes in a minute, page, metrics and their clients included. Of sessions the figures are seconds of
+wall and processor and the memory of ``windowpane inspect``, in processes of their own.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
 import statistics
 import subprocess
@@ -18,51 +19,94 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
-from bench.each_system import arguments, command
 from bench.payments import write_batches
 
-SYSTEMS = ("plain", "looked at")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _SECONDS_A_BATCH, _CARDS = 10, 1_000
 
 
-def run(system: str, folder: Path) -> None:
-    """Run one query over the files, and print the seconds of its batches."""
+def run(folder: Path, block: int) -> None:
+    """Run the query over the files, looked at in every second block of batches, and print what that cost."""
     import windowpane as wp
     from bench.systems.spark_job import session
 
-    spark, ended = session(), threading.Event()
-    served = wp.metrics.serve(spark, port=0) if system == "looked at" else None
+    spark = session()
     rows = spark.readStream.schema("card string, at timestamp, amount long").option("maxFilesPerTrigger", 1)
     keyed = wp.stream(rows.parquet(str(folder)), event_time="at", watermark="2 seconds").key_by("card")
     results = keyed.window(wp.TumblingEventTimeWindows.of("10 seconds")).aggregate(n=wp.count(), total=wp.sum("amount")).df
     with tempfile.TemporaryDirectory() as work:
         writer = results.writeStream.format("noop").option("checkpointLocation", f"{work}/checkpoint")
         query = writer.trigger(availableNow=True).start()
-        page, clients = None, []
-        if served is not None:
-            while not Path(work, "checkpoint/metadata").exists():
-                time.sleep(0.05)
-            page = wp.ui(query)
-            clients = [
-                threading.Thread(target=_take, args=(page.url, ended), daemon=True),
-                threading.Thread(target=_scrape, args=(served.port, ended), daemon=True),
-            ]
-            for client in clients:
-                client.start()
-        while query.isActive and len(query.recentProgress) < 2:
-            query.awaitTermination(1)
-        began, used = time.perf_counter(), time.process_time()
-        query.awaitTermination()
-        used, wall = time.process_time() - used, time.perf_counter() - began
+        while not _committed(Path(work)):
+            time.sleep(0.05)
+        page = wp.ui(query)
+        blocks: list[tuple[int, int, float]] = []
+        while query.isActive:
+            with _looking(spark, page.url) if len(blocks) % 2 else nullcontext():
+                first, began = _committed(Path(work)), _processor()
+                while query.isActive and _committed(Path(work)) < first + block:
+                    time.sleep(0.02)
+                last = _committed(Path(work))
+                blocks.append((first + 1, last, (_processor() - began) / (last - first or 1)))
+        page.close()
+        took = {each["batchId"]: each["durationMs"]["triggerExecution"] / 1000 for each in query.recentProgress}
+    blocks = blocks[2:-1]
+    _compare("seconds", [statistics.median(took[batch] for batch in range(first, last)) for first, last, _ in blocks])
+    _compare("processor seconds", [processor for _, _, processor in blocks])
+
+
+def _compare(name: str, blocks: list[float]) -> None:
+    ratios = [blocks[at] / statistics.mean((blocks[at - 1], blocks[at + 1])) for at in range(1, len(blocks) - 1, 2)]
+    plain, looked = statistics.median(blocks[::2]), statistics.median(blocks[1::2])
+    slowed = f"{100 * (statistics.median(ratios) - 1):+.1f} % ({', '.join(f'{each:.3f}' for each in ratios)})"
+    print(f"{name} of a batch: {plain:.3f}, looked at {looked:.3f}; {slowed}")
+
+
+@contextmanager
+def _looking(spark: SparkSession, url: str) -> Iterator[None]:
+    import windowpane as wp
+
+    ended, served = threading.Event(), wp.metrics.serve(spark, port=0)
+    clients = [threading.Thread(target=_take, args=(url, ended)), threading.Thread(target=_scrape, args=(served.port, ended))]
+    for client in clients:
+        client.start()
+    try:
+        yield
+    finally:
         ended.set()
-        took = [each["durationMs"]["triggerExecution"] / 1000 for each in query.recentProgress if each["numInputRows"]]
-        if page is not None and served is not None:
-            page.close()
-            served.close()
-    print(json.dumps({"batches": took[1:], "processor": 60 * used / wall}), flush=True)
+        for client in clients:
+            client.join()
+        served.close()
+
+
+def _processor() -> float:
+    """Return the processor seconds of this process and all that it started."""
+    ticks, parents = {}, {}
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = each.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        process = int(each.parent.name)
+        parents[process], ticks[process] = int(fields[1]), sum(int(field) for field in fields[11:15])
+    ours, found = {os.getpid()}, 0
+    while len(ours) > found:
+        found = len(ours)
+        ours |= {process for process, parent in parents.items() if parent in ours}
+    return sum(ticks[process] for process in ours) / os.sysconf("SC_CLK_TCK")
+
+
+def _committed(work: Path) -> int:
+    """Return how many batches have been committed."""
+    return 1 + max((int(each.name) for each in work.glob("checkpoint/commits/*") if each.name.isdigit()), default=-1)
 
 
 def _take(url: str, ended: threading.Event) -> None:
@@ -78,21 +122,6 @@ def _scrape(port: int, ended: threading.Event) -> None:
     while not ended.wait(1):
         with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
             answer.read()
-
-
-def slowed(folder: Path, runs: int) -> None:
-    """Print what looking costs."""
-    pairs = []
-    for number in range(runs):
-        pair, used = {}, {}
-        for system in SYSTEMS if number % 2 else SYSTEMS[::-1]:
-            done = subprocess.run(command(system, folder), capture_output=True, text=True, check=True)
-            said = json.loads(done.stdout.splitlines()[-1])
-            pair[system], used[system] = statistics.median(said["batches"]), said["processor"]
-        pairs.append(pair)
-        print("  ".join(f"{each} {pair[each]:.3f} s, {used[each]:.1f} s a minute" for each in SYSTEMS), flush=True)
-    ratios = [pair["looked at"] / pair["plain"] for pair in pairs]
-    print(f"slowed by {100 * (statistics.median(ratios) - 1):+.1f} % ({min(ratios):.3f} to {max(ratios):.3f})")
 
 
 def looked_at(sessions: int) -> None:
@@ -128,20 +157,18 @@ def _look(given: list[str]) -> str:
 
 
 def main() -> None:
-    parser = arguments(__doc__, SYSTEMS)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--batches", type=int, default=12)
-    parser.add_argument("--runs", type=int, default=6)
+    parser.add_argument("--batches", type=int, default=90)
+    parser.add_argument("--block", type=int, default=6)
     parser.add_argument("--sessions", type=int, help="look at a checkpoint of so many open sessions instead")
     given = parser.parse_args()
-    if given.system is not None and given.folder is not None:
-        run(given.system, given.folder)
-    elif given.sessions is not None:
+    if given.sessions is not None:
         looked_at(given.sessions)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            write_batches(Path(folder), given.rows, _CARDS, given.batches, _SECONDS_A_BATCH)
-            slowed(Path(folder), given.runs)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        write_batches(Path(folder), given.rows, _CARDS, given.batches, _SECONDS_A_BATCH)
+        run(Path(folder), given.block)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from windowpane.metrics.registry import METRICS, Kind
 from windowpane.metrics.samples import samples_of
 from windowpane.metrics.telemetry import Spans
 from windowpane.spark.internals.counted import counted
-from windowpane.spark.queries.listening import listen
+from windowpane.spark.internals.listening import listen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,21 +18,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from windowpane.arrays.values import Value
 from windowpane.engines.protocol import COUNTERS
+from windowpane.spark.internals.listening import listen
 from windowpane.spark.internals.session import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.listener import (
-        QueryIdleEvent,
-        QueryProgressEvent,
-        QueryStartedEvent,
-        QueryTerminatedEvent,
-        StreamingQueryProgress,
-    )
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
 _AVAILABLE_NOW = "AvailableNowTrigger"
@@ -65,28 +59,22 @@ def end_available_now_runs(spark: SparkSession) -> None:
     """End such runs of a session, whoever starts them; does nothing on Spark Connect, or if the session is listened to."""
     if is_classic(spark) and spark not in _listening:
         _listening.add(spark)
-        spark.streams.addListener(_StopWhenConsumed(spark))
+        listen(spark, _StopWhenConsumed(spark).take)
 
 
-class _StopWhenConsumed(StreamingQueryListener):
+class _StopWhenConsumed:
     """Stops those queries of a session that are ours, wait for the clock, and run with ``availableNow``."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._session = weakref.ref(spark)
-        self._first: dict[str, int] = {}
+        self._first: dict[str, tuple[str, int]] = {}
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Nothing to do."""
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing to do."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        self._first.pop(str(event.runId), None)
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        progress, spark = event.progress, self._session()
-        is_first = self._first.setdefault(str(progress.runId), progress.batchId) == progress.batchId
+    def take(self, progress: StreamingQueryProgress) -> None:
+        """Take the progress of a batch."""
+        spark, run = self._session(), str(progress.runId)
+        if self._first.get(str(progress.id), ("", 0))[0] != run:
+            self._first[str(progress.id)] = run, progress.batchId
+        is_first = self._first[str(progress.id)][1] == progress.batchId
         is_ours = any(set(COUNTERS) <= set(metrics.asDict()) for metrics in progress.observedMetrics.values())
         if spark is None or is_first or not is_ours or not _read_nothing(progress):
             return
