@@ -393,8 +393,10 @@ def size(
     delay: Annotated[str, typer.Option("--delay", help="Delay of the watermark, and allowed lateness.")] = "5 seconds",
     batch: Annotated[str, typer.Option("--batch", help="Interval of the trigger.")] = "10 seconds",
     cores: Annotated[int | None, typer.Option("--cores", help="Cores to reckon with; as few as will do if left out.")] = None,
-    executors: Annotated[int, typer.Option("--executors", help="Executors that have these cores.")] = 1,
-    buckets: Annotated[int | None, typer.Option("--buckets", help="Buckets; one a core if left out.")] = None,
+    executors: Annotated[
+        int | None, typer.Option("--executors", help="Executors that have these cores; one if left out.")
+    ] = None,
+    buckets: Annotated[int | None, typer.Option("--buckets", help="Buckets of these cores; one each if left out.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON.")] = False,
 ) -> None:
     """Reckon what a query takes: seconds of a batch, bytes of state, with intervals, and what to set."""
@@ -402,11 +404,16 @@ def size(
     from windowpane.sizing.printing import as_json as line
     from windowpane.sizing.printing import print_estimate
 
-    kind = "over" if over else "session" if session else "tumbling" if slide is None else "sliding"
+    kinds = {"--over": over, "--session": session, "--slide": slide is not None}
+    if len(chosen := [option for option, given in kinds.items() if given]) > 1:
+        raise typer.BadParameter(f"{' and '.join(chosen)} are of different kinds of programs: say one.")
+    if cores is None and (executors or buckets):
+        raise typer.BadParameter("--executors and --buckets go with --cores: without it as few as will do are looked for.")
+    kind = chosen[0].removeprefix("--") if over or session else "tumbling" if slide is None else "sliding"
     try:
         length, late, each = (to_micros(given) / 1e6 for given in (window, delay, batch))
         slides = None if slide is None else to_micros(slide) / 1e6
-        spread = cores or 1, executors, buckets or cores or 2
+        spread = cores or 1, executors or 1, buckets or cores or 2
         load = sizing.Load(kind, rate * each, keys, *spread, window=length, slide=slides, delay=late, batch=each)
         found = sizing.enough(load) if cores is None else sizing.estimate(load)
     except WindowpaneError as error:

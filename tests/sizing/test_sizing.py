@@ -101,3 +101,12 @@ def test_a_duration_that_is_none_is_told() -> None:
     shown = CliRunner().invoke(app, ["size", "--rate", "1", "--keys", "1", "--window", "soon"])
     assert shown.exit_code == 2
     assert "soon" in shown.output
+
+
+@pytest.mark.parametrize(
+    "more", [["--buckets", "8"], ["--executors", "2"], ["--session", "--over"], ["--session", "--slide", "1 s"]]
+)
+def test_options_that_would_not_count_are_refused(more: list[str]) -> None:
+    shown = CliRunner().invoke(app, ["size", "--rate", "1000", "--keys", "10", *more])
+    assert shown.exit_code == 2
+    assert more[0] in shown.output
