@@ -6,6 +6,7 @@ import datetime as dt
 import itertools
 import json
 import os
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -42,21 +43,23 @@ def test_windows_over_files_that_arrow_reads_are_those_of_spark(spark, tmp_path,
     assert sum(row[3] for row in found) > 100
 
 
-@pytest.mark.slow
-def test_a_restart_may_go_from_spark_to_arrow_and_back(spark, tmp_path, by_arrow, by_spark):
-    files = tmp_path / "in"
-    for number in range(6):
-        written(files, number)
-    expected = results(windowed(stream(spark, files)), tmp_path / "whole")
-    moved = tmp_path / "moved"
-    for number in range(6):
-        written(moved, number)
-        if number % 2:
-            by_spark()
-        else:
-            by_arrow()
-        found = results(windowed(stream(spark, moved)), tmp_path / "steps")
-    assert found == expected
+def test_a_restart_may_go_from_spark_to_arrow_also_where_both_sides_of_a_join_are_one_stream(spark, tmp_path, by_arrow, by_spark):
+    def joined(only_spark_knows: str) -> Any:
+        rows = stream(spark, tmp_path / "in")
+        left, right = (
+            wp.stream(rows.where(which), event_time="t", watermark="6 seconds")
+            for which in (f"v < 20 AND {only_spark_knows}", "v >= 20")
+        )
+        pairs = wp.join(left, right).on("k").within("0 seconds", "1 second").how("inner")
+        return pairs.select("k", left=wp.left("v"), right=wp.right("v"))
+
+    for number, (reads, condition) in enumerate([(by_spark, "v >= 0"), (by_arrow, "abs(v) >= 0")]):
+        written(tmp_path / "in", number)
+        reads()
+        found = results(joined(condition), tmp_path)
+        assert [each.name for each in (tmp_path / "checkpoint" / "sources").iterdir()] == ["0"]
+    near = [(v, w) for v in range(20) for w in range(20, 40) if v % 5 == w % 5 != 0 and 0 <= w % 7 - v % 7 <= 1]
+    assert Counter((row[1], row[2]) for row in found) == dict.fromkeys(near, 2)
 
 
 VALUES = {

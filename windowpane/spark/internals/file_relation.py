@@ -23,8 +23,10 @@ from windowpane.spark.internals.plan_trees import (
     Steps,
     column_of,
     connect_nodes,
+    dataframe_of,
     listed,
     number_of,
+    sequence,
     tree_of,
 )
 from windowpane.spark.internals.session import is_classic, jvm_of
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame
 
+PARQUET = "parquet"
+
 _RELATION = "StreamingRelation"
+_OF_FILE = "__file_source_metadata_col"  # Metadata of the column in which Spark says of each row which file it is of
 _CUT = {"maxfilespertrigger", "maxbytespertrigger"}  # Options that say how much of the files one batch takes
 
 
@@ -47,6 +52,7 @@ class LeftToSpark:
 class FileRelation:
     format: str  # the source, such as ``parquet``
     path: str  # the folder or pattern
+    files: DataFrame  # their rows; the last column is what Spark says of the file of each (``_metadata``, if that name is free)
     options: dict[str, str]  # of the source, by lower-case name, without the path
     is_local: bool  # whether the path is on the local file system
     schema: T.StructType  # the columns of the files, as the user declared them
@@ -101,7 +107,42 @@ def _relation(dataframe: DataFrame, steps: Steps) -> FileRelation | LeftToSpark 
     spark = dataframe.sparkSession
     files = jvm_of(spark).org.apache.hadoop.fs.Path(path).getFileSystem(spark._jsc.hadoopConfiguration())
     is_local = str(files.getUri().getScheme()) == "file"
-    return FileRelation(str(source.className()).lower(), path, options, is_local, schema, columns, condition)
+    rows = dataframe_of(_with_file(steps.below), spark)
+    return FileRelation(_format(steps.below), path, rows, options, is_local, schema, columns, condition)
+
+
+def of_one_source(dataframe: DataFrame) -> DataFrame:
+    """Return a stream of Parquet files that has one source with another of the same files, whether Spark or Arrow reads them.
+
+    Spark makes one source of all equal relations of a query, and its checkpoint knows sources by their numbers. Who reads files
+    may be another at each start, and for each operator: so what Spark reads has the column, too, that places for Arrow are made
+    of. Nothing reads it there.
+    """
+    if not getattr(dataframe, "isStreaming", False) or not is_classic(dataframe.sparkSession):
+        return dataframe
+    try:
+        steps = Steps.of(dataframe._jdf.queryExecution().analyzed())
+        if steps.below.nodeName() != _RELATION or _format(steps.below) != PARQUET or _has_file(steps.below):
+            return dataframe
+        jvm = jvm_of(dataframe.sparkSession)
+        plan = jvm.org.apache.spark.sql.catalyst.plans.logical.Project(steps.below.output(), _with_file(steps.below))
+        for step in reversed(steps.nodes):
+            plan = step.withNewChildren(sequence([plan], jvm))
+        return dataframe_of(plan, dataframe.sparkSession)
+    except UNREADABLE:
+        return dataframe
+
+
+def _with_file(relation: JavaObject) -> JavaObject:
+    return relation if _has_file(relation) else relation.withMetadataColumns()
+
+
+def _has_file(relation: JavaObject) -> bool:
+    return any(column.metadata().contains(_OF_FILE) for column in listed(relation.output())[-1:])
+
+
+def _format(relation: JavaObject) -> str:
+    return str(relation.dataSource().className()).lower()
 
 
 def _selected(steps: Steps, described: Set[str]) -> tuple[dict[str, str], Expression | None] | LeftToSpark:

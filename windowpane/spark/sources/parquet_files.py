@@ -5,7 +5,8 @@ file system that workers see needs nothing of Spark but the list of the files th
 them (``parquet_reader``). Whatever Arrow might read otherwise than Spark, a type, an option, a partitioned folder, is left to
 Spark; ``explain()`` says why (``LeftToSpark``).
 
-A checkpoint does not hold who read the files: a restart may go from one to the other.
+A checkpoint does not hold who read the files: a restart may go from one to the other, and what is one source of several
+operators stays one (``of_one_source``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as T
 
 from windowpane.errors import UnsupportedTypeError
-from windowpane.spark.internals.file_relation import FileRelation, LeftToSpark, file_relation
+from windowpane.spark.internals.file_relation import PARQUET, FileRelation, LeftToSpark, file_relation
 from windowpane.spark.internals.plan_trees import Steps
 from windowpane.spark.internals.session import setting
 from windowpane.spark.sources.file_names import has_one_file_a_batch, odd_name, refuse_odd_name
@@ -84,7 +85,7 @@ def _is_on(spark: SparkSession) -> bool:
 def _read_by_arrow(dataframe: DataFrame, relation: FileRelation, odd: str | None) -> ParquetStream | LeftToSpark | None:
     """Return files as Arrow reads them, or why it does not; ``None`` where it reads none like them."""
     spark = dataframe.sparkSession
-    if relation.format != "parquet" or not _is_on(spark):
+    if relation.format != PARQUET or not _is_on(spark):
         return None
     reason = _reason(spark, dataframe.schema, relation)
     if reason is not None:
@@ -97,7 +98,7 @@ def _read_by_arrow(dataframe: DataFrame, relation: FileRelation, odd: str | None
         reader = replace(_reader(dataframe.schema, relation), odd=odd, takes_any_name=takes_any_name)
     except UnsupportedTypeError as error:
         return LeftToSpark(str(error))
-    return ParquetStream(places(spark, relation.path, relation.options, is_exact=odd is not None), reader, sample)
+    return ParquetStream(places(relation.files, is_exact=odd is not None), reader, sample)
 
 
 def _reason(spark: SparkSession, schema: T.StructType, relation: FileRelation) -> str | None:

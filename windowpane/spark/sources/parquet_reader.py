@@ -27,7 +27,7 @@ from windowpane.windowing.expressions import Expression, Name
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, ParquetFile
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 SWITCH = "spark.windowpane.files.readInArrow"  # Setting of the session; ``false`` leaves all files to Spark
 
@@ -39,16 +39,15 @@ _PLAIN = (*_INTEGERS, pa.string(), pa.binary(), pa.bool_(), pa.float32(), pa.flo
 """Types of values in structs, which are read as they are; instants of 96 bits are read without a zone, so they are none."""
 
 
-def places(spark: SparkSession, path: str, options: Mapping[str, str], *, is_exact: bool = False) -> DataFrame:
+def places(files: DataFrame, *, is_exact: bool = False) -> DataFrame:
     """Return the places in a stream of files, as (``path``, ``row``): a row in so many, by its number in its file.
 
-    Where it ``is_exact``, equal places meet in one task, which reads each once: Spark lists files more than once beside one whose
-    name it takes for a pattern.
+    The last column of ``files`` says which file a row is of; no other is read. Where it ``is_exact``, equal places meet in one
+    task, which reads each once: Spark lists files more than once beside one whose name it takes for a pattern.
     """
-    # A column that no file has: none is read, and none may be called _metadata.
-    files = spark.readStream.format("parquet").schema("none boolean").options(**options).load(path)
-    kept = files.where(f"_metadata.row_index % {_ROWS_A_PLACE} = 0")
-    found = kept.selectExpr("_metadata.file_path AS path", "_metadata.row_index AS row")
+    of_file = f"`{files.columns[-1]}`"
+    kept = files.where(f"{of_file}.row_index % {_ROWS_A_PLACE} = 0")
+    found = kept.selectExpr(f"{of_file}.file_path AS path", f"{of_file}.row_index AS row")
     return found.repartition("path", "row") if is_exact else found
 
 

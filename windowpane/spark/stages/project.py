@@ -19,6 +19,7 @@ from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedT
 from windowpane.hidden_columns import PREFIX, SYSTEM, TIME
 from windowpane.planning.windows import FunctionPlan
 from windowpane.spark.internals.column_trees import column_name
+from windowpane.spark.internals.file_relation import of_one_source
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.stages.encode import BUCKET, LATEST, SCHEMA
 from windowpane.spark.stages.types import foreign_collation
@@ -144,6 +145,7 @@ def encoded(
     dataframe: DataFrame, encoding: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], watermark: str | None
 ) -> DataFrame:
     """Return what an encoder makes of a DataFrame as ``encode.SCHEMA``; ``watermark`` is a delay as Spark takes it."""
+    dataframe = of_one_source(dataframe)
     if watermark is None:
         return mapped_in_arrow(dataframe, encoding, SCHEMA)
     blobs = mapped_in_arrow(dataframe, encoding, f"{SCHEMA}, {LATEST} timestamp")
