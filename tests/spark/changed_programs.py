@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 import windowpane as wp
 from tests.brief_jvm import brief_settings
+from tests.spark import deploy_program
 from tests.spark.restart_program import stall
 
 SCHEMA = "id long, k string, once long, t timestamp, v long, kind string, heartbeat boolean"
@@ -32,6 +33,13 @@ def _read(spark: SparkSession, folder: str) -> Any:
 
 def _keyed(df: Any, *keys: str) -> wp.KeyedStream:
     return wp.stream(df, event_time="t", watermark="4 seconds", heartbeat="heartbeat").key_by(*keys)
+
+
+def windows(spark: SparkSession, folder: str, is_new: bool) -> Any:
+    """An aggregate is added, and the lateness is twice as long."""
+    calls = {"n": wp.count(), "total": wp.sum("v")} | ({"top": wp.max("v")} if is_new else {})
+    windowed = _keyed(_read(spark, folder), "k").window(TEN)
+    return windowed.allowed_lateness("8 seconds" if is_new else "4 seconds").aggregate(**calls)
 
 
 def assigner(spark: SparkSession, folder: str, is_new: bool) -> Any:
@@ -51,15 +59,46 @@ def over_close(spark: SparkSession, folder: str, is_new: bool) -> Any:
     return _over(spark, folder, is_new).emit_on_window_close()
 
 
+def over_update(spark: SparkSession, folder: str, is_new: bool) -> Any:
+    """The same of rows without a watermark: those in state get its values, as updates."""
+    calls = {"before": wp.lag("v")} | ({"so_far": wp.max("v")} if is_new else {})
+    rows = wp.over(_read(spark, folder).where("NOT heartbeat"), key="id").partition_by("k").order_by("t")
+    return rows.select("id", "k", **calls).emit_on_update()
+
+
 def deduplication(spark: SparkSession, folder: str, is_new: bool) -> Any:
     """Rows are near for twice as long."""
     return _keyed(_read(spark, folder), "once").deduplicate(within="6 seconds" if is_new else "3 seconds")
 
 
+def join(spark: SparkSession, folder: str, is_new: bool) -> Any:
+    """The bounds of an interval become narrower."""
+    df = _read(spark, folder)
+    paid = df.where("kind = 'pay' OR heartbeat").selectExpr("id AS other", "k", "t", "heartbeat")
+    left, right = (
+        wp.stream(side, event_time="t", watermark="4 seconds", heartbeat="heartbeat")
+        for side in (df.where("kind = 'order' OR heartbeat"), paid)
+    )
+    bounds = ("-1 second", "3 seconds") if is_new else ("-3 seconds", "6 seconds")
+    return wp.join(left, right).on("k").within(*bounds).how("inner").select("id", other=wp.right("other"))
+
+
+def pattern(spark: SparkSession, folder: str, is_new: bool) -> Any:
+    """Matches may be half as long, which none is: attempts that wait begin anew."""
+    pairs = _keyed(_read(spark, folder), "k").match("a b", b=wp.col("v") >= 50).order_by("id")
+    near = pairs.within("30 minutes" if is_new else "1 hour").after_match("to next row")
+    return near.select(one=wp.first("a.id"), two=wp.last("b.id"))
+
+
 PROGRAMS: dict[str, Callable[[SparkSession, str, bool], Any]] = {
+    "windows": windows,
     "assigner": assigner,
+    "chain": deploy_program.program,
     "over_close": over_close,
+    "over_update": over_update,
     "deduplication": deduplication,
+    "join": join,
+    "pattern": pattern,
 }
 """By their names, the programs that are what they were, or are changed."""
 

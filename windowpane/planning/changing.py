@@ -27,6 +27,7 @@ from windowpane.engines.changes import (
     Way,
     changes,
     cuts,
+    differences,
     matched_calls,
     shown,
 )
@@ -372,9 +373,6 @@ def check(reports: Sequence[Report], accepts: Accepts) -> None:
         raise InvalidSpecError(f"changes={accepts!r}: it is one of {', '.join(map(repr, _TAKEN))}.")
     verdict = max((each.verdict for each in reports), default=Verdict.SAME)
     if verdict > _TAKEN[accepts]:
-        parts = {each.part: (shown(each.part, each.was), shown(each.part, each.now)) for one in reports for each in one.parts}
-        raise ChangedPlanError(parts, [line for each in reports for line in each.lines()], accepted_by=_way_out(verdict))
-
-
-def _way_out(verdict: Verdict) -> str:
-    return {Verdict.SAFE: "safe", Verdict.ACCEPT: "accept"}.get(verdict, "")
+        parts = differences([part for each in reports for part in each.parts])
+        way = "" if verdict is Verdict.REFUSED else verdict.name.lower()
+        raise ChangedPlanError(parts, [line for each in reports for line in each.lines()], accepted_by=way)

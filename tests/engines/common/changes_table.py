@@ -18,9 +18,10 @@ from windowpane import aggregates as agg
 from windowpane.engines.deduplication.program import Keep
 from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.over.program import Emit, OverProgram
+from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.planning.description.programs import of_join, of_over, of_rolling
+from windowpane.planning.description.programs import of_join, of_over, of_patterns, of_rolling
 from windowpane.windowing import triggers
 from windowpane.windowing.assigners import (
     EventTimeSessionWindows,
@@ -29,10 +30,14 @@ from windowpane.windowing.assigners import (
     TumblingEventTimeWindows,
 )
 from windowpane.windowing.evictors import CountEvictor
+from windowpane.windowing.expressions import Constant, Operation
 from windowpane.windowing.frames import UNBOUNDED_PRECEDING, Frame, preceding
 from windowpane.windowing.joins import IntervalMatch, WindowMatch
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
+from windowpane.windowing.patterns.spec import Measure, PatternSpec
+from windowpane.windowing.patterns.text import parse_pattern
+from windowpane.windowing.patterns.values import Picked
 from windowpane.windowing.times import MAX, MIN
 
 Rows = list[dict[str, Any]]
@@ -377,6 +382,13 @@ def rolling_of(*calls: Any) -> Any:
     return dataclasses.replace(made, description=of_rolling(made, ["k"], "t"))
 
 
+def pattern(text: str, engine: str, columns: pa.Schema = BEFORE) -> PatternProgram:
+    is_late = Operation(">=", (Picked("last", None, "id"), Constant(4)))
+    spec = PatternSpec(parse_pattern(text), {"b": is_late}, measures=(Measure("first", Picked("first", None, "id")),), within=20)
+    made = PatternProgram(spec, ("p",), columns, pa.schema([("first", pa.int64())]), (), "t", engine=engine)
+    return dataclasses.replace(made, description=of_patterns(made, {"b": "id >= 4"}))
+
+
 WEEK, DAY = call("w", agg.count(), 100, 50), call("d", agg.count(), 20, exact=True)
 OF_OTHERS = [
     *(
@@ -504,6 +516,14 @@ OF_OTHERS = [
         )
         for engine in ("deduplication", "deduplication reference")
         for keep in Keep
+    ),
+    *(
+        Row("row patterns", change, verdict, engine, pattern("a b", engine), pattern(text, engine, columns))
+        for engine in ("pattern text", "pattern reference")
+        for change, verdict, text, columns in (
+            ("the pattern, conditions, subsets, `within`, what follows a match", "accept", "a b+?", BEFORE),
+            ("a column that is selected is removed, and no condition reads it", "safe", "a b", BEFORE.remove(3)),
+        )
     ),
 ]
 TABLE = [*OF_WINDOWS, *OF_OTHERS]

@@ -34,6 +34,7 @@ from tests.spark.queries.test_restart import Killable
 from verify.fuzz.changes import as_one
 from verify.fuzz.comparison import difference
 from windowpane.spark.queries.continuing import programs_of
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -114,13 +115,15 @@ class Case:
     verdict: str = ""
     alone: dict[bool, dict[int, Rows]] = field(default_factory=dict)
 
-    def problem(self, spark: Any, source: Path, work: Path, is_new: bool) -> str | None:
+    def problem(self, spark: Any, work: Path, is_new: bool) -> str | None:
         """Return what is wrong with the results of a program that was changed, or, after a kill, was not."""
         got = _results(work)
         if not is_new:
             return difference(_all(self.alone[False]), _all(got))
-        if self.name == "assigner":
-            return self._problem_of_windows(spark, source, work, _all(got))
+        if self.name in ("windows", "assigner", "chain"):
+            return self._problem_of_windows(spark, work, _all(got))
+        if self.name == "over_update":
+            return difference(_applied(self.alone[True]), _applied(got))
         names = list(_all(self.alone[True])[0])
         before = [{name: row.get(name) for name in names} for row in _all(self._part(False))]
         after = _all(self._part(True))
@@ -130,17 +133,33 @@ class Case:
         """Return the batches behind the change of the new program alone, or those before it of the old one."""
         return {number: rows for number, rows in self.alone[is_new].items() if (number >= self.at) == is_new}
 
-    def _problem_of_windows(self, spark: Any, source: Path, work: Path, got: Rows) -> str | None:
+    def _problem_of_windows(self, spark: Any, work: Path, got: Rows) -> str | None:
+        """Windows of the chain are sessions, on whose results an OVER window reads those before them, of either program."""
         committed = _last(work / "checkpoint", "commits")
         programs = [each for each in programs_of(spark, f"{work}/checkpoint") if each["batch"] <= committed]
         operator = programs[-1]["operators"][0]
         alone = [_all(self.alone[number or len(operator) == 1]) for number in map(bool, range(len(operator)))]
         parts = [(was, begins, rows) for (was, begins), rows in zip(operator, alone, strict=True)]
-        return difference(*as_one(parts, operator[-1][0], list(_all(self.alone[True])[0]), got))
+        names = [name for name in _all(self.alone[True])[0] if name != "previous"]
+        return difference(*as_one(parts, operator[-1][0], names, [{name: row.get(name) for name in names} for row in got]))
 
 
 def _all(batches: dict[int, Rows]) -> Rows:
     return [row for number in sorted(batches) for row in batches[number]]
+
+
+def _applied(batches: dict[int, Rows]) -> Rows:
+    """Return the table that a changelog makes."""
+    table = dict[Any, dict[str, Any]]()
+    for row in _all({number: sorted(rows, key=_appears) for number, rows in batches.items()}):
+        table.pop(row["id"], None)
+        if _appears(row):
+            table[row["id"]] = {name: value for name, value in row.items() if name != CHANGE_TYPE}
+    return list(table.values())
+
+
+def _appears(row: dict[str, Any]) -> bool:
+    return row[CHANGE_TYPE] in APPEARING
 
 
 def _run(spark: Any, names: Iterable[str], source: Path, work: Path, is_new: bool) -> None:
@@ -192,7 +211,7 @@ def test_a_kill_in_the_first_batch_behind_a_change_leaves_one_of_the_two_program
         for is_new in (False, True):
             _run(spark, [name for name in names if (name in goes_back) != is_new], source, work, is_new)
         for name in names:
-            problem = found[name].problem(spark, source, work / name, is_new=name not in goes_back)
+            problem = found[name].problem(spark, work / name, is_new=name not in goes_back)
             assert problem is None, f"{name}, {places[name]}, {goes_back}: {problem}"
         print(f"{kills} kills: {dict(seen)}", flush=True)
 
