@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 _ALL = "WINDOWPANE_EXAMPLES"
-_SHARE, _FEWEST = 8, 8
+_SHARE, _FEWEST = 12, 6
 
 
 def examples(number: int) -> int:
-    """Return how many of so many examples to draw: each with ``WINDOWPANE_EXAMPLES=all``, else one in eight."""
+    """Return how many of so many examples to draw: all with ``WINDOWPANE_EXAMPLES=all``, else one in twelve."""
     return number if os.environ.get(_ALL) == "all" else max(number // _SHARE, min(number, _FEWEST))
 
 

@@ -185,6 +185,7 @@ def test_what_spark_cannot_reach_is_said_before_a_query_starts(spark: Any, bucke
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_checkpoint_goes_to_an_object_store_and_comes_back(spark: Any, bucket: Bucket, tmp_path: Path) -> None:
     unpack("counts", tmp_path / "old", tmp_path / "in")
     wp.checkpoints.copy(str(tmp_path / "old"), bucket("backup"), same_query=True, spark=spark)

@@ -139,6 +139,7 @@ def test_a_chain_gives_what_its_operators_give_one_by_one(spark: Any, tmp_path: 
     check(spark, tmp_path, before, behind)
 
 
+@pytest.mark.slow
 def test_windows_count_the_rows_that_a_changelog_leaves(spark: Any, tmp_path: Path) -> None:
     """The newer row of each pair stays: 2 of a at 40, 4 of b at 30."""
     feed = Feed(tmp_path / "in").add([("a", 10, 1), ("b", 30, 4)], [("a", 40, 2)], [("a", 600, 0)], [("a", 601, 0)])

@@ -117,6 +117,7 @@ def test_results_of_a_window_that_no_plan_names_are_warned_of(
     assert "the rows of twenties are results of another window, which the plan of their DataFrame" in caplog.text
 
 
+@pytest.mark.slow
 def test_batches_that_a_query_wrote_start_a_second_one(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     keyed = wp.stream(fed(tmp_path, spark), "t", "0 seconds").key_by("k").window(TEN)
     first = keyed.side_output_late_data("late").aggregate(v=wp.sum("v"))

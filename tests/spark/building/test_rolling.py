@@ -200,6 +200,7 @@ def test_another_window_is_another_plan(spark: Any, tmp_path: Path) -> None:
         run(asked.over("1 minute", more=wp.count()).emit("tick"), checkpoint=tmp_path / "checkpoint")
 
 
+@pytest.mark.slow
 def test_a_query_goes_on_with_a_window_of_what_it_holds(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in", HEARTBEATS).add(EVENTS[0])
     asked = features(feed.stream(spark), watermark="0 seconds", heartbeat="heartbeat")

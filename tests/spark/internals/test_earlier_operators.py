@@ -92,6 +92,7 @@ def test_a_view_of_results_has_names_of_counters_of_its_own(spark: Any, tmp_path
     assert collected.counted("firings", "windowpane_2")
 
 
+@pytest.mark.slow
 def test_a_union_of_two_programs_without_names_is_refused_and_one_with_names_runs(spark: Any, tmp_path: Path) -> None:
     one, other = (wp.stream(events(spark, tmp_path / side), "t", watermark="0 seconds") for side in "lr")
     named = wp.stream(events(spark, tmp_path / "r"), "t", watermark="0 seconds", name="other")

@@ -72,6 +72,7 @@ def test_a_new_checkpoint_is_asked_for_its_marks_without_a_word_in_the_log(
     assert read_log().count("Assume no metadata directory") == 1  # that of the single path
 
 
+@pytest.mark.slow
 def test_a_normal_run_logs_no_warning_of_its_state(spark: Any, feed: Feed, tmp_path: Path, read_log: Callable[[], str]) -> None:
     flushed(totals(feed, spark), tmp_path)
     logged = read_log()

@@ -65,6 +65,7 @@ def test_one_query_keeps_the_state_once_and_writes_every_output(spark: Any, tmp_
     assert sum(collected.counted("late_dropped")) == 2
 
 
+@pytest.mark.slow
 def test_a_batch_repeated_after_a_failing_sink_leaves_the_same_rows(spark: Any, tmp_path: Path) -> None:
     taken: dict[int, list[Any]] = {}
     calls: list[int] = []

@@ -73,6 +73,7 @@ class Program:
 
 @pytest.mark.slow_but("duckdb")
 @pytest.mark.parametrize("sink", ["duckdb", "files"])
+@pytest.mark.slow
 def test_a_sink_and_a_checkpoint_that_are_apart_are_refused(spark: Any, tmp_path: Path, sink: str) -> None:
     program = Program(spark, tmp_path, sink)
     program.run("first")

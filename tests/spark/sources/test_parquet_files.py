@@ -446,6 +446,7 @@ def test_a_watermark_that_the_dataframe_has_already_is_as_one_given_here(spark, 
     assert all(each == found["arrow", "stream"] for each in found.values())
 
 
+@pytest.mark.slow
 def test_columns_and_filters_behind_a_watermark_are_those_of_spark_itself(spark, tmp_path, by_spark):
     # The rows that the filter leaves out are the latest of their file: Spark's watermark is of the others.
     for number, place in enumerate((0, 1, 2, 6)):

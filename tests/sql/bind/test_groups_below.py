@@ -206,6 +206,7 @@ FEW = ("first", "leading")
 
 @pytest.mark.spark
 @pytest.mark.parametrize("names", [FEW, pytest.param(tuple(VIEWS), marks=pytest.mark.slow)], ids=len)
+@pytest.mark.slow
 def test_views_hold_what_the_embedded_engine_has_after_every_batch(spark, tmp_path: Path, names: tuple[str, ...]) -> None:
     views, choices = {name: VIEWS[name] for name in names}, random.Random(5)
     folder, store = tmp_path / "in", str(tmp_path / "views.duckdb")

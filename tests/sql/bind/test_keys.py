@@ -29,6 +29,7 @@ def _sides(one: str, other: str) -> str:
     return f"{one.format(table='l')} AS a {{kind}} {other.format(table='r')} AS b"
 
 
+@pytest.mark.slow_but("FULL")
 @pytest.mark.parametrize("kind", ["FULL JOIN", "LEFT JOIN", "RIGHT JOIN", "JOIN"])
 def test_joins_of_groups_with_null_keys_and_of_totals(kind: str) -> None:
     groups, totals, mixed = _sides(GROUPS, GROUPS), _sides(TOTAL, TOTAL), _sides(TOTAL, GROUPS)

@@ -98,6 +98,7 @@ def test_views_that_were_made_without_spark_go_on_in_stages(tmp_path: Path, monk
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_store_that_was_made_without_spark_goes_on_on_spark(spark, tmp_path: Path) -> None:
     views = {
         "closed": "SELECT window_start, sum(v) AS s FROM tumble(e, at, INTERVAL '1 hour') GROUP BY window_start "

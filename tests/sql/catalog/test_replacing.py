@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests.examples import seeds
 from tests.sql.watched_keys import Watch
 from windowpane.errors import SqlNameError, SqlRunError, SqlSyntaxError, StaleViewError, UnsupportedSqlError
 from windowpane.sql import Session
@@ -195,7 +196,7 @@ def _random_query(draw: random.Random, source: str) -> str:
     return f"SELECT {', '.join(items)} FROM {source} GROUP BY {groups}{f' HAVING {having}' * bool(having)}"
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_views_of_random_groups_become_each_other(seed: int) -> None:
     draw = random.Random(seed)
     source = draw.choice(["t", "p", "TUMBLE(t, at, INTERVAL '1 hour')", "TUMBLE(p, at, INTERVAL '1 hour')"])

@@ -104,6 +104,7 @@ def test_rows_come_out_once_when_the_window_closes(spark) -> None:
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(5, 8, 3), (8, 12, 9)]
 
 
+@pytest.mark.slow
 def test_a_view_on_a_view_goes_on_after_a_restart(spark, tmp_path: Path) -> None:
     store = str(tmp_path / "views.duckdb")
     with Session(spark, store=store) as session:
