@@ -19,6 +19,7 @@ from windowpane.cli import app
 from windowpane.errors import InvalidSpecError
 from windowpane.inspect.held_rows import key_row
 from windowpane.inspect.inspection import Inspection
+from windowpane.inspect.key_texts import key_of_values, values_of_text
 from windowpane.inspect.printing import csv_lines, json_text, print_table
 from windowpane.testing import WindowTestHarness
 from windowpane.ui.data import contents_data, page_data
@@ -33,6 +34,8 @@ TEXTS = [
     "two\nlines\r\tand a bell\x07",
     "\x1b[31mred\x1b]0;title\x07",
     "",
+    "NULL",
+    '"NULL"',
     None,
 ]
 KEYS: dict[str, list[Any]] = {
@@ -48,6 +51,12 @@ def _inspected(keys: list[Any]) -> Inspection:
     for number, key in enumerate(keys):
         harness.process_element(number, 1, key)
     return wp.inspect(harness, most=100)
+
+
+def _shown(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    return json.dumps(text) if text == "NULL" or text.startswith('"') else text
 
 
 def _printed(table: pa.Table, name: str) -> str:
@@ -72,9 +81,7 @@ def test_tables_are_whole_as_json_and_csv(kind: str) -> None:
         assert (len(rows), len(lines)) == (len(KEYS[kind]),) * 2
         assert all("\n" not in line for line in json_text(name, table).splitlines())
     if kind == "texts":
-        assert sorted(row["key"] for row in json.loads(json_text("keys", found.keys))["rows"]) == sorted(
-            "NULL" if text is None else text for text in TEXTS
-        )
+        assert sorted(row["key"] for row in json.loads(json_text("keys", found.keys))["rows"]) == sorted(map(_shown, TEXTS))
 
 
 def test_nothing_of_a_text_reaches_the_terminal_but_its_letters() -> None:
@@ -93,7 +100,16 @@ def test_the_data_of_the_page_ends_no_element() -> None:
     data = {"queries": [page_data(found)], "contents": contents_data(found)}
     assert "<" not in as_json(data)
     keys = {row["key"] for row in json.loads(as_json(data))["queries"][0]["tables"]["keys"]["rows"]}
-    assert keys == {"NULL" if text is None else text for text in TEXTS}
+    assert keys == set(map(_shown, TEXTS))
+    for number, text in enumerate(TEXTS):
+        assert [row["result"] for row in contents_data(found, _shown(text))["rows"]] == [f"[{number}]"]
+
+
+def test_keys_of_several_columns_are_told_apart_and_read_back() -> None:
+    pairs = [("a, b", "c"), ("a", "b, c"), (None, "NULL"), ("NULL", None), ('"', ","), ("", "")]
+    texts = [key_of_values(pair) for pair in pairs]
+    assert texts == ['"a, b", c', 'a, "b, c"', 'NULL, "NULL"', '"NULL", NULL', '"\\"", ","', ", "]
+    assert [values_of_text(text) for text in texts] == pairs
 
 
 def test_nested_keys_are_said_as_json() -> None:

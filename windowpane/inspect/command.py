@@ -9,6 +9,7 @@ import pyarrow as pa
 from windowpane.errors import InvalidSpecError
 from windowpane.inspect import holder_of
 from windowpane.inspect.inspection import Inspection
+from windowpane.inspect.key_texts import value_of_text
 from windowpane.inspect.tables import TABLES
 
 
@@ -36,7 +37,7 @@ def shown_tables(
         bounds = None if window is None else tuple(each.strip() for each in window.split("/"))
         if bounds is not None and len(bounds) != 2:
             raise InvalidSpecError(f"--window {window!r}: say start and end, such as '2013-01-01 10:00/2013-01-01 11:00'.")
-        one = None if not key else tuple(None if each == "NULL" else each for each in key)
+        one = None if not key else tuple(map(value_of_text, key))
         return found.batch, [("contents", found.contents(one, None if bounds is None else (bounds[0], bounds[1])))]
     if table is not None:
         return found.batch, [(table, found.table(table))]

@@ -29,6 +29,7 @@ from windowpane.engines.settling.program import SettlingProgram
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import END, PREFIX, START, TIME, hidden
 from windowpane.inspect.buckets import Bucket
+from windowpane.inspect.key_texts import key_of_values, key_texts, texts_of
 from windowpane.inspect.tables import instants
 from windowpane.kernels.joined_windows import LEFT, RIGHT
 from windowpane.state.blob_store import BlobStore
@@ -250,30 +251,6 @@ def _later(times: pa.Array, by: int) -> pa.Array:
     )
 
 
-def key_texts(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> pa.Array:
-    """Return keys as text: the value of one column, and those of several with a comma between; NULL is ``NULL``."""
-    if not columns:
-        return pa.array([""] * rows, pa.string())
-    texts = [_texts(column) for column in columns]
-    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, ", ")
-
-
-def _texts(column: pa.ChunkedArray | pa.Array, null: str | None = "NULL") -> pa.Array:
-    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if pa.types.is_dictionary(flat.type):
-        flat = flat.dictionary_decode()
-    try:
-        texts = flat.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        texts = pa.array([None if value is None else str(value) for value in flat.to_pylist()], pa.string())
-    return texts if null is None else texts.fill_null(null)
-
-
-def key_of_values(values: Sequence[Any]) -> str:
-    """Return a key of Python values as the same text."""
-    return ", ".join(key_texts([pa.array([value])], 1)[0].as_py() if value is not None else "NULL" for value in values)
-
-
 def key_row(schema: pa.Schema, key: Any, whose: str) -> pa.Table:
     """Return a key as a table of one row.
 
@@ -320,6 +297,6 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
     parts = []
     for table in tables:
         for name in texts & set(table.column_names):
-            table = table.set_column(table.column_names.index(name), name, _texts(table[name], None))
+            table = table.set_column(table.column_names.index(name), name, texts_of(table[name]))
         parts.append(table)
     return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})

@@ -20,7 +20,8 @@ from windowpane.arrays.instants import format_instant
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.errors import WindowpaneError
 from windowpane.inspect.buckets import MOST_PANES, Bucket, bucket_of
-from windowpane.inspect.held_rows import Held, key_texts
+from windowpane.inspect.held_rows import Held
+from windowpane.inspect.key_texts import key_texts
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.streaming.deltas import same

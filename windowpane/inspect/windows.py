@@ -14,7 +14,7 @@ from windowpane.engines.program import Program
 from windowpane.errors import present
 from windowpane.hidden_columns import END, START
 from windowpane.inspect.buckets import Bucket
-from windowpane.inspect.held_rows import key_texts
+from windowpane.inspect.key_texts import key_texts
 from windowpane.windowing.assigners import ClosedSessionWindows
 from windowpane.windowing.times import format_micros
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError
 from windowpane.inspect.inspection import Inspection
+from windowpane.inspect.key_texts import value_of_text, values_of_text
 from windowpane.inspect.printing import bytes_text, duration_text, is_complete, plain_rows
 from windowpane.inspect.tables import TABLES
 
@@ -40,25 +41,20 @@ def contents_data(found: Inspection, key: str | None = None) -> dict[str, Any]:
 
     Args:
         found: the inspection.
-        key: the value of the key column, or those of several with commas between; NULL is ``NULL``.
+        key: as it is shown in the tables.
 
     Raises:
         InvalidSpecError: it is no key of what is held.
     """
     if key is None:
         return _table("contents", found.contents().slice(0, _MOST_CONTENTS))
-    whole, parts = (key,), tuple(part.strip() for part in key.split(","))
     try:
-        table = found.contents(key=_values(whole))
+        table = found.contents(key=(value_of_text(key),))
     except InvalidSpecError:
-        if len(parts) == 1:
+        if len(parts := values_of_text(key)) == 1:
             raise
-        table = found.contents(key=_values(parts))
+        table = found.contents(key=parts)
     return _table("contents", table.slice(0, _MOST_CONTENTS))
-
-
-def _values(texts: tuple[str, ...]) -> tuple[str | None, ...]:
-    return tuple(None if each == "NULL" else each for each in texts)
 
 
 def _table(name: str, table: pa.Table) -> dict[str, Any]:
