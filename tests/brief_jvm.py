@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-_COMPILER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 _PROCESSES = "-Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
 
 BRIEF = f"{_COMPILER} {_PROCESSES}".strip()
-"""No optimizing compiler, whose work never pays; and a cheap way to start the processes by which Hadoop sets modes of files."""
+"""No optimizing compiler, whose work never pays; and a cheap way to start the processes by which Hadoop sets modes of files.
+
+Without that compiler there is room for 48 MB of code, which a hundred queries fill: from then on nothing is compiled any more.
+"""
 
 
 def brief_settings(work: object, partitions: str = "2") -> dict[str, Any]:
