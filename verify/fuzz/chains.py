@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import windowpane as wp
-from verify.fuzz.outcome import Outcome, raised
-from verify.sizes import drawn_sizes
+from verify.fuzz.outcome import Outcome, differences_of, raised
 from windowpane.engines.deduplication.program import Keep
 from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.join.sides import tagged
@@ -98,10 +97,9 @@ def run(seed: int) -> Outcome:
     try:
         chain = list(linked(draw, kinds))
         text = f"{' -> '.join(link.text for link in chain)}, {batches!r}"
-        with drawn_sizes(seed):
-            return Outcome(seed, text, chain[-1].programs[-1].engine, list(_differences(chain, batches)))
     except Exception as error:
         return Outcome(seed, text, "", [raised(error)])
+    return Outcome(seed, text, chain[-1].programs[-1].engine, differences_of(seed, lambda: _differences(chain, batches)))
 
 
 def random_kinds(draw: Random) -> list[str]:

@@ -14,8 +14,7 @@ from random import Random
 from typing import Any
 
 from verify.fuzz.joins import Result, _Run, _Step, random_program, random_steps
-from verify.fuzz.outcome import Outcome, raised
-from verify.sizes import drawn_sizes
+from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.changes import Verdict
 from windowpane.engines.join.program import JoinProgram
 from windowpane.errors import WindowpaneError
@@ -45,13 +44,8 @@ def run(seed: int) -> Outcome:
     text = (
         f"{old.match} {old.how}\n  becomes\n{new.match} {new.how}, lateness {old.allowed_lateness}, {old.condition!r}, {steps!r}"
     )
-    try:
-        with drawn_sizes(seed):
-            found = list(_differences(old, new, steps, drawn.randint(1, max(1, len(steps) - 1))))
-    except WindowpaneError:
-        found = []  # what a program refuses is compared elsewhere
-    except Exception as error:
-        found = [raised(error)]
+    at = drawn.randint(1, max(1, len(steps) - 1))
+    found = differences_of(seed, lambda: _differences(old, new, steps, at), (WindowpaneError,))
     return Outcome(seed, text, f"{old.engine} {old.how} -> {new.how}", found)
 
 

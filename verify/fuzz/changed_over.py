@@ -14,11 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from verify.fuzz.comparison import difference
-from verify.fuzz.outcome import Outcome, raised
+from verify.fuzz.outcome import Outcome, differences_of
 from verify.fuzz.over import described
 from verify.fuzz.over_parts.inputs import Batch, random_trial
 from verify.fuzz.over_parts.run import UnsoundError, _UpdateCheck, _visible
-from verify.sizes import drawn_sizes
 from windowpane.engines.changes import Verdict, matched_calls
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import MAIN
@@ -42,13 +41,7 @@ def run(seed: int) -> Outcome:
         identity = {*trial.program.spec.partition_by, *trial.program.spec.key}
         programs = [replace(each, read=frozenset(identity.union(each.outputs.names))) for each in programs]
     text = "\n  becomes\n".join(described(replace(trial, program=each)) for each in programs)
-    try:
-        with drawn_sizes(seed):
-            found = _differences(draw, programs, trial.batches)
-    except (WindowpaneError, UnsoundError):
-        found = []  # what a program refuses is compared elsewhere
-    except Exception as error:  # a program that raises is a finding like any other
-        found = [raised(error)]
+    found = differences_of(seed, lambda: _differences(draw, programs, trial.batches), (WindowpaneError, UnsoundError))
     return Outcome(seed, text, " -> ".join(each.engine for each in programs), found)
 
 

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 import windowpane as wp
-from verify.fuzz.outcome import Outcome, raised
-from verify.sizes import drawn_sizes
+from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, Upstream
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.sessions.closed_reference import ClosedSessionsReferenceEngine
@@ -59,11 +58,7 @@ def run(seed: int) -> Outcome:
     program = random_program(draw)
     batches = random_batches(draw)
     text = f"{program.spec.assigner}, {program.upstream}, {batches!r}"
-    try:
-        with drawn_sizes(seed):
-            return Outcome(seed, text, program.engine, list(_differences(program, batches)))
-    except Exception as error:
-        return Outcome(seed, text, program.engine, [raised(error)])
+    return Outcome(seed, text, program.engine, differences_of(seed, lambda: _differences(program, batches)))
 
 
 def random_program(draw: Random) -> Program:

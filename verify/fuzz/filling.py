@@ -14,8 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from verify.fuzz.outcome import Outcome, raised
-from verify.sizes import drawn_sizes
+from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.filling.reference import FillingReferenceEngine
 from windowpane.engines.program import WINDOW_END, WINDOW_START
@@ -54,11 +53,7 @@ def run(seed: int) -> Outcome:
     program = with_engine(random_program(draw))
     batches = random_batches(draw, program)
     text = f"{program}, {batches!r}"
-    try:
-        with drawn_sizes(seed):
-            return Outcome(seed, text, program.engine, list(_differences(program, batches)))
-    except Exception as error:
-        return Outcome(seed, text, program.engine, [raised(error)])
+    return Outcome(seed, text, program.engine, differences_of(seed, lambda: _differences(program, batches)))
 
 
 def random_program(draw: Random) -> FillingProgram:

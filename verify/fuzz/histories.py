@@ -24,7 +24,6 @@ from verify.fuzz import chains, faults
 from verify.fuzz.comparison import difference
 from verify.fuzz.faults import Given, on_reference
 from verify.fuzz.outcome import Outcome, differences_of, raised
-from verify.sizes import drawn_sizes
 from windowpane.engines.beginning import Past, begun
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.over.program import Emit, OverProgram
@@ -156,10 +155,9 @@ def _chain(seed: int, draw: Random) -> Outcome:
     try:
         chain = list(chains.linked(draw, kinds))
         text = f"{' -> '.join(link.text for link in chain)}, cut {cut}, {batches!r}"
-        with drawn_sizes(seed):
-            return Outcome(seed, text, chain[-1].programs[-1].engine, list(_chain_differs(chain, batches, cut)))
     except Exception as error:
         return Outcome(seed, text, "", [raised(error)])
+    return Outcome(seed, text, chain[-1].programs[-1].engine, differences_of(seed, lambda: _chain_differs(chain, batches, cut)))
 
 
 def _chain_differs(chain: Sequence[chains.Link], batches: Sequence[chains.Batch], cut: int) -> Iterator[str]:

@@ -32,11 +32,19 @@ def raised(error: Exception) -> str:
     return "".join(traceback.format_exception(error)).rstrip()
 
 
-def differences_of(seed: int, compare: Callable[[], Iterable[str]]) -> list[str]:
-    """Return what differs, with the sizes that a seed draws: a program that raises, or warns, is a finding like any other."""
+def differences_of(seed: int, compare: Callable[[], Iterable[str]], refusals: tuple[type[Exception], ...] = ()) -> list[str]:
+    """Return what differs, with the sizes that a seed draws: a program that raises, or warns, is a finding like any other.
+
+    Args:
+        seed: of the program.
+        compare: gives the differences.
+        refusals: what a program may raise here, because it is compared elsewhere.
+    """
     try:
         with drawn_sizes(seed), warnings.catch_warnings():
             warnings.simplefilter("error")
             return list(compare())
+    except refusals:
+        return []
     except Exception as error:
         return [raised(error)]

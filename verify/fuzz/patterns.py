@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 import windowpane.aggregates as aggregates
-from verify.fuzz.outcome import Outcome, raised
-from verify.sizes import drawn_sizes
+from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
 from windowpane.engines.program import LATE
@@ -48,11 +47,7 @@ def run(seed: int) -> Outcome:
     program = with_engine(random_program(drawn))
     batches = random_batches(drawn)
     text = f"{program.spec.pattern} {program.spec}, lateness {program.allowed_lateness}, {batches!r}"
-    try:
-        with drawn_sizes(seed):
-            return Outcome(seed, text, program.engine, list(_differences(program, batches)))
-    except Exception as error:
-        return Outcome(seed, text, program.engine, [raised(error)])
+    return Outcome(seed, text, program.engine, differences_of(seed, lambda: _differences(program, batches)))
 
 
 def _differences(program: PatternProgram, batches: Sequence[Batch]) -> Iterator[str]:
