@@ -32,7 +32,6 @@ from windowpane.engines.changes import Description
 from windowpane.engines.deduplication.batch import key_names
 from windowpane.engines.deduplication.kept_keys import KeptKeys
 from windowpane.engines.deduplication.program import DeduplicationProgram
-from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.join.held_counts import HeldCounts
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.windows import SIDE, JoinWindowEngine
@@ -41,7 +40,6 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.panes.store import DueTimers, PaneStore
-from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.registry import AnyProgram
@@ -49,7 +47,6 @@ from windowpane.engines.rolling.pieces import of_held_table, single_pieces
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.row.contents import values_of
 from windowpane.engines.rows import python_keys
-from windowpane.engines.settling.program import SettlingProgram
 from windowpane.errors import MistakeError, UnmovableStateError, WindowpaneError, present
 from windowpane.hidden_columns import FILLED, SEGMENT, hidden
 from windowpane.kernels.keys.dense_codes import dense_codes
@@ -289,46 +286,43 @@ class _Moving:
             self._engine.run(store, [], Clock(MIN, MIN))
         return [store.layouts for store in self._new]
 
+    @cached_property
+    def _keys(self) -> pa.Schema:
+        """The parts of keys, without the program where that is enough: lambdas do not read back."""
+        if self._parts["kind"] == "windows":
+            return read_columns(self._parts["keys"])
+        program = self._program
+        if isinstance(program, Program | RollingProgram | PointInTimeProgram):
+            return program.keys
+        if isinstance(program, OverProgram):
+            return pa.schema([program.columns.field(name) for name in program.spec.partition_by])
+        side = program.left if isinstance(program, JoinProgram) else program
+        return pa.schema([side.columns.field(name) for name in side.keys])
+
     def _key_columns(self, name: str) -> list[str]:
         """Return the columns of the key in rows of a layout."""
         program = self._program
         if isinstance(program, Program):
             return list(program.key_columns)
-        if isinstance(program, OverProgram):
-            return list(program.spec.partition_by)
         if isinstance(program, DeduplicationProgram):
             return key_names(program)
         if isinstance(program, RollingProgram):
             return [hidden(f"key_{number}") for number in range(len(program.keys))]
-        if isinstance(program, JoinProgram):
-            if isinstance(program.match, WindowMatch):
-                return JoinWindowEngine(program).key_columns
-            return list(program.left.keys if name == "l" else program.right.keys)
-        return list(program.keys.names if isinstance(program, PointInTimeProgram) else program.keys)
-
-    @cached_property
-    def _key_types(self) -> list[pa.DataType]:
-        """Return the types of the parts of keys, without the program where that is enough: lambdas do not read back."""
-        if self._parts["kind"] == "windows":
-            return list(read_columns(self._parts["keys"]).types)
-        program = self._program
-        if isinstance(program, OverProgram):
-            return [program.columns.field(name).type for name in program.spec.partition_by]
-        if isinstance(program, JoinProgram):
-            return [program.left.columns.field(name).type for name in program.left.keys]
-        if isinstance(program, DeduplicationProgram | FillingProgram | SettlingProgram | PatternProgram):
-            return [program.columns.field(name).type for name in program.keys]
-        return list(program.keys.types)
+        if isinstance(program, JoinProgram) and isinstance(program.match, WindowMatch):
+            return JoinWindowEngine(program).key_columns
+        if isinstance(program, JoinProgram) and name != "l":
+            return list(program.right.keys)
+        return list(self._keys.names)
 
     def encoded(self, given: Key) -> bytes | None:
         """Return a key as bytes, ``None`` if it has other parts; texts are read as what the parts of keys are."""
-        if len(given) != len(self._key_types):
+        types = self._keys.types
+        if len(given) != len(types):
             return None
         parts = [
-            pa.array([part]) if isinstance(part, str) else pa.array([part], kind)
-            for part, kind in zip(given, self._key_types, strict=True)
+            pa.array([part]) if isinstance(part, str) else pa.array([part], kind) for part, kind in zip(given, types, strict=True)
         ]
-        columns = [part.cast(kind) for part, kind in zip(parts, self._key_types, strict=True)]
+        columns = [part.cast(kind) for part, kind in zip(parts, types, strict=True)]
         names = [str(number) for number in range(len(columns))]
         return encode_key(_parts_of_keys(pa.table(columns, names=names), names)[0])
 
@@ -493,13 +487,13 @@ class _Moving:
             return tuple(row[each] for each in self._key_columns(name))
         is_by_key = name == "s" or (name == "e" and self._parts.get("watermark of each key") is not None)
         key, _ = decode_key_at(entry, 0 if is_by_key else _TIME_BYTES)
-        return key if isinstance(key, tuple) else (key,) * len(self._key_types)
+        return key if isinstance(key, tuple) else (key,) * len(self._keys)
 
     def _numbers_of(self, keys: Sequence[tuple[Value, ...]]) -> list[int]:
-        if not self._key_types or not keys:
+        if not len(self._keys) or not keys:
             return [0] * len(keys)
-        names = [str(number) for number in range(len(self._key_types))]
-        columns = [pa.array(column, kind) for column, kind in zip(zip(*keys, strict=True), self._key_types, strict=True)]
+        names = [str(number) for number in range(len(self._keys))]
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*keys, strict=True), self._keys.types, strict=True)]
         found: list[int] = self._numbers(pa.table(columns, names=names), names).tolist()
         return found
 

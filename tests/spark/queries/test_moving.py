@@ -19,6 +19,10 @@ from windowpane.errors import InvalidSpecError, UncommittedBatchError
 
 pytestmark = pytest.mark.spark
 
+BY_SPARK = ("sessions", "windows_of_windows", "over_changelog", "row_process", "join_interval", "rolling_tick", "match_text")
+"""Queries that Spark sees otherwise: two operators, changelogs, side outputs, two sides, ticks of the clock. State as such is
+moved without it (``tests.golden.test_moved``)."""
+
 
 def contents(folder: Path) -> dict[str, str]:
     files = [each for each in sorted(folder.rglob("*")) if each.is_file()]
@@ -39,8 +43,8 @@ def said(*arguments: object) -> tuple[int, str]:
     return shown.exit_code, " ".join(shown.output.replace("starting Spark, which takes some seconds ...", "").split())
 
 
-@pytest.mark.slow_ids(*(name for name in PROGRAMS if name != "sessions"))
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.slow_ids(*(name for name in BY_SPARK if name != "sessions"))
+@pytest.mark.parametrize("name", BY_SPARK)
 def test_a_checkpoint_is_compared_verified_rescaled_and_copied_and_goes_on_with_its_results(
     spark: Any, tmp_path: Path, name: str
 ) -> None:
