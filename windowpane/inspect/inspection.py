@@ -268,7 +268,8 @@ class Inspection:
                 break
         if refused and not tables:
             raise refused[0]
-        return joined([table for table in tables if table.num_rows] or tables[:1]).slice(0, self._most)
+        found = joined([table for table in tables if table.num_rows] or tables[:1])
+        return found.slice(0, self._most) if found.num_columns else found  # no column has a slice of as many rows as asked for
 
     # What they are made of.
 
