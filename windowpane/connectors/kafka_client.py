@@ -193,5 +193,46 @@ class Topics:
         return ", ".join(self.names) if self.pattern is None else f"/{self.pattern}/"
 
 
+PROPERTIES = "properties."
+"""What options of the client begin with, in RisingWave's words."""
+SERVERS = f"{PROPERTIES}bootstrap.server"
+STARTUP, MILLIS = "scan.startup.mode", "scan.startup.timestamp.millis"
+"""The options that say where a new source begins."""
+INCLUDE = "include."
+"""What options begin with that say what of a message a column is."""
+
+
+@dataclass(frozen=True)
+class TopicOptions:
+    """A topic as the options of ``WITH (...)`` name it, in RisingWave's words."""
+
+    options: Mapping[str, str]
+
+    @property
+    def connection(self) -> Connection:
+        given = {name.removeprefix(PROPERTIES): value for name, value in self.options.items() if name.startswith(PROPERTIES)}
+        others = {name: value for name, value in given.items() if name not in ("bootstrap.server", "group.id")}
+        return Connection(self.options[SERVERS], others)
+
+    @property
+    def topics(self) -> Topics:
+        return Topics(tuple(name.strip() for name in self.options["topic"].split(",")))
+
+    @property
+    def group(self) -> str | None:
+        return self.options.get(f"{PROPERTIES}group.id")
+
+    @property
+    def starting(self) -> str | int:
+        """``earliest``, ``latest``, or milliseconds since 1970."""
+        mode = self.options.get(STARTUP, "earliest").lower()
+        return int(self.options[MILLIS]) if mode == "timestamp" else mode
+
+    @property
+    def included(self) -> dict[str, str]:
+        """The columns of INCLUDE, and what of a message each is."""
+        return {name.removeprefix(INCLUDE): what for name, what in self.options.items() if name.startswith(INCLUDE)}
+
+
 def _ignored(error: object) -> None:
     """Take an error that is not of one request: librdkafka connects again by itself, and requests fail by names of their own."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from windowpane.errors.base import WindowpaneError
 
 
@@ -37,8 +39,8 @@ class SqlRunError(WindowpaneError):
 class DivisionByZeroError(SqlRunError, ZeroDivisionError):
     """A number was divided by zero; in a view the quotient is NULL instead."""
 
-    def __init__(self) -> None:
-        super().__init__("division by zero.")
+    def __init__(self, message: str = "division by zero.") -> None:
+        super().__init__(message)
 
 
 class OutOfRangeError(SqlRunError, OverflowError):
@@ -56,9 +58,15 @@ class InvalidValueError(SqlRunError, ValueError):
 class InvalidTextError(InvalidValueError):
     """A text that is no value of the type it was cast to."""
 
-    def __init__(self, kind: str, value: str) -> None:
-        super().__init__(f'invalid input syntax for type {kind}: "{value}".')
-        self.kind, self.value = kind, value
+    @classmethod
+    def of(cls, kind: str, value: str) -> Self:
+        """Return the error of a text that is no value of a type.
+
+        Args:
+            kind: PostgreSQL's name of the type.
+            value: the text.
+        """
+        return cls(f'invalid input syntax for type {kind}: "{value}".')
 
 
 class OutOfMemoryError(SqlRunError, MemoryError):

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.connectors.json_records import record_format
-from windowpane.connectors.kafka_client import Connection, Topics
+from windowpane.connectors.kafka_client import SERVERS, TopicOptions
 from windowpane.connectors.message_formats import AsJson
 from windowpane.errors import SqlRunError
 from windowpane.hidden_columns import MISREAD, ORIGIN, SPLIT, WHY_MISREAD
@@ -32,7 +32,6 @@ _PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13",
     "delta": "io.delta:delta-spark_2.13",
 }
-_PROPERTIES, _SERVERS, _INCLUDE = "properties.", "properties.bootstrap.server", "include."
 ABOUT_MESSAGES = ("key", "topic", "partition", "offset", "timestamp")
 """The columns of messages beside their value."""
 _ORIGIN = "concat(topic, ', partition ', partition, ', offset ', offset)"
@@ -42,8 +41,8 @@ _WITH_MISREAD = "columnNameOfCorruptRecord"
 
 def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the columns beside those of the table that the rows of a source have."""
-    encoding = options.get("encode", "json" if _SERVERS in options else None)
-    if connector == "kafka" and _SERVERS in options:
+    encoding = options.get("encode", "json" if SERVERS in options else None)
+    if connector == "kafka" and SERVERS in options:
         return (ORIGIN, SPLIT) if encoding == "bytes" else (ORIGIN, MISREAD, WHY_MISREAD, SPLIT)
     is_json = connector == "json" or (connector == "kafka" and encoding == "json")
     if not is_json and connector not in ("csv", "kafka"):
@@ -54,7 +53,7 @@ def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
 def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:
     """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them."""
     given = dict(options)
-    if connector == "kafka" and _SERVERS in given:
+    if connector == "kafka" and SERVERS in given:
         return _rows_of_topic(spark, given, columns)
     if connector == "kafka":
         given.setdefault("startingOffsets", "earliest")
@@ -83,24 +82,14 @@ def _objects(columns: Sequence[str]) -> Column:
 
 def messages(spark: SparkSession, options: Mapping[str, str], value: AsJson | Literal["bytes"] = "bytes") -> DataFrame:
     """Return the messages of a topic in RisingWave's words, read without Spark's connector: ``value`` and all about them."""
-    of_client = {name.removeprefix(_PROPERTIES): value for name, value in options.items() if name.startswith(_PROPERTIES)}
-    servers = of_client.pop(_SERVERS.removeprefix(_PROPERTIES))
-    group = of_client.pop("group.id", None)
-    mode = options.get("scan.startup.mode", "earliest").lower()
-    read = Read(
-        Connection(servers, of_client),
-        Topics(tuple(name.strip() for name in options["topic"].split(","))),
-        value,
-        include=ABOUT_MESSAGES,
-        starting=int(options["scan.startup.timestamp.millis"]) if mode == "timestamp" else mode,
-        group=group,
-    )
+    topic = TopicOptions(options)
+    read = Read(topic.connection, topic.topics, value, include=ABOUT_MESSAGES, starting=topic.starting, group=topic.group)
     return read.rows(spark, streaming=True)
 
 
 def _rows_of_topic(spark: SparkSession, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:
     """Return the rows of a topic of FORMAT PLAIN: its records as objects of JSON, whose fields are texts."""
-    included = {name.removeprefix(_INCLUDE): what for name, what in options.items() if name.startswith(_INCLUDE)}
+    included = TopicOptions(options).included
     of_message = [
         (F.col(what) if what in ("key", "timestamp") else F.col(what).cast("string")).alias(name)
         for name, what in included.items()

@@ -28,7 +28,6 @@ from windowpane.sql.windows.group_windows import group_window
 from windowpane.sql.windows.series import SetCalls, one_row
 from windowpane.sql.windows.table_functions import TableFunctions
 from windowpane.sql.windows.temporal_filters import asks_the_clock, in_time
-from windowpane.sql.windows.top_n import rewrite
 
 
 class SelectPlan:
@@ -161,7 +160,6 @@ class SelectPlan:
         return self._stamp.expr
 
     def _filter(self, conditions: list[exp.Expr], binder: SelectBinder) -> None:
-        self.node, conditions = rewrite(self.node, conditions, binder)
         timed = [condition for condition in conditions if self.query.streaming and asks_the_clock(condition)]
         for condition in conditions:
             if condition not in timed and not self.subqueries.condition(condition, binder):

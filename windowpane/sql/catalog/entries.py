@@ -111,6 +111,25 @@ class TableInfo:
         """Whether rows below its watermark are kept, for queries to judge."""
         return STAMP in self.relation.types
 
+    def on_time(self, rows: str, limit: str | None) -> str:
+        """Return the rows of a chunk that are taken, as SQL; where late ones are, with the watermark before the chunk.
+
+        Args:
+            rows: the chunk, a relation.
+            limit: the watermark before it, as SQL; ``None`` while there is none.
+        """
+        if self.keeps_late_rows:
+            return f"(SELECT *, CAST({limit or 'NULL'} AS {self.relation.types[STAMP]}) AS {quoted(STAMP)} FROM {rows})"
+        if self.watermark is None or limit is None:
+            return rows
+        return f"(SELECT * FROM {rows} WHERE {quoted(self.watermark.column)} >= {limit})"
+
+    def late(self, limit: str | None) -> str:
+        """Return the number of late rows of a chunk, as SQL over its rows; arguments are those of ``on_time``."""
+        if self.watermark is None or limit is None:
+            return "0"
+        return f"count(*) - count(*) FILTER (WHERE {quoted(self.watermark.column)} >= {limit})"
+
 
 @dataclass(frozen=True)
 class ViewInfo:

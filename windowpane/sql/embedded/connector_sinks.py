@@ -12,11 +12,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from windowpane.connectors import delta, iceberg
-from windowpane.connectors.kafka_client import Connection, Topics
+from windowpane.connectors.kafka_client import PROPERTIES, SERVERS, TopicOptions, Topics
 from windowpane.connectors.kafka_writing import BucketWriter, MessageFormat, last_batch
 from windowpane.connectors.tables import plain_type
 from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
-from windowpane.sql.parse.connector_options import ENCODE, FORMAT, KEY_ENCODE, PROPERTIES, SERVERS
+from windowpane.sql.parse.connector_options import ENCODE, FORMAT, KEY_ENCODE
 from windowpane.sql.parse.positions import Place
 from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 
@@ -46,9 +46,7 @@ class Target(Protocol):
 
 class KafkaTarget:
     def __init__(self, options: Mapping[str, str], key: tuple[str, ...]) -> None:
-        given = {name.removeprefix(PROPERTIES): value for name, value in options.items() if name.startswith(PROPERTIES)}
-        given = {name: value for name, value in given.items() if not name.startswith("bootstrap.server")}
-        self._connection, self._topic = Connection(options[SERVERS], given), options["topic"]
+        self._connection, self._topic = TopicOptions(options).connection, options["topic"]
         changes = _CHANGES[options.get(FORMAT, "plain").lower()]
         as_object = options.get(KEY_ENCODE, "json").lower() == "json" and changes != "append"
         self._format = MessageFormat(key, "json", changes, as_object)

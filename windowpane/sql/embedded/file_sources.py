@@ -25,7 +25,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import SqlType
-from windowpane.sql.failures.duck_words import number_in_words
+from windowpane.sql.failures.duck_words import in_words
 from windowpane.sql.failures.malformed_rows import MalformedRows, found_in, text_rows
 from windowpane.sql.numerics.conversions import taken_numeric
 from windowpane.sql.parse.connector_options import (
@@ -225,7 +225,7 @@ def cast_of_text(column: str, kind: SqlType, is_json: bool) -> str:
 def _said(error: Exception, local: str, path: str) -> Exception:
     """Return what DuckDB said about a file, without its advice."""
     said = str(error.__cause__ or error).replace(local, path)
-    lines = str(number_in_words(said) or said).partition("Possible")[0].split("\n")
+    lines = str(in_words(said) or said).partition("Possible")[0].split("\n")
     return ValueError(" ".join(line.strip() for line in lines if line.strip()).rstrip("."))
 
 

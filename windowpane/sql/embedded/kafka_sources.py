@@ -14,17 +14,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.connectors.kafka_client import Connection, Offsets, Topics
+from windowpane.connectors.kafka_client import Connection, Offsets, TopicOptions, Topics
 from windowpane.connectors.kafka_reading import ABOUT, Messages, Span, SpanReader, check_behind, limited, spans
 from windowpane.errors import MissingOffsetsError
 from windowpane.hidden_columns import SPLIT
 from windowpane.sql.catalog.entries import TableInfo
-from windowpane.sql.embedded.message_rows import Document, MessageReading, MessageRows
+from windowpane.sql.embedded.message_rows import MOST, Document, MessageReading, MessageRows
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
-from windowpane.sql.parse.connector_options import MILLIS, PROPERTIES, SERVERS, STARTUP
-
-_MOST = 500_000  # So many messages of a topic are one chunk; the next flush takes further ones
 
 
 @dataclass
@@ -32,24 +29,21 @@ class Topic:
     """The topic of a table, and what of it has been taken."""
 
     info: TableInfo
+    options: TopicOptions = field(init=False)
     connection: Connection = field(init=False)
     topics: Topics = field(init=False)
     reading: MessageReading = field(init=False)
 
     def __post_init__(self) -> None:
-        options = self.info.options
-        given = {name.removeprefix(PROPERTIES): value for name, value in options.items() if name.startswith(PROPERTIES)}
-        others = {name: value for name, value in given.items() if name not in ("bootstrap.server", "group.id")}
-        self.connection = Connection(options[SERVERS], others)
-        self.topics = Topics(tuple(name.strip() for name in options["topic"].split(",")))
+        self.options = TopicOptions(self.info.options)
+        self.connection, self.topics = self.options.connection, self.options.topics
         self.reading = MessageReading.of(self.info)
 
     def first(self, consumer: Any) -> Offsets:
-        options = self.info.options
-        mode = options.get(STARTUP, "earliest").lower()
-        if mode == "timestamp":
-            return self.connection.at_time(consumer, self.topics, int(options[MILLIS]))
-        return self.bounds(consumer)[0 if mode == "earliest" else 1]
+        start = self.options.starting
+        if isinstance(start, int):
+            return self.connection.at_time(consumer, self.topics, start)
+        return self.bounds(consumer)[0 if start == "earliest" else 1]
 
     def bounds(self, consumer: Any) -> tuple[Offsets, Offsets]:
         found = self.connection.bounds(consumer, self.topics)
@@ -93,8 +87,8 @@ class TopicSources:
         name = info.relation.name
         if name not in self._opened:
             topic = Topic(info)
-            group = info.options.get(f"{PROPERTIES}group.id", "windowpane")
-            self._opened[name] = topic, self._clients.enter_context(topic.connection.consumer(group))
+            consumer = topic.connection.consumer(topic.options.group or "windowpane")
+            self._opened[name] = topic, self._clients.enter_context(consumer)
         return self._opened[name]
 
     def _offsets(self, name: str) -> Offsets:
@@ -122,7 +116,7 @@ class TopicSources:
         """
         name, (topic, consumer) = info.relation.name, self._topic(info)
         start = self._offsets(name)
-        if f"{PROPERTIES}group.id" in info.options:
+        if topic.options.group is not None:
             self._tell(topic, consumer, start)
         with topic.connection.named():
             first, last = topic.bounds(consumer)
@@ -131,7 +125,7 @@ class TopicSources:
             if each.start < (least := first[each.topic][str(each.partition)]):
                 ends = last[each.topic][str(each.partition)]
                 raise MissingOffsetsError(each.topic, each.partition, each.start, least, ends)
-        end = limited(start, last, _MOST)
+        end = limited(start, last, MOST)
         found = list(topic.messages(start, end))
         if found:
             documents = [

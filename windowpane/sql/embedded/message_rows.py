@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.connectors.json_records import fields_of, json_reader, record_format
+from windowpane.connectors.kafka_client import SERVERS, TopicOptions
 from windowpane.errors import SqlRunError
 from windowpane.hidden_columns import ORIGIN, SPLIT
 from windowpane.malformed import NO_VALUE, Cells, MalformedRow, json_cells, json_object, json_text, shortened
@@ -24,9 +25,10 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.malformed_rows import MalformedRows, found_in, text_rows
-from windowpane.sql.parse.connector_options import ENCODE, FORMAT, IDLE, INCLUDE, SERVERS, meant
+from windowpane.sql.parse.connector_options import ENCODE, FORMAT, IDLE, meant
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, same
 
+MOST = 500_000  # So many messages of a topic are one chunk; the next flush takes further ones
 _HEADER = b"\0"  # What a record begins with whose schema a registry knows
 
 
@@ -87,7 +89,7 @@ def _check_fields(info: TableInfo, fields: Sequence[str] | None) -> None:
 
 def included_of(info: TableInfo) -> dict[str, str]:
     """Return the columns of INCLUDE, and what of a message each is."""
-    return {name.removeprefix(INCLUDE): what for name, what in info.options.items() if name.startswith(INCLUDE)}
+    return TopicOptions(info.options).included
 
 
 def is_topic(info: TableInfo) -> bool:

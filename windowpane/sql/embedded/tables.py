@@ -311,17 +311,13 @@ class TableWriter:
         """
         if info.watermark is None:
             return rows
-        column, name = quoted(info.watermark.column), info.relation.name
+        name = info.relation.name
         held = self._clock.get(name)
-        if info.keeps_late_rows:
-            stamp = f"CAST({held or 'NULL'} AS {info.watermark.type.duckdb}) AS {quoted(STAMP)}"
-            kept = self._storage.temporary(f"SELECT *, {stamp} FROM {rows}")
-        else:
-            kept = rows if held is None else self._storage.temporary(f"SELECT * FROM {rows} WHERE {column} >= {held}")
+        taken = info.on_time(rows, held)
+        kept = rows if taken == rows else self._storage.temporary(f"FROM {taken}")
         highest = f"max({info.watermark.value.sql})"
         reached = highest if held is None else f"greatest({highest}, {held})"
-        late = "0" if held is None else f"count(*) - count(*) FILTER (WHERE {column} >= {held})"
-        ((risen, dropped),) = self._storage.run(f"SELECT CAST({reached} AS VARCHAR), {late} FROM {rows}")
+        ((risen, dropped),) = self._storage.run(f"SELECT CAST({reached} AS VARCHAR), {info.late(held)} FROM {rows}")
         if has_splits:
             latest = f"SELECT {quoted(SPLIT)}, max(epoch_us({info.watermark.value.sql})) FROM {rows} GROUP BY ALL"
             reached_by = {split: time for split, time in self._storage.run(latest) if time is not None}

@@ -188,7 +188,7 @@ class ScalarBinder:
             raise self.text.unsupported(tree, "an interval that is no literal", "Write the number times INTERVAL '1 hour'.")
         try:
             return Expr.of_interval(read_span(value.this, unit.name if unit else ""))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise self.text.type_error(tree, f"{error}. Write INTERVAL '1 day 2 hours'.") from None
 
     def _is(self, tree: exp.Expr) -> Expr:

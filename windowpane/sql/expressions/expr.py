@@ -263,8 +263,8 @@ def _literal_as(expr: Expr, kind: SqlType) -> Expr:
     text = expr.literal or ""
     try:
         made = _of_literal(text, kind)
-    except ValueError as error:
-        raise MismatchError(str(error) if kind.name == "numeric" else f"{error}.") from None
+    except (ValueError, OverflowError) as error:
+        raise MismatchError(f"{str(error).rstrip('.')}.") from None
     return replace(made, name=expr.name)
 
 
@@ -294,10 +294,7 @@ def finite(text: str) -> Decimal | None:
 
 
 def _bytes_literal(text: str) -> str:
-    try:
-        return f"unhex('{bytea_values.read(text).hex()}')"
-    except bytea_values.ByteaError as error:
-        raise ValueError(str(error)) from None
+    return f"unhex('{bytea_values.read(text).hex()}')"
 
 
 def _instant_literal(text: str, kind: SqlType) -> str:

@@ -39,6 +39,8 @@ from windowpane.sql.values import zone
 from windowpane.sql.values.text_values import text_literal
 from windowpane.windowing.intervals import Interval
 
+MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "="}
+"""Comparisons, and what they are with their sides swapped."""
 _BITS = {"smallint": 16, "integer": 32, "bigint": 64}
 _NAMED = {"+": "add", "-": "subtract", "*": "multiply"}
 """Arithmetic with a constant by its other name: of ``x + 7 = 9`` DuckDB makes ``x = 2``, and no error."""

@@ -18,12 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.errors import MistakeError
+from windowpane.errors import (
+    DivisionByZeroError,
+    InvalidTextError,
+    InvalidValueError,
+    MistakeError,
+    OutOfRangeError,
+    UnsupportedValueError,
+)
 from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
 from windowpane.sql.numerics.placing import (
     PRODUCT,
     ROUNDED,
-    NumericValueError,
     Placed,
     exact,
     numeric_text,
@@ -125,7 +131,7 @@ def _quotients(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.Chunke
     up, down = 10 ** max(more, 0), 10 ** max(-more, 0)
     divisors = integers(right)
     if 0 in divisors and _constant(refused):
-        raise NumericValueError("division by zero.")
+        raise DivisionByZeroError
     return [
         place(one * up, other * down) if other > 0 else place(-one * up, -other * down) if other else None
         for one, other in zip(integers(left), divisors, strict=True)
@@ -224,12 +230,12 @@ def parse(text: str, place: Placed) -> int:
     """Return a text as the integer of its last place."""
     stripped = text.strip()
     if _SPECIAL.fullmatch(stripped):
-        raise NumericValueError(f"numeric out of range: {stripped!r}. NaN and infinity are values of double precision only.")
+        raise UnsupportedValueError(f"numeric out of range: {stripped!r}. NaN and infinity are values of double precision only.")
     if not _NUMBER.fullmatch(stripped):
-        raise NumericValueError(f'invalid input syntax for type numeric: "{text}".')
+        raise InvalidTextError.of("numeric", text)
     value = Decimal(stripped)
     if value and value.adjusted() > 2 * DIGITS:
-        raise NumericValueError(out_of_range(stripped, 0))
+        raise OutOfRangeError(out_of_range(stripped, 0))
     if value and value.adjusted() < -2 * DIGITS:
         return place(1 if value > 0 else -1, 10 ** (2 * DIGITS))
     return place(*_fraction(value))
@@ -257,7 +263,7 @@ def variance(*, sample: bool, root: bool) -> Kernel:
 
     def kernel(sums: pa.ChunkedArray, squares: pa.ChunkedArray, counts: pa.ChunkedArray, squared: pa.ChunkedArray) -> pa.Array:
         if not counts.equals(squared):
-            raise NumericValueError(_SQUARE)
+            raise OutOfRangeError(_SQUARE)
         place = _root if root else significant(places)
         fine = max(2 * sums.type.scale, squares.type.scale)
         up, over = 10 ** (fine - 2 * sums.type.scale), 10 ** (fine - squares.type.scale)
@@ -279,7 +285,7 @@ def root(values: pa.ChunkedArray) -> pa.Array:
     scale = 10**values.type.scale
     found = integers(values)
     if any(value < 0 for value in found):
-        raise NumericValueError("cannot take square root of a negative number.")
+        raise InvalidValueError("cannot take square root of a negative number.")
     return decimals([_root(value, scale) for value in found], QUOTIENT_PLACES)
 
 
@@ -295,7 +301,7 @@ def of_decimals(function: Callable[..., Decimal]) -> Kernel:
 
 def _placed(value: Decimal) -> int:
     if value and value.adjusted() > DIGITS:
-        raise NumericValueError(out_of_range(f"{value:.6e}", QUOTIENT_PLACES))
+        raise OutOfRangeError(out_of_range(f"{value:.6e}", QUOTIENT_PLACES))
     if value and value.adjusted() < -2 * DIGITS:
         return 0
     return ROUNDED(*_fraction(value))
@@ -303,7 +309,7 @@ def _placed(value: Decimal) -> int:
 
 def exponential(value: Decimal) -> Decimal:
     if value > 2 * DIGITS * 3:
-        raise NumericValueError(out_of_range(f"exp({value:.6f})", QUOTIENT_PLACES))
+        raise OutOfRangeError(out_of_range(f"exp({value:.6f})", QUOTIENT_PLACES))
     return Decimal(0) if value < -2 * DIGITS * 3 else value.exp(_WORKING)
 
 
@@ -318,26 +324,26 @@ def logarithm_of_ten(value: Decimal) -> Decimal:
 def logarithm_to(base: Decimal, value: Decimal) -> Decimal:
     divisor = _positive(base).ln(_WORKING)
     if not divisor:
-        raise NumericValueError("division by zero.")
+        raise DivisionByZeroError
     return _WORKING.divide(_positive(value).ln(_WORKING), divisor)
 
 
 def _positive(value: Decimal) -> Decimal:
     if value <= 0:
-        raise NumericValueError(f"cannot take logarithm of {'zero' if not value else 'a negative number'}.")
+        raise InvalidValueError(f"cannot take logarithm of {'zero' if not value else 'a negative number'}.")
     return value
 
 
 def power(base: Decimal, exponent: Decimal) -> Decimal:
     if not base and exponent < 0:
-        raise NumericValueError("zero raised to a negative power is undefined.")
+        raise InvalidValueError("zero raised to a negative power is undefined.")
     if base < 0 and exponent != int(exponent):
-        raise NumericValueError("a negative number raised to a non-integer power yields a complex result.")
+        raise InvalidValueError("a negative number raised to a non-integer power yields a complex result.")
     if not base:
         return Decimal(0) if exponent else Decimal(1)
     size = abs(base).log10(_WORKING) * exponent
     if size > 2 * DIGITS:
-        raise NumericValueError(out_of_range(f"{numeric_text(base)} ^ {numeric_text(exponent)}", QUOTIENT_PLACES))
+        raise OutOfRangeError(out_of_range(f"{numeric_text(base)} ^ {numeric_text(exponent)}", QUOTIENT_PLACES))
     return Decimal(0) if size < -2 * DIGITS else _WORKING.power(base, exponent)
 
 

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from decimal import Context, Decimal
 
+from windowpane.errors import InvalidValueError, OutOfRangeError
 from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES
 
 LARGEST_MANTISSA = 2**96 - 1
@@ -20,10 +21,6 @@ _SHOWING = Context(prec=2 * DIGITS)
 
 Placed = Callable[[int, int], int]
 """Takes a numerator and a positive denominator, and returns the integer of the last place."""
-
-
-class NumericValueError(ValueError):
-    """A value that no ``numeric`` holds, or not without being rounded; DuckDB passes its text on."""
 
 
 def divided(numerator: int, denominator: int) -> int:
@@ -49,7 +46,7 @@ def exact(places: int) -> Placed:
     def place(numerator: int, denominator: int) -> int:
         whole, rest = divmod(numerator * scale, denominator)
         if rest:
-            raise NumericValueError(
+            raise InvalidValueError(
                 f"{shown(numerator, denominator)} has more than {places} decimal places, and would be rounded. Declare the "
                 f"column numeric(38, s), or cast to numeric(38, s), with the places you want."
             )
@@ -90,7 +87,7 @@ def fewer_digits(whole: int, places: int) -> int:
 def fitting(unscaled: int, places: int) -> int:
     """Return the integer of a last place, if 38 digits hold it."""
     if abs(unscaled) >= _LIMIT:
-        raise NumericValueError(out_of_range(f"{Decimal(unscaled).scaleb(-places, _SHOWING):f}", places))
+        raise OutOfRangeError(out_of_range(f"{Decimal(unscaled).scaleb(-places, _SHOWING):f}", places))
     return unscaled
 
 

@@ -16,17 +16,18 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.connectors.kafka_client import STARTUP
 from windowpane.errors import MistakeError, SqlRunError
 from windowpane.hidden_columns import MISREAD, ORIGIN, SPLIT, WHY_MISREAD
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.catalog.entries import Catalog, TableInfo
-from windowpane.sql.embedded.message_rows import Document, MessageReading, MessageRows, check_topic, has_changes, is_topic
+from windowpane.sql.embedded.message_rows import MOST, Document, MessageReading, MessageRows, check_topic, has_changes, is_topic
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.malformed_rows import MalformedRows, TextRows, text_rows
 from windowpane.sql.on_spark.pending_changes import PendingChanges
-from windowpane.sql.parse.connector_options import MALFORMED, STARTUP, check_kafka, check_policy, known_connector
+from windowpane.sql.parse.connector_options import MALFORMED, check_kafka, check_policy, known_connector
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.streaming.clock import Watermarks
 
@@ -47,7 +48,6 @@ _NEEDED = {
 _ENDLESS = ("rate", "socket", "kafka")
 """Connectors whose rows may arrive faster than they are taken."""
 
-_MOST = 500_000  # So many messages that change rows are one chunk
 _NOT_REPLAYABLE = ("socket",)
 """Connectors that cannot read the same rows again."""
 
@@ -163,8 +163,8 @@ class Ingest:
         """Take messages that change rows, those of a partition in their order."""
         rows = MessageRows(self._storage, info, self._writer(info), self._reading(info))
         batch = batch.sort_by([(each, "ascending") for each in ("topic", "partition", "offset")])
-        for start in range(0, batch.num_rows, _MOST):
-            part = batch.slice(start, _MOST).combine_chunks()
+        for start in range(0, batch.num_rows, MOST):
+            part = batch.slice(start, MOST).combine_chunks()
             where = (part[each].to_pylist() for each in ("topic", "partition", "offset", "value", "key"))
             documents = [
                 Document(f"{topic}, partition {partition}, offset {offset}", value, key)

@@ -26,7 +26,6 @@ import pyarrow.compute as pc
 
 from windowpane.errors import MistakeError, SqlRunError
 from windowpane.hidden_columns import PARTITION, SPLIT
-from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.message_rows import is_topic
 from windowpane.sql.embedded.tables import check_nulls
@@ -247,16 +246,14 @@ class SourceRows:
 
     def _on_time(self, arrived: pa.Table, made: Made, values: str, limit: str | None) -> Taken:
         """Return the result of the query on the rows that are not late."""
-        storage, held, source = task_storage(), self.table.watermark, self._completed(values, limit)
+        storage, held, source = task_storage(), self.table.watermark, self._completed(values)
         check_nulls(storage, source, self.table.relation)
         if held is None:
             return Taken(self._made(arrived, made, source), None, None, 0, arrived.num_rows)
-        column = quoted(held.column)
-        late = "0" if limit is None else f"count(*) - count(*) FILTER (WHERE {column} >= {limit})"
-        seen = f"SELECT max(epoch_us({held.value.sql})), max(epoch_us({column})), {late} FROM {source}"
+        latest_sql = f"max(epoch_us({quoted(held.column)}))"
+        seen = f"SELECT max(epoch_us({held.value.sql})), {latest_sql}, {self.table.late(limit)} FROM {source}"
         ((reached, latest, number),) = storage.run(seen)
-        drops = number and not self.table.keeps_late_rows
-        kept = f"(SELECT * FROM {source} WHERE {column} >= {limit})" if drops else source
+        kept = self.table.on_time(source, limit) if number or self.table.keeps_late_rows else source
         return Taken(self._made(arrived, made, kept), reached, latest, int(number), arrived.num_rows)
 
     def _made(self, arrived: pa.Table, made: Made, source: str) -> pa.Table:
@@ -273,11 +270,8 @@ class SourceRows:
             rows = rows.append_column(name, arrived[column])
         return rows
 
-    def _completed(self, values: str, limit: str | None) -> str:
-        """Return rows with the generated columns of the source, and the watermark before them where they keep it, as SQL."""
-        if self.table.keeps_late_rows:
-            kind = next(column.type.duckdb for column in self.table.relation.columns if column.name == STAMP)
-            values = f"SELECT *, CAST({limit or 'NULL'} AS {kind}) AS {quoted(STAMP)} FROM ({values})"
+    def _completed(self, values: str) -> str:
+        """Return rows with the generated columns of the source, as SQL."""
         if not self.table.generated:
             return f"({values})"
         return f"(SELECT *, {self.table.generated_sql} FROM ({values}))"

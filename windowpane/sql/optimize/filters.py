@@ -6,6 +6,7 @@ Which conditions pass a node, and why this is sound:
 - groups, Top-N, OVER, sessions: a condition on columns that rows are grouped by drops whole groups or partitions;
 - joins: a condition on one side, unless the result has rows without that side (the other side of an outer join). Of the
   conditions of ON, those on the side that an outer join may leave out are pushed to that side;
+- numbers of rows: a condition on them makes a Top-N of the window (``top_n``);
 - unions and set operations: the same condition on each branch.
 """
 
@@ -38,6 +39,7 @@ from windowpane.sql.nodes import (
 )
 from windowpane.sql.optimize.clusters import Cluster, as_before, equal_keys, is_inner
 from windowpane.sql.optimize.conditions import all_of, conjuncts, factored
+from windowpane.sql.optimize.top_n import top_n
 
 _FILTERED_LEFT = ("inner", "left", "semi", "anti")
 _FILTERED_RIGHT = ("inner", "right")
@@ -61,6 +63,8 @@ class _Filters:
             return self._inner(node, conditions) if is_inner(node) else self._outer(node, conditions)
         if isinstance(node, UnionAll | SetOperation):
             return self._branches(node, conditions)
+        if isinstance(node, Over):
+            node, conditions = top_n(node, conditions)
         below = [condition for condition in conditions if _passes(node, condition)]
         above = [condition for condition in conditions if not _passes(node, condition)]
         if isinstance(node, Project):

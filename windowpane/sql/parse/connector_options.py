@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from windowpane.connectors.json_records import LOCATION, MESSAGE, PASSWORD, RECORDS, REGISTRY, USERNAME
+from windowpane.connectors.kafka_client import INCLUDE, MILLIS, PROPERTIES, SERVERS, STARTUP
 from windowpane.connectors.object_stores import shown
 from windowpane.errors import InvalidDurationError, SqlNameError, UnsupportedSqlError
 from windowpane.malformed import POLICIES
@@ -16,17 +17,10 @@ MALFORMED = "malformed"
 """The option of a source that says what becomes of its malformed rows."""
 
 
-PROPERTIES = "properties."
-SERVERS = "properties.bootstrap.server"
-"""What options of Kafka's client begin with, and the one that names its servers."""
-INCLUDE = "include."
-"""What options begin with that say what of a message a column is."""
 FORMAT, ENCODE, KEY_ENCODE = "format", "encode", "key_encode"
 """The options that ``FORMAT ... ENCODE ... KEY ENCODE ...`` behind ``WITH (...)`` is."""
 
 
-STARTUP, MILLIS = "scan.startup.mode", "scan.startup.timestamp.millis"
-"""The options of Kafka that say where a new source begins."""
 IDLE = "scan.watermark.idle-timeout"
 """The option of Kafka, in Flink's words, that says how long the watermark waits for a partition that is silent."""
 _OF_KAFKA = {"kafka": ("topic", SERVERS)}

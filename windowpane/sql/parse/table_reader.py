@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from windowpane.connectors.kafka_client import INCLUDE
 from windowpane.sql.dml.conflicts import IGNORE, OVERWRITE, Keep, OnConflict
 from windowpane.sql.expressions.types import BYTEA, COLLATIONS, TIMESTAMPTZ, UNKNOWN, VARCHAR, SqlType, named
-from windowpane.sql.parse.connector_options import INCLUDE
 from windowpane.sql.parse.cursor import Cursor
 from windowpane.sql.parse.dialect import Token
 from windowpane.sql.parse.statements import ColumnSpec, CreateTable, WatermarkSpec

@@ -21,6 +21,7 @@ from windowpane.sql.expressions.expr import Expr, settled
 from windowpane.sql.expressions.operators import key_value, sortable
 from windowpane.sql.expressions.types import BOOLEAN, INTERVAL, TIMESTAMP, TIMESTAMPTZ
 from windowpane.sql.nodes import Match, Node, Order
+from windowpane.sql.optimize import planned
 from windowpane.sql.parse.positions import Text, place_at
 from windowpane.sql.patterns.values import Constants, MatchValues
 from windowpane.sql.values.intervals import interval_sql, length
@@ -146,7 +147,9 @@ class _Clause:
         """Return the rows once each, when they are final."""
         closed = node
         if self.time is not None and (not node.append_only or self._watermarked(node) is None):
-            closed = with_times(emit_on_close(node, self.text, self.tree, self.query.window_places, self.query.ids))
+            closed = with_times(
+                emit_on_close(planned(node, self.query.ids), self.text, self.tree, self.query.window_places, self.query.ids)
+            )
         if not closed.append_only or self._watermarked(closed) is None:
             raise self.text.unsupported(self.tree, "MATCH_RECOGNIZE in a view, of rows without a watermark,", _NEEDED)
         return closed

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane import errors
+from windowpane.errors import InvalidValueError, OutOfRangeError, SqlRunError
 from windowpane.kernels.keys.key_codes import text_hash
 from windowpane.sql.values import (
     array_text,
@@ -53,10 +55,6 @@ def _power(base: float, exponent: int) -> float:
 
 
 Kernel = Callable[..., pa.Array]
-
-
-class ScalarValueError(ValueError):
-    """A value that a function has no result for; DuckDB passes its text on."""
 
 
 def _calendar_bound(instants: Any, periods: Any, size: Any, timezone: Any, months: Any, days: Any, origin: Any) -> pa.Array:
@@ -109,7 +107,7 @@ def _aggregate(
             try:
                 import_module(module)
             except ImportError:
-                raise ScalarValueError(
+                raise InvalidValueError(
                     f"the aggregate {name} is defined in the module {module}, which this process cannot import: on Spark, put it "
                     "into a file that workers have, as with spark.sparkContext.addPyFile"
                 ) from None
@@ -119,8 +117,9 @@ def _aggregate(
     return pa.array(results, pa.string())
 
 
-def _refused(message: str) -> str:
-    raise ScalarValueError(message)
+def _refused(kind: str, message: str) -> str:
+    error: type[SqlRunError] = getattr(errors, kind)
+    raise error(message)
 
 
 MOST_BYTES = 2**30
@@ -131,7 +130,7 @@ def _room(sizes: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return the sizes of results that are about to be made, refused where they are too much together."""
     total = pc.sum(sizes).as_py() or 0
     if total > MOST_BYTES:
-        raise ScalarValueError(
+        raise OutOfRangeError(
             f"requested length too large: {total} bytes for the {len(sizes)} rows that are computed together, where "
             f"{MOST_BYTES} are the most. Make shorter values, or fewer rows at once; a series of whole numbers whose bounds are "
             "constants, without a step, needs no room"
@@ -143,9 +142,9 @@ def _gamma(x: float) -> float:
     try:
         value = math.gamma(x)
     except (ValueError, OverflowError):
-        raise ScalarValueError("value out of range: overflow") from None
+        raise OutOfRangeError("value out of range: overflow") from None
     if value == 0:
-        raise ScalarValueError("value out of range: underflow")
+        raise OutOfRangeError("value out of range: underflow")
     return value
 
 
@@ -153,7 +152,7 @@ def _lgamma(x: float) -> float:
     try:
         return math.lgamma(x)
     except (ValueError, OverflowError):
-        raise ScalarValueError("value out of range: overflow") from None
+        raise OutOfRangeError("value out of range: overflow") from None
 
 
 def _interval_parts(text: str) -> list[int]:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from windowpane.errors import (
+    DivisionByZeroError,
+    InvalidTextError,
+    InvalidValueError,
+    OutOfRangeError,
+    SqlRunError,
+    UnsupportedValueError,
+)
+
 
 def _macro(head: str, body: str) -> str:
     return f"CREATE OR REPLACE TEMP MACRO windowpane_{head} AS {body}"
 
 
-def refused(message: str) -> str:
-    """Return SQL, of type text, that fails with a message when a row reaches it."""
-    return f"windowpane_refused({message})"
+def refused(message: str, kind: type[SqlRunError] = InvalidValueError) -> str:
+    """Return SQL, of type text, that fails with an error when a row reaches it."""
+    return f"windowpane_refused('{kind.__name__}', {message})"
 
 
 _SPACE = "E' \\t\\n\\r\\f\\v'"
 _TRUE = "('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1')"
 _FALSE = "('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0')"
 _FLOAT = "'(?i)\\s*[+-]?((\\d+\\.?\\d*|\\.\\d+)(e[+-]?\\d+)?|inf(inity)?|nan)\\s*'"
-_OVERFLOW = refused("'value out of range: overflow'")
+_OVERFLOW = refused("'value out of range: overflow'", OutOfRangeError)
 _NEGATIVE_LENGTH = refused("'negative substring length not allowed'")
 _NO_POSITION = refused("'field position must not be zero'")
 _MONTHS_OF_WINDOWS = refused("'the size of a window has months, which have no fixed length'")
@@ -25,25 +34,25 @@ _NULL_CHARACTER = refused("'null character not permitted'")
 _NEGATIVE_ROOT = refused("'cannot take square root of a negative number'")
 _LOG_OF_ZERO = refused("'cannot take logarithm of zero'")
 _LOG_OF_NEGATIVE = refused("'cannot take logarithm of a negative number'")
-_UNDERFLOW = refused("'value out of range: underflow'")
+_UNDERFLOW = refused("'value out of range: underflow'", OutOfRangeError)
 _POWER_OF_ZERO = refused("'zero raised to a negative power is undefined'")
 _COMPLEX_POWER = refused("'a negative number raised to a non-integer power yields a complex result'")
-_NO_DIVISOR = refused("'division by zero'")
+_NO_DIVISOR = refused("'division by zero.'", DivisionByZeroError)
 
 
 def _invalid(kind: str) -> str:
-    return refused(f"""'invalid input syntax for type ' || {kind} || ': "' || x || '"'""")
+    return refused(f"""'invalid input syntax for type ' || {kind} || ': "' || x || '".'""", InvalidTextError)
 
 
-_LONG_INTERVAL = refused("'interval out of range: its hours are more than 2562047'")
-_NO_YEAR = refused("'date field value out of range: there is no year 0'")
+_LONG_INTERVAL = refused("'interval out of range: its hours are more than 2562047'", UnsupportedValueError)
+_NO_YEAR = refused("'date field value out of range: there is no year 0'", OutOfRangeError)
 _NO_ARRAY = refused("'cannot get array length of a jsonb ' || windowpane_jsonb_type(j)")
 _NO_SCALAR = refused("'cannot cast jsonb ' || windowpane_jsonb_type(j) || ' to type ' || wanted")
 _ENDLESS = refused("'cannot subtract infinite dates'")
-_NO_SHIFT = refused("'numeric out of range: a shift of ' || bits || ' bits by ' || n")
-_NO_DATE = refused("'date out of range'")
+_NO_SHIFT = refused("'numeric out of range: a shift of ' || bits || ' bits by ' || n", OutOfRangeError)
+_NO_DATE = refused("'date out of range'", OutOfRangeError)
 _NO_BOOLEAN = _invalid("'boolean'")
-_TOO_LARGE = refused("""'"' || x || '" is out of range for type ' || kind""")
+_TOO_LARGE = refused("""'"' || x || '" is out of range for type ' || kind""", OutOfRangeError)
 
 LONGEST = 2**28
 """The bytes of the longest text that ``repeat`` and its like make of short ones; PostgreSQL makes none of more than ``2**30``."""
@@ -57,7 +66,7 @@ def _short(argument: str, kind: str, size: str, shown: str) -> str:
     Around the call, a CASE is too late: the optimizer computes what is constant in it first.
     """
     message = f"'requested length too large: ' || {shown} || ' bytes, where {LONGEST} are the most. Ask for a shorter text'"
-    refusal = f"CAST({refused(message)} AS {kind})"
+    refusal = f"CAST({refused(message, OutOfRangeError)} AS {kind})"
     return f"CASE WHEN {size} > {LONGEST} THEN {refusal} WHEN {in_room(size)} THEN {argument} END"
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from windowpane.errors import InvalidValueError
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.types import BOOLEAN, INTEGER, VARCHAR, SqlType, array_of, is_text
 from windowpane.sql.scalar.signatures import Builder, accepted
-from windowpane.sql.values.regexps import PatternError, regular
+from windowpane.sql.values.regexps import regular
 from windowpane.sql.values.text_values import text_literal
 
 _BEYOND = re.compile(r"\(\?[=!]|\(\?<[=!]|(?<!\\)\\[1-9]")
@@ -50,7 +51,7 @@ def similar(value: Expr, pattern: Expr, escape: Expr | None = None) -> Expr:
     if other.literal is not None and sign.literal is not None:
         try:
             expression = Expr(text_literal(regular(other.literal, sign.literal)), VARCHAR)
-        except PatternError as error:
+        except InvalidValueError as error:
             raise MismatchError(f"{error}.") from None
     else:
         expression = build(VARCHAR, "windowpane_pattern_similar({0}, {1})", other, sign)

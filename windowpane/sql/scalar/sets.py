@@ -8,7 +8,7 @@ from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert,
 from windowpane.sql.expressions.operators import same_type
 from windowpane.sql.expressions.types import INTEGER, INTERVAL, JSONB, UNKNOWN, VARCHAR, SqlType, array_of, is_instant, is_integer
 from windowpane.sql.numerics.functions import constant
-from windowpane.sql.scalar.macros import in_room
+from windowpane.sql.scalar.macros import in_room, refused
 from windowpane.sql.scalar.patterns import every_match, parts_between
 from windowpane.sql.scalar.signatures import Builder, builder
 
@@ -16,6 +16,8 @@ _BYTES = 64
 """Bytes of a value of a series: DuckDB makes the list, one as long of the places, and counts it; measured, twice as many."""
 _MOST = 2**50
 """Any number of bytes that is far too many; those of all rows that are computed together fit into a bigint."""
+_NO_STEP = refused("'step size cannot equal zero'")
+_ENDLESS = refused("'a series of more than 4611686018427387904 values is not computed'")
 
 
 def flattened(value: Expr) -> Expr:
@@ -42,7 +44,7 @@ def _series(arguments: Sequence[Expr], function: str) -> Expr:
     listed = f"{function}({', '.join(['{0}', last, '{2}'][: len(values)])})"
     if len(values) < 3:
         return build(array_of(kind), listed, *values)
-    wrong = f"CAST(windowpane_refused('step size cannot equal zero') AS {kind.duckdb}[])"
+    wrong = f"CAST({_NO_STEP} AS {kind.duckdb}[])"
     return build(array_of(kind), f"CASE WHEN {{2}} = {zero} THEN {wrong} ELSE {listed} END", *values)
 
 
@@ -70,9 +72,9 @@ def constant_series(name: str, arguments: Sequence[Expr]) -> str | None:
     if not is_integer(kind):
         return None
     first, last = (f"CAST({value.sql} AS BIGINT)" for value in values)
-    endless = "CAST(windowpane_refused('a series of more than 4611686018427387904 values is not computed') AS BIGINT)"
     # DuckDB counts its rows in a bigint, and gives none where there are more.
-    return f"{name}({first}, CASE WHEN CAST({last} AS HUGEINT) - {first} > {2**62} THEN {endless} ELSE {last} END)"
+    is_endless = f"CAST({last} AS HUGEINT) - {first} > {2**62}"
+    return f"{name}({first}, CASE WHEN {is_endless} THEN CAST({_ENDLESS} AS BIGINT) ELSE {last} END)"
 
 
 def _bounds(arguments: Sequence[Expr]) -> tuple[SqlType, list[Expr]]:
@@ -100,7 +102,7 @@ def _of_json(arguments: Sequence[Expr], template: str, kind: SqlType, wanted: st
     value = arguments[0]
     if value.type not in (JSONB, UNKNOWN):
         raise MismatchError(f"it takes jsonb, not {value.type}. Cast the argument.")
-    wrong = f"windowpane_refused('cannot extract elements from what is no {wanted.lower()}')"
+    wrong = refused(f"'cannot extract elements from what is no {wanted.lower()}'")
     checked = f"CASE WHEN json_type({{0}}) = '{wanted}' THEN {template} WHEN {{0}} IS NOT NULL THEN "
     return build(array_of(kind), f"{checked}CAST({wrong} AS {kind.duckdb}[]) END", convert(value, JSONB))
 

@@ -26,6 +26,7 @@ from windowpane.sql.expressions.types import (
 )
 from windowpane.sql.numerics.functions import constant
 from windowpane.sql.scalar.formats import java_format, postgres_format
+from windowpane.sql.scalar.macros import refused
 from windowpane.sql.scalar.signatures import Builder, accepted, builder, fixed
 from windowpane.sql.values import zone
 
@@ -94,7 +95,7 @@ def _chosen(field: Expr, value: Expr, kind: SqlType, cut: dict[str, str]) -> Exp
             raise MismatchError(f"date_trunc has no field {name!r} of {value.type}; there are {', '.join(cut)}.")
         return build(kind, f"CAST({cut[name]} AS {kind.duckdb})", value)
     branches = " ".join(f"WHEN '{name}' THEN CAST({sql} AS {kind.duckdb})" for name, sql in cut.items())
-    unknown = "windowpane_refused('date_trunc has no field ' || {1})"
+    unknown = refused("'date_trunc has no field ' || {1}")
     null = f"WHEN {{1}} IS NOT NULL THEN CAST({unknown} AS {kind.duckdb})"
     return build(kind, f"CASE lower({{1}}) {branches} ELSE CASE {null} END END", value, field)
 

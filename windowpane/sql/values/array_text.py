@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 
+from windowpane.errors import InvalidTextError
+
 _SPACE = " \t\n\r\f\v"
 Items = list["str | Items | None"]
-
-
-class ArrayTextError(ValueError):
-    """A text that is no array; DuckDB passes its words on."""
 
 
 def read_array(text: str, depth: int) -> Items:
     """Return the elements of an array of ``depth`` dimensions, as texts; unquoted ``NULL`` is ``None``.
 
     Raises:
-        ArrayTextError: the text is no array, or one of other dimensions.
+        InvalidTextError: the text is no array, or one of other dimensions.
 
     Example:
         >>> read_array('{1,NULL,"a b"}', 1)
@@ -39,8 +37,8 @@ def _past_space(text: str, position: int) -> int:
     return position
 
 
-def _malformed(text: str) -> ArrayTextError:
-    return ArrayTextError(f'malformed array literal: "{text}"')
+def _malformed(text: str) -> InvalidTextError:
+    return InvalidTextError(f'malformed array literal: "{text}"')
 
 
 class _Reader:

@@ -8,12 +8,10 @@ import re
 import textwrap
 import zlib
 
+from windowpane.errors import InvalidValueError
+
 _BASE64_LINE = 76
 _ESCAPE = re.compile(rb"\\(\\|[0-3][0-7]{2}|)", re.DOTALL)
-
-
-class ByteaError(ValueError):
-    """A text that means no bytes, or a place that a value does not have; DuckDB passes its words on."""
 
 
 def read(text: str) -> bytes:
@@ -30,7 +28,7 @@ def _of_hex(digits: str) -> bytes:
     try:
         return bytes.fromhex(digits)
     except ValueError:
-        raise ByteaError(
+        raise InvalidValueError(
             f"invalid hexadecimal data: {digits!r} is no pairs of digits. Write \\x and two hexadecimal digits for each byte"
         ) from None
 
@@ -38,7 +36,7 @@ def _of_hex(digits: str) -> bytes:
 def _of_escapes(text: str) -> bytes:
     def byte(found: re.Match[bytes]) -> bytes:
         if not found[1]:
-            raise ByteaError(
+            raise InvalidValueError(
                 f"invalid input syntax for type bytea: {text!r}. Write \\x and two hexadecimal digits for each byte, "
                 "or a backslash and three octal digits"
             )
@@ -51,15 +49,15 @@ def _of_base64(text: str) -> bytes:
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except binascii.Error as error:
-        raise ByteaError(f"invalid base64: {error}") from None
+        raise InvalidValueError(f"invalid base64: {error}") from None
 
 
 def _escaped(value: bytes) -> str:
     return "".join("\\\\" if byte == 0x5C else chr(byte) if 0 < byte < 0x80 else f"\\{byte:03o}" for byte in value)
 
 
-def _unknown(form: str) -> ByteaError:
-    return ByteaError(f"unrecognized encoding: {form!r}. There are hex, base64 and escape")
+def _unknown(form: str) -> InvalidValueError:
+    return InvalidValueError(f"unrecognized encoding: {form!r}. There are hex, base64 and escape")
 
 
 def encode(value: bytes, form: str) -> str:
@@ -88,7 +86,7 @@ def decode(text: str, form: str) -> bytes:
 
 def _check_utf8(encoding: str) -> None:
     if encoding.lower() not in ("utf8", "utf-8"):
-        raise ByteaError(f"unrecognized encoding: {encoding!r}. There is UTF8")
+        raise InvalidValueError(f"unrecognized encoding: {encoding!r}. There is UTF8")
 
 
 def text_of(value: bytes, encoding: str) -> str:
@@ -97,7 +95,7 @@ def text_of(value: bytes, encoding: str) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise ByteaError('invalid byte sequence for encoding "UTF8"') from None
+        raise InvalidValueError('invalid byte sequence for encoding "UTF8"') from None
 
 
 def bytes_of(text: str, encoding: str) -> bytes:
@@ -108,7 +106,7 @@ def bytes_of(text: str, encoding: str) -> bytes:
 
 def get_byte(value: bytes, place: int) -> int:
     if not 0 <= place < len(value):
-        raise ByteaError(f"index {place} out of valid range, 0..{len(value) - 1}")
+        raise InvalidValueError(f"index {place} out of valid range, 0..{len(value) - 1}")
     return value[place]
 
 
@@ -135,8 +133,8 @@ def part(value: bytes, start: int, count: int) -> bytes:
     """Return a number of bytes from a place counted from 1.
 
     Raises:
-        ByteaError: the number is negative.
+        InvalidValueError: the number is negative.
     """
     if count < 0:
-        raise ByteaError("negative substring length not allowed")
+        raise InvalidValueError("negative substring length not allowed")
     return value[max(start, 1) - 1 : max(start + count, 1) - 1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from windowpane.errors import UnsupportedValueError
 from windowpane.sql.expressions.types import DATE, TIMESTAMP, SqlType
 from windowpane.sql.scalar.macros import refused
 
@@ -28,7 +29,9 @@ _PLAIN = rf"(?:{_DATE}(?:[ T]+{_TIME}(?:{_OFFSET}|Z)?)?|\d+-\d+-\d+ \(BC\).*|-?i
 
 _FINER = r"\.\d{6}\d*[1-9]"
 """A part of a second finer than a microsecond."""
-_TOO_FINE = refused("'a timestamp holds microseconds, and ' || t || ' is finer: cut the text with left(..., 26)'")
+_TOO_FINE = refused(
+    "'a timestamp holds microseconds, and ' || t || ' is finer: cut the text with left(..., 26)'", UnsupportedValueError
+)
 
 NO_ZONE = " no zone: "
 """Put before a word that is no zone, so that DuckDB refuses the text."""

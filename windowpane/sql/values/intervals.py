@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Decimal
 
+from windowpane.errors import OutOfRangeError
 from windowpane.windowing.intervals import MICROS_PER_DAY, Interval
 
 _MONTHS = {"year": 12, "yr": 12, "y": 12, "month": 1, "mon": 1, "decade": 120, "century": 1200, "centurie": 1200}
@@ -91,7 +92,7 @@ def read_span(text: str, unit: str = "") -> Interval:
     found = _iso(body) if body.upper().startswith("P") else _verbose(body, unit, text)
     limits = ((found.months, 31), (found.days, 31), (found.micros, 63))
     if any(not -(2**bits) <= amount < 2**bits for amount, bits in limits):
-        raise ValueError(f"interval out of range: {text!r}")
+        raise OutOfRangeError(f"interval out of range: {text!r}")
     return found
 
 

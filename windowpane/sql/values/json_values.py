@@ -13,9 +13,7 @@ from decimal import Decimal
 from math import inf, isinf, nextafter
 from typing import Any
 
-
-class JsonTextError(ValueError):
-    """A text that is no JSON; DuckDB passes its words on."""
+from windowpane.errors import InvalidTextError, OutOfRangeError
 
 
 def read(text: str) -> Any:
@@ -23,9 +21,9 @@ def read(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant, parse_float=_double, parse_int=_integer_in_range)
     except OverflowError as error:
-        raise JsonTextError(f'invalid input syntax for type jsonb: "{text}". {error}') from None
+        raise OutOfRangeError(f'invalid input syntax for type jsonb: "{text}". {error}') from None
     except (ValueError, RecursionError):
-        raise JsonTextError(f'invalid input syntax for type jsonb: "{text}"') from None
+        raise InvalidTextError.of("jsonb", text) from None
 
 
 def _no_constant(word: str) -> Any:

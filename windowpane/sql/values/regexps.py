@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from windowpane.errors import InvalidValueError
+
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "n": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _CLASSES = {
     "alpha": "a-zA-Z",
@@ -23,10 +25,6 @@ _SIGNS = {"%": ".*", "_": ".", "(": "(?:", ".": r"\.", "^": r"\^", "$": r"\$", "
 """Signs of SIMILAR TO that mean themselves, or something else, in one of both languages; the others mean the same."""
 
 
-class PatternError(ValueError):
-    """A text that is no pattern; DuckDB passes its words on."""
-
-
 @lru_cache(256)
 def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
     translated = re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found.group(1), found.group(0)), pattern)
@@ -37,7 +35,7 @@ def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
     try:
         return re.compile(translated, options)
     except re.error as error:
-        raise PatternError(f"invalid regular expression: {error} in {pattern!r}") from None
+        raise InvalidValueError(f"invalid regular expression: {error} in {pattern!r}") from None
 
 
 def match(value: str, pattern: str, flags: str) -> list[str | None] | None:
@@ -86,9 +84,9 @@ def split(value: str, pattern: str, flags: str) -> list[str]:
 def count(value: str, pattern: str, start: int, flags: str) -> int:
     """Return how many matches begin at or behind a character, counted from 1."""
     if start < 1:
-        raise PatternError(f"invalid value for parameter start: {start}")
+        raise InvalidValueError(f"invalid value for parameter start: {start}")
     if "g" in flags:
-        raise PatternError("regexp_count counts all matches: it takes no flag g")
+        raise InvalidValueError("regexp_count counts all matches: it takes no flag g")
     return sum(1 for _ in _compiled(pattern, flags).finditer(value[start - 1 :]))
 
 
@@ -96,14 +94,14 @@ def regular(pattern: str, escape: str) -> str:
     r"""Return a pattern of SIMILAR TO as a regular expression, as PostgreSQL makes its own; an empty ``escape`` is none.
 
     Raises:
-        PatternError: the escape is longer than a character, or the pattern has more than two separators.
+        InvalidValueError: the escape is longer than a character, or the pattern has more than two separators.
 
     Example:
         >>> regular("%(b|d).", "\\")
         '(?:.*(?:b|d)\\.)'
     """
     if len(escape) > 1:
-        raise PatternError(f"invalid escape string: {escape!r} has more than one character")
+        raise InvalidValueError(f"invalid escape string: {escape!r} has more than one character")
     parts, at = [""], 0
     while at < len(pattern):
         sign = pattern[at]
@@ -121,7 +119,7 @@ def regular(pattern: str, escape: str) -> str:
             parts[-1] += _SIGNS.get(sign, sign)
             at += 1
     if len(parts) > 3:
-        raise PatternError("a pattern of SIMILAR TO has at most two separators, each an escape character before a quote")
+        raise InvalidValueError("a pattern of SIMILAR TO has at most two separators, each an escape character before a quote")
     return "".join(f"(?:{part})" for part in parts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from windowpane.errors import InvalidTextError, OutOfRangeError
 from windowpane.sql.expressions.types import BOOLEAN, JSONB, REAL, TIME, SqlType, is_float, is_integer
 from windowpane.sql.values import json_values, zone
 
@@ -43,15 +44,15 @@ def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _invalid(text: str, kind: SqlType) -> ValueError:
-    return ValueError(f'invalid input syntax for type {kind}: "{text}"')
+def _invalid(text: str, kind: SqlType) -> InvalidTextError:
+    return InvalidTextError.of(str(kind), text)
 
 
 def _check_whole(text: str, body: str, kind: SqlType) -> None:
     if not _WHOLE.fullmatch(body):
         raise _invalid(text, kind)
     if not -(2 ** _BITS[kind.name]) <= int(body) < 2 ** _BITS[kind.name]:
-        raise ValueError(f'value "{text}" is out of range for type {kind}')
+        raise OutOfRangeError(f'value "{text}" is out of range for type {kind}')
 
 
 def _check_float(text: str, body: str, kind: SqlType) -> None:
@@ -61,7 +62,7 @@ def _check_float(text: str, body: str, kind: SqlType) -> None:
     number = float(body)
     too_large = math.isinf(number) or (kind == REAL and abs(number) >= _LARGEST_REAL)
     if too_large and found.group(4) is None:
-        raise ValueError(f'"{text}" is out of range for type {kind}')
+        raise OutOfRangeError(f'"{text}" is out of range for type {kind}')
 
 
 def _boolean(text: str, body: str) -> str:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import Expr, build
-from windowpane.sql.expressions.operators import combined
+from windowpane.sql.expressions.operators import MIRRORED, combined
 from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import Node, TemporalFilter
 from windowpane.sql.parse.positions import Text
@@ -19,7 +19,6 @@ from windowpane.sql.values import zone
 from windowpane.windowing.intervals import Interval
 
 _LEAVES, _ENTERS = (">", ">="), ("<", "<=")
-_MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "="}
 _SLACK = "INTERVAL 4 DAY"
 """Times moved by months go back by at most this: the month's end has up to three days fewer, and a time of day."""
 
@@ -66,7 +65,7 @@ def _leaves(condition: Expr) -> list[Expr]:
 def _sides(leaf: Expr) -> tuple[str, Expr, Expr]:
     """Return a comparison as (operator, expression over the row, expression over the clock)."""
     one, other = leaf.parts
-    return (leaf.operator, one, other) if other.reads_clock else (_MIRRORED[leaf.operator], other, one)
+    return (leaf.operator, one, other) if other.reads_clock else (MIRRORED[leaf.operator], other, one)
 
 
 def _operator(leaf: Expr) -> str:
@@ -79,7 +78,7 @@ def _possible(condition: Expr, tree: exp.Expr, text: Text) -> Expr:
         return combined(condition.operator, *(_possible(part, tree, text) for part in condition.parts))
     if not condition.reads_clock:
         return condition
-    if condition.operator not in _MIRRORED:
+    if condition.operator not in MIRRORED:
         raise text.unsupported(tree, "now() in this condition of a materialized view", _FORM)
     operator, value, clock = _sides(condition)
     if value.reads_clock or clock.columns or not value.columns:
