@@ -106,7 +106,7 @@ CORPUS = (
     "SELECT make_timestamp(2024, 1, 1, 0, 0, 0.5), make_time(1, 2, 3), at::date, at::time, z::text, iv::text, extract(epoch FROM iv) FROM m",
     "SELECT date_bin(INTERVAL '5 minutes', at, at), tumble_start(at, INTERVAL '1 hour'), timestampadd(DAY, 1, at), FLOOR(at TO HOUR) FROM m",
     "SELECT j #> '{a,0}', j #>> '{a}', jsonb_array_length(j), jsonb_array_elements(j), jsonb_object_keys(j), j = j, '[1]'::jsonb -> 0 FROM m",
-    "SELECT decode('ff', 'hex'), encode(by, 'base64'), by || by, octet_length(by), s::bytea, get_byte(by, 0) FROM m, t",
+    "SELECT decode('ff', 'hex'), encode(by, 'base64'), by || by, octet_length(by), s::bytea FROM m, t",
     "SELECT regexp_match(s, '(o)(n)'), regexp_matches(s, 'o', 'g'), regexp_split_to_array(s, ''), regexp_count(s, 'o'), overlay(s PLACING 'x' FROM 1) FROM t",
     "SELECT atan2(d, 1), degrees(d), cot(d), sinh(d), exp(n), log(2, n), cbrt(d), gcd(k, 4), k << 2, k & 1, k # 3, ~k, factorial(3) FROM t",
     "SELECT mode() WITHIN GROUP (ORDER BY v), percentile_disc(0.5) WITHIN GROUP (ORDER BY n), bit_xor(v), every(b), first_value(v ORDER BY id) FROM t",

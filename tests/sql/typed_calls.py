@@ -64,7 +64,7 @@ make_timestamp(<i>, <i>, <i>, <i>, <i>, <n>); <d> + <v>; <d> - <v>; <d> - <d>; <
 <d> AT TIME ZONE 'Europe/Zurich'; <d> AT TIME ZONE <t>; <d>::date; <d>::timestamp; <d>::timestamptz; <d>::time; <d>::text; <v>::text; <v>::time; <m>::text; <m>::interval; <d> = <d>
 <d> < <d>; <v> < <v>; <v> = <v>; date_format(<d>, <f>); timestampdiff(DAY, <d>, <d>); timestampadd(MONTH, <i>, <d>); year(<d>); second(<d>); date_bin(<v>, <d>, <d>)
 tumble_start(<d>, <v>); floor(at TO HOUR); ceil(at TO DAY); to_timestamp_ltz(<n>, <i>); from_unixtime(<n>); age(<d>, <d>); min(<d>); max(<v>); sum(<v>); avg(<v>); count(DISTINCT <v>)
-generate_series(<n>, <n>); generate_series(<i>, <i>, <i>); generate_series(<d>, <d>, <v>); range(<i>, <i>); unnest(<a>); generate_subscripts(<a>, 1)
+generate_series(<n>, <n>); generate_series(<i>, <i>, <i>); generate_series(<d>, <d>, <v>); range(<i>, <i>); unnest(<a>)
 array_length(<a>, <i>); cardinality(<a>); array_ndims(<a>); array_lower(<a>, <i>); array_upper(<a>, <i>); array_append(<a>, <e>); array_prepend(<e>, <a>); array_cat(<a>, <a>)
 array_remove(<a>, <e>); array_replace(<a>, <e>, <e>); array_position(<a>, <e>); array_positions(<a>, <e>); array_distinct(<a>); array_sort(<a>); array_reverse(<a>); array_min(<a>)
 array_max(<a>); array_sum(<a>); array_contains(<a>, <e>); array_to_string(<a>, <t>); array_to_string(<a>, <t>, <t>); <a> || <e>; <a> || <a>; <e> = ANY (<a>); <e> < ALL (<a>); <a> = <a>

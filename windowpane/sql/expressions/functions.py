@@ -78,8 +78,6 @@ _OF_DOUBLES: dict[str, Builder] = {
     "coth": _double("(1 / tanh({0}))"),
     "degrees": _double("degrees({0})"),
     "radians": _double("radians({0})"),
-    "gamma": _double("windowpane_gamma({0})"),
-    "lgamma": _double("windowpane_lgamma({0})"),
     "pi": fixed(DOUBLE, "pi()"),
     "gcd": _of_integers("gcd"),
     "lcm": _of_integers("lcm"),

@@ -138,23 +138,6 @@ def _room(sizes: pa.ChunkedArray | pa.Array) -> pa.Array:
     return sizes.combine_chunks() if isinstance(sizes, pa.ChunkedArray) else sizes
 
 
-def _gamma(x: float) -> float:
-    try:
-        value = math.gamma(x)
-    except (ValueError, OverflowError):
-        raise OutOfRangeError("value out of range: overflow") from None
-    if value == 0:
-        raise OutOfRangeError("value out of range: underflow")
-    return value
-
-
-def _lgamma(x: float) -> float:
-    try:
-        return math.lgamma(x)
-    except (ValueError, OverflowError):
-        raise OutOfRangeError("value out of range: overflow") from None
-
-
 def _interval_parts(text: str) -> list[int]:
     found = read_span(text)
     return [found.months, found.days, found.micros]
@@ -196,14 +179,6 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "bytea_decode": (_each(bytea_values.decode, pa.binary()), "BLOB"),
     "bytea_text": (_each(bytea_values.text_of, pa.string()), "VARCHAR"),
     "bytea_of_text": (_each(bytea_values.bytes_of, pa.binary()), "BLOB"),
-    "bytea_get_byte": (_each(bytea_values.get_byte, pa.int32()), "INTEGER"),
-    "bytea_bit_count": (_each(bytea_values.bit_count, pa.int64()), "BIGINT"),
-    "bytea_crc32": (_each(bytea_values.crc32, pa.int64()), "BIGINT"),
-    "bytea_reverse": (_each(bytea_values.reverse, pa.binary()), "BLOB"),
-    "bytea_trim": (_each(bytea_values.trim, pa.binary()), "BLOB"),
-    "bytea_part": (_each(bytea_values.part, pa.binary()), "BLOB"),
-    "gamma": (_each(_gamma, pa.float64()), "DOUBLE"),
-    "lgamma": (_each(_lgamma, pa.float64()), "DOUBLE"),
     "real_text": (_each(real_text, pa.string()), "VARCHAR"),
     "bucket_value": (_each(_bucket_value, pa.float64()), "DOUBLE"),
     "calendar_bound": (_calendar_bound, "BIGINT"),

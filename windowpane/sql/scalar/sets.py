@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.operators import same_type
-from windowpane.sql.expressions.types import INTEGER, INTERVAL, JSONB, UNKNOWN, VARCHAR, SqlType, array_of, is_instant, is_integer
-from windowpane.sql.numerics.functions import constant
+from windowpane.sql.expressions.types import INTERVAL, JSONB, UNKNOWN, VARCHAR, SqlType, array_of, is_instant, is_integer
 from windowpane.sql.scalar.macros import in_room, refused
 from windowpane.sql.scalar.patterns import every_match, parts_between
 from windowpane.sql.scalar.signatures import Builder, builder
@@ -89,13 +88,6 @@ def _bounds(arguments: Sequence[Expr]) -> tuple[SqlType, list[Expr]]:
     return first.type, [first, last, convert(arguments[2], INTERVAL)]
 
 
-def _subscripts(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    if arguments[0].type.element is None or constant(arguments[1]) != 1:
-        raise MismatchError("it takes an array and its first dimension, 1.")
-    return build(array_of(INTEGER), "CAST(range(1, len({0}) + 1) AS INTEGER[])", arguments[0])
-
-
 @builder
 def _of_json(arguments: Sequence[Expr], template: str, kind: SqlType, wanted: str) -> Expr:
     counted(arguments, 1, 1)
@@ -113,7 +105,6 @@ SETS: dict[str, Builder] = {
     "unnest": _unnest,
     "generate_series": _series("generate_series"),
     "range": _series("range"),
-    "generate_subscripts": _subscripts,
     "regexp_matches": every_match,
     "regexp_split_to_table": parts_between,
     "jsonb_array_elements": _of_json("CAST(json_extract({0}, '$[*]') AS JSON[])", JSONB, "ARRAY"),

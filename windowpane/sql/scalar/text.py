@@ -5,50 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, settled
-from windowpane.sql.expressions.types import BIGINT, BOOLEAN, BYTEA, INTEGER, SMALLINT, VARCHAR, is_integer, is_text
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, BYTEA, INTEGER, SMALLINT, VARCHAR, is_text
 from windowpane.sql.scalar.signatures import Builder, builder, by_count, fixed
 
-_WHOLE = 2**31 - 1
 
-
-@builder
-def _or_text(arguments: Sequence[Expr], of_bytes: Builder, of_text: Builder) -> Expr:
-    """Return a function that is another one where its first argument is bytea."""
-    return (of_bytes if arguments and arguments[0].type == BYTEA else of_text)(arguments)
-
-
-def _trimmed(side: str) -> Builder:
-    """Return a trim at both sides of bytea, or at the ``left`` or the ``right`` one."""
-    return fixed(BYTEA, f"windowpane_bytea_trim({{0}}, {{1}}, '{side}')", BYTEA, BYTEA)
-
-
-def _part(arguments: Sequence[Expr]) -> Expr:
-    """Return ``substring(bytes, start[, count])``."""
-    given = [*arguments, Expr(f"{_WHOLE}", INTEGER)] if len(arguments) == 2 else arguments
-    return fixed(BYTEA, "windowpane_bytea_part({*})", BYTEA, INTEGER, INTEGER)(given)
-
-
-def _bit_count(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 1)
-    if is_integer(arguments[0].type):
-        return build(BIGINT, "CAST(bit_count({0}) AS BIGINT)", arguments[0])
-    return fixed(BIGINT, "windowpane_bytea_bit_count({0})", BYTEA)(arguments)
+def _md5(arguments: Sequence[Expr]) -> Expr:
+    return fixed(VARCHAR, "md5({0})", BYTEA if arguments and arguments[0].type == BYTEA else VARCHAR)(arguments)
 
 
 def _hash(name: str) -> Builder:
     return fixed(BYTEA, f"unhex({name}({{0}}))", BYTEA)
 
 
-_REVERSED = fixed(BYTEA, "windowpane_bytea_reverse({0})", BYTEA)
-
 BYTEA_FUNCTIONS: dict[str, Builder] = {
     "encode": fixed(VARCHAR, "windowpane_bytea_encode({*})", BYTEA, VARCHAR),
     "decode": fixed(BYTEA, "windowpane_bytea_decode({*})", VARCHAR, VARCHAR),
     "convert_from": fixed(VARCHAR, "windowpane_bytea_text({*})", BYTEA, VARCHAR),
     "convert_to": fixed(BYTEA, "windowpane_bytea_of_text({*})", VARCHAR, VARCHAR),
-    "get_byte": fixed(INTEGER, "windowpane_bytea_get_byte({*})", BYTEA, INTEGER),
-    "bit_count": _bit_count,
-    "crc32": fixed(BIGINT, "windowpane_bytea_crc32({0})", BYTEA),
     "sha1": _hash("sha1"),
     "sha256": _hash("sha256"),
 }
@@ -120,19 +93,19 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "character_length": _length,
     "octet_length": _octets(1),
     "bit_length": _octets(8),
-    "substr": _or_text(_part, _SUBSTRING),
-    "substring": _or_text(_part, _SUBSTRING),
+    "substr": _SUBSTRING,
+    "substring": _SUBSTRING,
     "overlay": _OVERLAY,
     "left": fixed(VARCHAR, "left({0}, {1})", VARCHAR, INTEGER),
     "right": fixed(VARCHAR, "right({0}, {1})", VARCHAR, INTEGER),
     "strpos": fixed(INTEGER, "CAST(strpos({0}, {1}) AS INTEGER)", VARCHAR, VARCHAR),
     "position": fixed(INTEGER, "CAST(strpos({1}, {0}) AS INTEGER)", VARCHAR, VARCHAR),
-    "trim": _or_text(_trimmed("both"), _trim("trim")),
-    "btrim": _or_text(_trimmed("both"), _trim("trim")),
-    "ltrim": _or_text(_trimmed("left"), _trim("ltrim")),
-    "rtrim": _or_text(_trimmed("right"), _trim("rtrim")),
+    "trim": _trim("trim"),
+    "btrim": _trim("trim"),
+    "ltrim": _trim("ltrim"),
+    "rtrim": _trim("rtrim"),
     "replace": _replace,
-    "reverse": _or_text(_REVERSED, fixed(VARCHAR, "windowpane_reverse({0})", VARCHAR)),
+    "reverse": fixed(VARCHAR, "windowpane_reverse({0})", VARCHAR),
     "repeat": fixed(VARCHAR, "windowpane_repeat({0}, {1})", VARCHAR, INTEGER),
     "lpad": _pad("lpad"),
     "rpad": _pad("rpad"),
@@ -140,7 +113,7 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "split_part": fixed(VARCHAR, "windowpane_split_part({0}, {1}, {2})", VARCHAR, VARCHAR, INTEGER),
     "starts_with": fixed(BOOLEAN, "starts_with({0}, {1})", VARCHAR, VARCHAR),
     "ends_with": fixed(BOOLEAN, "ends_with({0}, {1})", VARCHAR, VARCHAR),
-    "md5": _or_text(fixed(VARCHAR, "md5({0})", BYTEA), fixed(VARCHAR, "md5({0})", VARCHAR)),
+    "md5": _md5,
     "ascii": fixed(INTEGER, "ascii({0})", VARCHAR),
     "chr": fixed(VARCHAR, "windowpane_chr({0})", INTEGER),
     "to_hex": _hex,

@@ -1,4 +1,4 @@
-"""Values of bytea: how texts write them, and their bytes and bits. The kernels' side of ``bytea``."""
+"""Values of bytea: how texts write them, The kernels' side of ``bytea``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import binascii
 import re
 import textwrap
-import zlib
 
 from windowpane.errors import InvalidValueError
 
@@ -102,39 +101,3 @@ def bytes_of(text: str, encoding: str) -> bytes:
     """Return the bytes of a text."""
     _check_utf8(encoding)
     return text.encode()
-
-
-def get_byte(value: bytes, place: int) -> int:
-    if not 0 <= place < len(value):
-        raise InvalidValueError(f"index {place} out of valid range, 0..{len(value) - 1}")
-    return value[place]
-
-
-def bit_count(value: bytes) -> int:
-    return int.from_bytes(value).bit_count()
-
-
-def crc32(value: bytes) -> int:
-    return zlib.crc32(value)
-
-
-def reverse(value: bytes) -> bytes:
-    return value[::-1]
-
-
-def trim(value: bytes, removed: bytes, side: str) -> bytes:
-    """Return bytes without those of a set at both ends, or at the ``left`` or ``right`` one."""
-    if side == "left":
-        return value.lstrip(removed)
-    return value.rstrip(removed) if side == "right" else value.strip(removed)
-
-
-def part(value: bytes, start: int, count: int) -> bytes:
-    """Return a number of bytes from a place counted from 1.
-
-    Raises:
-        InvalidValueError: the number is negative.
-    """
-    if count < 0:
-        raise InvalidValueError("negative substring length not allowed")
-    return value[max(start, 1) - 1 : max(start + count, 1) - 1]
