@@ -71,11 +71,15 @@ def _out_of_range(found: re.Match[str]) -> SqlRunError:
 _WORDS: Final[tuple[tuple[str, Callable[[re.Match[str]], SqlRunError]], ...]] = (
     (r"Division by zero", lambda found: DivisionByZeroError()),
     (r"Could not convert string (?P<quote>['\"])(?P<value>.*)(?P=quote) to (?P<type>[A-Z][\w ]*\w(?:\(.*?\))?)", _no_value),
-    (r"invalid (?P<type>\w+) field format: \"(?P<value>.*?)\"", _no_value),
+    (r"(?P<type>\w+) field (?:format|value out of range): \"(?P<value>.*?)\", expected", _no_value),
     (
         r"Overflow in \w+ of (?P<type>U?INT\d+) \((?P<value>[^)!]*)|"
         r"(?P<cast>\S+) (?:can't be cast .*? type|to(?: type)?) (?P<other>U?INT\d+|DECIMAL\(\d+, ?\d+\))",
         _out_of_range,
+    ),
+    (
+        r"Error: (?P<text>(?:missing|unexpected|bad|no argument|trailing|invalid (?:escape|repetition|character|perl|named)).*)",
+        lambda found: InvalidValueError(f"invalid regular expression: {found['text']}."),
     ),
 )
 """What users meet daily: DuckDB's casts and arithmetic name a value in their text alone, and Python sees no other part of it."""
@@ -120,7 +124,8 @@ def in_sql_words(error: duckdb.Error) -> SqlRunError | None:
     is_outside = isinstance(error, duckdb.OutOfRangeException) or re.search(
         r"out of range|[Oo]verflow|maximum|Lists larger", line
     )
-    return OutOfRangeError(f"{line}. {_WIDER}") if is_outside else InvalidValueError(f"{line}.")
+    message = f"{line}. {_WIDER}" if "verflow" in line else f"{line}."
+    return (OutOfRangeError if is_outside else InvalidValueError)(message)
 
 
 def in_words(said: str) -> SqlRunError | None:
