@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.guidance import Guided
+from windowpane.sql.expressions.expr import Expr, output_text, quoted
 from windowpane.sql.expressions.types import INTERVAL, SqlType
+from windowpane.sql.failures.trying import scratch
+from windowpane.sql.values import zone as time_zone
 from windowpane.sql.values.far_instants import cells
-from windowpane.sql.values.value_text import cell_text
 from windowpane.sql.values.zone import UTC
 
 
@@ -66,8 +68,7 @@ class Result(Guided):
         table = self.table
         for place, kind in enumerate(self.types):
             if INTERVAL in (kind, kind.element):
-                texts = pa.array([cell_text(cell, kind, self.zone) for cell in cells(table.column(place))], pa.string())
-                table = table.set_column(place, self.names[place], texts)
+                table = table.set_column(place, self.names[place], self._texts.column(place))
         return table.__arrow_c_stream__(requested_schema)
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -84,7 +85,20 @@ class Result(Guided):
 
     def text_rows(self) -> list[list[str | None]]:
         """Return the rows as PostgreSQL prints them, NULL as ``None``."""
-        return [[cell_text(cell, kind, self.zone) for cell, kind in zip(row, self.types, strict=True)] for row in self.rows()]
+        return [list(row) for row in zip(*(column.to_pylist() for column in self._texts.columns), strict=True)]
+
+    @property
+    def _texts(self) -> pa.Table:
+        """The rows as texts: what a cast to text writes, but for booleans."""
+        names = [f"c{place}" for place in range(len(self.names))]
+        if not names:
+            return pa.table({})
+        storage, lock = scratch()
+        shown = self.columns.select(list(range(len(names)))).rename_columns(names)
+        with lock, storage.transaction(), time_zone.within(self.zone), storage.reading(shown) as rows:
+            values = (Expr(f"CAST({quoted(name)} AS {kind.duckdb})", kind) for name, kind in zip(names, self.types, strict=True))
+            items = (f"{output_text(value).sql} AS {name}" for value, name in zip(values, names, strict=True))
+            return storage.arrow(f"SELECT {', '.join(items)} FROM {rows}")
 
     def __len__(self) -> int:
         """Return the number of rows."""

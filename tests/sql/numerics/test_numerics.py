@@ -91,7 +91,9 @@ REFUSED = {
     "SELECT 9223372036854775808::bigint": "bigint out of range: 9223372036854775808",
     "SELECT x::int FROM t": "integer out of range: 1e+300",
     "SELECT x::numeric FROM t": "numeric out of range: 1e+300",
-    "SELECT sum(n) FROM (VALUES (99999999999999999999999999999999999999), (1)) AS q(n)": "Overflow in SUM of numeric: the result does not fit in numeric(38)",
+    "SELECT sum(n) FROM (VALUES (99999999999999999999999999999999999999), (1)) AS q(n)": (
+        "Overflow in SUM of numeric: the result does not fit in numeric(38)"
+    ),
     "SELECT sum(n) FROM generate_series(1, 3) AS s(k), (VALUES (9223372036854775807)) AS q(n) HAVING sum(n)::bigint > 0": (
         "bigint out of range: 27670116110564327421"
     ),

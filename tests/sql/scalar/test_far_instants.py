@@ -162,7 +162,7 @@ def test_other_texts_are_refused_for_what_they_are(session: Session, text: str) 
 
 
 def test_a_zone_that_is_not_known_is_named(session: Session) -> None:
-    with pytest.raises(SqlRunError, match='Unknown TimeZone 'Foo/Bar''):
+    with pytest.raises(SqlRunError, match="Unknown TimeZone 'Foo/Bar'"):
         session.query("SELECT '2022-04-08 07:30:00 Foo/Bar'::timestamptz")
 
 

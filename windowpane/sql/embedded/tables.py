@@ -23,7 +23,7 @@ from windowpane.sql.embedded.declared_tables import assigned
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, cast, quoted
+from windowpane.sql.expressions.expr import Expr, MismatchError, cast, output_text, quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Node, Project, Scan, compile_plan
 from windowpane.sql.parse.connector_options import idleness
@@ -32,8 +32,6 @@ from windowpane.sql.parse.statements import Delete, Insert, Update
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, Rows, apply_to, inserted, netted, same
 from windowpane.sql.streaming.matching import matched
-from windowpane.sql.values import far_instants
-from windowpane.sql.values.value_text import cell_text
 
 
 @dataclass(frozen=True)
@@ -177,12 +175,11 @@ class TableWriter:
 
     def _check_keys_differ(self, rows: str, relation: Relation) -> None:
         keys = ", ".join(map(quoted, relation.key))
-        twice = self._storage.arrow(f"SELECT {keys} FROM {rows} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1")
-        if twice.num_rows:
-            types = {column.name: column.type for column in relation.columns}
-            texts = [cell_text(far_instants.cells(twice[name])[0], types[name]) for name in relation.key]
+        texts = ", ".join(output_text(Expr.of_column(name, relation.types[name])).sql for name in relation.key)
+        twice = self._storage.run(f"SELECT {texts} FROM {rows} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1")
+        if twice:
             raise SqlRunError(
-                f"two rows have the key ({', '.join(map(str, texts))}), and ON CONFLICT DO UPDATE changes a row once. "
+                f"two rows have the key ({', '.join(map(str, twice[0]))}), and ON CONFLICT DO UPDATE changes a row once. "
                 f"Nothing was inserted; make the keys differ."
             )
 
