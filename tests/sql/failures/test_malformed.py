@@ -73,6 +73,17 @@ def test_a_field_that_does_not_fit_is_null(session: Session, tmp_path: Path) -> 
     assert reasons["x"] == 'invalid input syntax for type integer: "x"'
 
 
+@pytest.mark.parametrize(
+    ("connector", "text"), [("json", '{"k": 1, "v": 1.5}\n{"k": 2, "v": 2.0}\n'), ("csv", "k,v\n1,1.5\n2,2.0\n")]
+)
+def test_a_fraction_does_not_fit_a_whole_number(session: Session, tmp_path: Path, connector: str, text: str) -> None:
+    source(session, tmp_path / "in", "k int, v int", connector)
+    (tmp_path / "in" / f"a.{connector}").write_text(text)
+    session.run("FLUSH")
+    assert texts(session) == [["1", None], ["2", "2"]]
+    assert [row[2:4] for row in errors(session)] == [("v", "1.5")]
+
+
 def test_a_row_without_a_readable_key_is_left_out(session: Session, tmp_path: Path) -> None:
     source(session, tmp_path / "in", "id int PRIMARY KEY, v int", kind="TABLE")
     (tmp_path / "in" / "a.json").write_text('{"id": "x", "v": 1}\n{"id": 2, "v": 2}\n')

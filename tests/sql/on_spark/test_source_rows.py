@@ -1,5 +1,6 @@
 """Rows of sources on the tasks: how they are typed, and what becomes of those that cannot be read."""
 
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -78,6 +79,13 @@ def test_a_field_that_does_not_fit_is_null_on_tasks_and_reported() -> None:
     ((found,), count) = report.malformed.shown, report.malformed.count
     assert (found.source, found.position, found.column, found.value) == ("s", "orders, partition 0, offset 1", "amount", "x")
     assert (found.reason, count) == ('invalid input syntax for type integer: "x"', 1)
+
+
+def test_no_number_is_rounded_on_tasks() -> None:
+    texts = {"n": ["1.5", "2.0", "3"], "d": ["0.12345678901", "0.5", "1e-2"]}
+    rows, report = taken("n bigint, d numeric", arrived(**texts))
+    assert rows == [{"n": None, "d": None}, {"n": 2, "d": Decimal("0.5")}, {"n": 3, "d": Decimal("0.01")}]
+    assert [(found.column, found.value) for found in report.malformed.shown] == [("n", "1.5"), ("d", "0.12345678901")]
 
 
 def test_a_message_that_is_no_json_is_left_out_on_tasks_and_reported() -> None:

@@ -27,7 +27,7 @@ from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.failures.duck_words import in_words
 from windowpane.sql.failures.malformed_rows import MalformedRows, found_in, text_rows
-from windowpane.sql.numerics.conversions import taken_numeric
+from windowpane.sql.numerics.conversions import taken
 from windowpane.sql.parse.connector_options import (
     MALFORMED,
     check_kafka,
@@ -159,12 +159,7 @@ def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlT
     options = f", types = {{{as_text}}}" if connector == "csv" and numerics else ""
     source = f"{READERS[connector]}({text_literal(path)}{options})"
     held = {row[0]: row[1] for row in storage.run(f"DESCRIBE FROM {source}")} if numerics else {}
-    items = [
-        taken_numeric(quoted(name), held.get(name, ""), kind)
-        if kind.name == "numeric"
-        else f"CAST({quoted(name)} AS {kind.duckdb})"
-        for name, kind in types.items()
-    ]
+    items = [taken(quoted(name), held.get(name, ""), kind) for name, kind in types.items()]
     listed = ", ".join(f"{item} AS {quoted(name)}" for item, name in zip(items, types, strict=True))
     return f"SELECT {listed} FROM {source}"
 
@@ -217,9 +212,7 @@ def nested_columns(types: Mapping[str, SqlType]) -> list[str]:
 
 
 def cast_of_text(column: str, kind: SqlType, is_json: bool) -> str:
-    if kind.name == "numeric":
-        return taken_numeric(quoted(column), "VARCHAR", kind)
-    return f"CAST(CAST({quoted(column)} AS JSON) AS {kind.duckdb})" if is_json else f"CAST({quoted(column)} AS {kind.duckdb})"
+    return taken(f"CAST({quoted(column)} AS JSON)" if is_json else quoted(column), "VARCHAR", kind)
 
 
 def _said(error: Exception, local: str, path: str) -> Exception:

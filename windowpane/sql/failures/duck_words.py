@@ -70,7 +70,10 @@ def _out_of_range(found: re.Match[str]) -> SqlRunError:
 
 _WORDS: Final[tuple[tuple[str, Callable[[re.Match[str]], SqlRunError]], ...]] = (
     (r"Division by zero", lambda found: DivisionByZeroError()),
-    (r"Could not convert string (?P<quote>['\"])(?P<value>.*)(?P=quote) to (?P<type>[A-Z][\w ]*\w(?:\(.*?\))?)", _no_value),
+    (
+        r"Could not convert string (?P<quote>['\"])(?P<value>.*)(?P=quote) to (?P<type>[A-Z]\w*(?: [A-Z]+)*(?:\(.*?\))?)",
+        _no_value,
+    ),
     (r"(?P<type>\w+) field (?:format|value out of range): \"(?P<value>.*?)\", expected", _no_value),
     (
         r"Overflow in \w+ of (?P<type>U?INT\d+) \((?P<value>[^)!]*)|"

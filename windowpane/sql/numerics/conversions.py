@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, SqlType, as_numeric, is_exact, is_float, is_text, numeric
+from windowpane.sql.expressions.types import (
+    DIGITS,
+    EXACT_PLACES,
+    SqlType,
+    as_numeric,
+    is_exact,
+    is_float,
+    is_integer,
+    is_text,
+    numeric,
+)
 from windowpane.sql.numerics.kernels import called, parse
 from windowpane.sql.numerics.placing import exact, rounded
 
@@ -34,8 +44,16 @@ def _fits(one: SqlType, kind: SqlType) -> bool:
     return one.scale <= kind.scale and one.whole <= kind.whole
 
 
-def taken_numeric(sql: str, held: str, kind: SqlType) -> str:
-    """Return a column of a file, whose type DuckDB names ``held``, as a numeric: an open one loses no digit."""
+def taken(sql: str, held: str, kind: SqlType) -> str:
+    """Return a column of a source, whose type DuckDB names ``held``, as a value of a type: none is rounded to a whole number."""
+    if kind.name == "numeric":
+        return _taken_numeric(sql, held, kind)
+    value = f"CAST({sql} AS {kind.duckdb})"
+    return f"CAST(windowpane_taken_whole({sql}, {value}, '{kind}') AS {kind.duckdb})" if is_integer(kind) else value
+
+
+def _taken_numeric(sql: str, held: str, kind: SqlType) -> str:
+    """Return a column of a source as a numeric: an open one loses no digit."""
     found = _DECIMAL.fullmatch(held)
     if held == "JSON":
         sql = f"({sql} ->> '$')"

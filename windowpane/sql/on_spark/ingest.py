@@ -25,7 +25,9 @@ from windowpane.sql.embedded.message_rows import MOST, Document, MessageReading,
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.types import VARCHAR, SqlType
 from windowpane.sql.failures.malformed_rows import MalformedRows, TextRows, text_rows
+from windowpane.sql.numerics.conversions import taken
 from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.parse.connector_options import MALFORMED, check_kafka, check_policy, known_connector
 from windowpane.sql.parse.positions import Place, Text
@@ -182,7 +184,7 @@ def _about(messages: pa.Table, what: str) -> pa.Array:
 
 def arriving(info: TableInfo, arrived: pa.Schema, others: tuple[str, ...] = ()) -> TextRows:
     """Return how columns of a connector become values of a table."""
-    types = {column.name: column.type.duckdb for column in info.relation.columns}
+    types = {column.name: column.type for column in info.relation.columns}
     given = [name for name in given_columns(info) if name in arrived.names]
     casts = {name: read_sql(name, arrived.field(name).type, types[name]) for name in given}
     return text_rows(info, casts, beside=frozenset(arrived.names) & {ORIGIN, MISREAD, WHY_MISREAD}, others=others)
@@ -192,7 +194,10 @@ def has_misread(batch: pa.Table) -> bool:
     return MISREAD in batch.column_names and batch[MISREAD].null_count < batch.num_rows
 
 
-def read_sql(name: str, arrived: pa.DataType, kind: str) -> str:
+def read_sql(name: str, arrived: pa.DataType, kind: SqlType) -> str:
     """Return a column that arrived as the type of the table; bytes that are to be text are UTF-8."""
     is_bytes = pa.types.is_binary(arrived) or pa.types.is_large_binary(arrived)
-    return f"decode({quoted(name)})" if is_bytes and kind == "VARCHAR" else f"CAST({quoted(name)} AS {kind})"
+    if is_bytes and kind == VARCHAR:
+        return f"decode({quoted(name)})"
+    held = f"DECIMAL({arrived.precision}, {arrived.scale})" if pa.types.is_decimal(arrived) else str(arrived).upper()
+    return taken(quoted(name), held, kind)

@@ -162,6 +162,10 @@ MACROS = (
         "whole(x, kind)",
         f"CASE WHEN x IS NULL OR regexp_full_match(x, '\\s*[+-]?[0-9]+\\s*') THEN trim(x, {_SPACE}) ELSE {_invalid('kind')} END",
     ),
+    _macro(
+        "taken_whole(x, y, kind)",
+        f"CASE WHEN TRY_CAST(x AS DOUBLE) <> trunc(TRY_CAST(x AS DOUBLE)) THEN CAST({_invalid('kind')} AS BIGINT) ELSE y END",
+    ),
     _macro("clock(x, kind)", f"CASE WHEN NOT contains(x, ':') THEN {_invalid('kind')} ELSE x END"),
     _macro(
         "float(x, kind)",
