@@ -49,7 +49,8 @@ def taken(sql: str, held: str, kind: SqlType) -> str:
     if kind.name == "numeric":
         return _taken_numeric(sql, held, kind)
     value = f"CAST({sql} AS {kind.duckdb})"
-    return f"CAST(windowpane_taken_whole({sql}, {value}, '{kind}') AS {kind.duckdb})" if is_integer(kind) else value
+    may_round = is_integer(kind) and "INT" not in held
+    return f"CAST(windowpane_taken_whole({sql}, {value}, '{kind}') AS {kind.duckdb})" if may_round else value
 
 
 def _taken_numeric(sql: str, held: str, kind: SqlType) -> str:
