@@ -82,8 +82,8 @@ def test_a_field_that_does_not_fit_is_null_on_tasks_and_reported() -> None:
 
 
 def test_no_number_is_rounded_on_tasks() -> None:
-    texts = {"n": ["1.5", "2.0", "3"], "d": ["0.12345678901", "0.5", "1e-2"]}
-    rows, report = taken("n bigint, d numeric", arrived(**texts))
+    table = arrived(n=["1.5", "2.0", "3"], d=["0.12345678901", "0.5", "1e-2"])
+    rows, report = taken("n bigint, d numeric", table)
     assert rows == [{"n": None, "d": None}, {"n": 2, "d": Decimal("0.5")}, {"n": 3, "d": Decimal("0.01")}]
     assert [(found.column, found.value) for found in report.malformed.shown] == [("n", "1.5"), ("d", "0.12345678901")]
 

@@ -368,8 +368,8 @@ def _array_text(expr: Expr, element: SqlType) -> Expr:
     return build(VARCHAR, "('{{' || array_to_string({0}, ',') || '}}')", listed, name=expr.name)
 
 
-# DuckDB writes "0044-03-15 (BC) 10:00:00+00". As in RisingWave an offset has minutes.
-_ERA_LAST = "regexp_replace(CAST({0} AS VARCHAR), '^(.*) \\(BC\\)(.*)$', '\\1\\2 BC')"
+# As in RisingWave an offset has minutes.
+_ERA_LAST = text_values.era_last("CAST({0} AS VARCHAR)")
 _TEXT_OF = {
     "bytea": "('\\x' || lower(hex({0})))",
     "real": "windowpane_real_text(CAST({0} AS DOUBLE))",

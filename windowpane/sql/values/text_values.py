@@ -105,7 +105,11 @@ def instant_of_text(sql: str) -> str:
 
 
 def instant_text(local: str, instant: str) -> str:
-    """Return an instant as text: the local time and its offset, as RisingWave writes it."""
-    if zone.current() == zone.UTC:
-        return f"(CAST({local} AS VARCHAR) || '+00:00')"
-    return f"(CAST({local} AS VARCHAR) || windowpane_offset(date_diff('minute', timezone('UTC', {instant}), {local}), ':'))"
+    """Return an instant as text: the local time and its offset, as RisingWave writes it, and the era behind them."""
+    offset = f"windowpane_offset(date_diff('minute', timezone('UTC', {instant}), {local}), ':')"
+    return era_last(f"CAST({local} AS VARCHAR) || {offset}")
+
+
+def era_last(sql: str) -> str:
+    """Return a text of DuckDB's, "0044-03-15 (BC) 10:00:00", as PostgreSQL writes it."""
+    return f"regexp_replace({sql}, '^(.*) \\(BC\\)(.*)$', '\\1\\2 BC')"
