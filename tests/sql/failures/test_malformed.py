@@ -84,6 +84,21 @@ def test_a_fraction_does_not_fit_a_whole_number(session: Session, tmp_path: Path
     assert [row[2:4] for row in errors(session)] == [("v", "1.5")]
 
 
+def test_a_time_of_a_source_is_what_a_cast_makes_of_its_text(session: Session, tmp_path: Path) -> None:
+    source(session, tmp_path / "in", "k int, at timestamp, zoned timestamptz, clock time")
+    lines = [
+        '{"k": 1, "at": "2024-07-01 10:00:00 noon", "zoned": "2024-07-01 10:00 PST", "clock": "2024-07-01"}',
+        '{"k": 2, "at": "2024-07-01T10:00:00.123456789Z", "zoned": "2024-07-01 10:00+02", "clock": "10:00"}',
+    ]
+    (tmp_path / "in" / "a.json").write_text("\n".join(lines))
+    session.run("FLUSH")
+    assert texts(session) == [
+        ["1", None, "2024-07-01 18:00:00+00:00", None],
+        ["2", "2024-07-01 10:00:00.123456", "2024-07-01 08:00:00+00:00", "10:00:00"],
+    ]
+    assert [row[2:4] for row in errors(session)] == [("at", "2024-07-01 10:00:00 noon"), ("clock", "2024-07-01")]
+
+
 def test_a_row_without_a_readable_key_is_left_out(session: Session, tmp_path: Path) -> None:
     source(session, tmp_path / "in", "id int PRIMARY KEY, v int", kind="TABLE")
     (tmp_path / "in" / "a.json").write_text('{"id": "x", "v": 1}\n{"id": 2, "v": 2}\n')

@@ -6,12 +6,15 @@ import re
 from decimal import Decimal
 
 from windowpane.sql.expressions.types import (
+    DATE,
     DIGITS,
     EXACT_PLACES,
+    TIME,
     SqlType,
     as_numeric,
     is_exact,
     is_float,
+    is_instant,
     is_integer,
     is_text,
     numeric,
@@ -19,6 +22,7 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.numerics.kernels import called, parse
 from windowpane.sql.numerics.placing import exact, rounded
 
+_TEXTS = ("VARCHAR", "STRING", "LARGE_STRING", "STRING_VIEW")
 _DECIMAL = re.compile(r"DECIMAL\(\d+, ?(\d+)\)")
 
 
@@ -45,12 +49,30 @@ def _fits(one: SqlType, kind: SqlType) -> bool:
 
 
 def taken(sql: str, held: str, kind: SqlType) -> str:
-    """Return a column of a source, whose type DuckDB names ``held``, as a value of a type: none is rounded to a whole number."""
+    """Return a column of a source as a value of a type: none is rounded to a whole number, and no word behind a time ignored.
+
+    Args:
+        sql: the column.
+        held: its type, as DuckDB or Arrow names it; empty where nobody knows it yet.
+        kind: the type.
+    """
     if kind.name == "numeric":
         return _taken_numeric(sql, held, kind)
     value = f"CAST({sql} AS {kind.duckdb})"
+    if kind == TIME or is_instant(kind):
+        read = _taken_time(f"CAST({sql} AS VARCHAR)", kind)
+        is_known = f"CASE WHEN typeof({sql}) = 'VARCHAR' THEN {read} ELSE {value} END"
+        return read if held in _TEXTS else value if held else is_known
     may_round = is_integer(kind) and "INT" not in held
     return f"CAST(windowpane_taken_whole({sql}, {value}, '{kind}') AS {kind.duckdb})" if may_round else value
+
+
+def _taken_time(text: str, kind: SqlType) -> str:
+    """Return a text of a source as a time, a date or a timestamp; what is finer than a microsecond is cut off."""
+    if kind == TIME:
+        return f"CAST(windowpane_clock({text}, 'time') AS TIME)"
+    middle = "TIMESTAMP" if kind == DATE else kind.duckdb
+    return f"CAST(CAST(windowpane_instant({text}) AS {middle}) AS {kind.duckdb})"
 
 
 def _taken_numeric(sql: str, held: str, kind: SqlType) -> str:
