@@ -432,11 +432,19 @@ def _no_more(was: Description, now: Description, before: JsonValue, after: JsonV
     return Outcome(Verdict.REFUSED, "state did not keep it")
 
 
+def _only_rows(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
+    """Rows that no variable takes may not be in state; ``None`` where all are."""
+    if before is None or (after is not None and {*after} <= {*before}):
+        return Outcome(Verdict.SAFE, "rows that no variable takes are left out of state from now on")
+    return Outcome(Verdict.REFUSED, "rows that no variable of the old pattern takes are not in state, and the new one may ask")
+
+
 PATTERNS: Mapping[str, Rule] = {
     **dict.fromkeys(("pattern", "conditions", "subsets", "within", "after match"), _another_pattern),
     **dict.fromkeys(("code", "engine", "asks", "retain"), _free),
     **dict.fromkeys(("reach", "remembers keys"), _no_more),
     "columns": _columns_of_patterns,
+    "only rows of": _only_rows,
 }
 
 

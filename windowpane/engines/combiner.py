@@ -1,4 +1,4 @@
-"""The combiner: what folds rows on their side of the shuffle, when that pays, and which rows must stay whole."""
+"""The combiner: what folds rows on their side of the shuffle or leaves some out, when that pays, and which must stay whole."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class Combiner:
     punctual: Callable[[pa.Table, int], Mask] | None = None
     # the columns whose texts ``fold`` and ``folding`` take as ``kernels.keys.coded_texts`` has them, too
     coded: frozenset[str] = frozenset()
+    keeps_rows: bool = False  # whether it only leaves rows out: those that stay are rows
 
     @property
     def needs_numbers(self) -> bool:

@@ -10,6 +10,9 @@ from typing import cast
 from windowpane.engines.changing import WindowsAfterCut
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import fold_of
+from windowpane.engines.patterns.left_out import combiner
+from windowpane.engines.patterns.program import PatternProgram
+from windowpane.engines.patterns.text import PatternTextEngine
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.registry import P, engines_for
@@ -53,6 +56,13 @@ def combiner_of(program: Program) -> Combiner | None:
     """Return what folds rows before the shuffle, ``None`` where they must arrive whole."""
     combining = _spec_of(program).combining
     return None if combining is None or _refusal(program, combining) else combining.combiner(program)
+
+
+def combiner_of_patterns(program: PatternProgram, *, foresees_watermark: bool) -> Combiner | None:
+    """Return what leaves out rows of a pattern before the shuffle, ``None`` where all are sent."""
+    if program.engine != PatternTextEngine.name or program.upstream is not Upstream.SOURCE or not program.leaves_rows_out:
+        return None
+    return combiner(program) if foresees_watermark or not program.has_late_output else None
 
 
 def _refusal(program: Program, combining: Combining[Program]) -> str | None:

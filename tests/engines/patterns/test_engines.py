@@ -17,14 +17,16 @@ from windowpane.engines.changes import ACCEPTED, Verdict, changes
 from windowpane.engines.patterns.program import TIMEOUTS, PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
 from windowpane.engines.patterns.text import PatternTextEngine, refusal
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import MissingEventTimeError, PatternLimitError, SkipTargetError
 from windowpane.planning.description.programs import of_patterns
+from windowpane.planning.engines import combiner_of_patterns, with_engine
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.expressions import Operation
 from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec
 from windowpane.windowing.patterns.text import parse_pattern
-from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Picked
+from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Moved, Picked
 from windowpane.windowing.times import MAX, MIN
 
 ENGINES = pytest.mark.parametrize("engine", [PatternReferenceEngine, PatternTextEngine])
@@ -223,12 +225,74 @@ def test_what_a_restart_may_change_of_a_pattern() -> None:
         "reach": {**was, "reach": 1},
         "remembers keys": {**was, "remembers keys": True},
         "keys": {**was, "keys": ["other"]},
+        "only rows of": parts("a b"),
         "columns": {**was, "columns": [*was["columns"], {**was["columns"][0], "name": "new"}], "asks": [*was["asks"], "new"]},
     }
     found = {part: {each.part: each.outcome.verdict for each in changes(was, now)}[part] for part, now in verdicts.items()}
     accepted = {part for part, verdict in found.items() if verdict is Verdict.ACCEPT}
     assert accepted == {"pattern", "within", "after match", "conditions"}
     assert {part for part, verdict in found.items() if verdict is Verdict.REFUSED} == found.keys() - accepted
+    back = {each.part: each.outcome.verdict for each in changes(parts("a b"), was)}
+    assert back["only rows of"] is Verdict.SAFE
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves_out"),
+    [
+        ("a", True),
+        ("a -> b", True),
+        ("a -> !b", True),
+        ("a -> !b -> (a | b) -> !a", True),
+        ("a b", False),
+        ("a -> b+", False),
+        ("a? -> b", False),
+        ("a -> b $", False),
+        ("^ a -> b", False),
+        ("a -> x", False),  # it takes every row
+        ("a -> c", False),  # the last value of an a, which is not the row itself
+    ],
+)
+def test_which_patterns_leave_rows_out(text: str, leaves_out: bool) -> None:
+    of_match = Operation("<", (Picked("last", None, "value"), Picked("last", "a", "value")))
+    conditions = {"a": is_kind("a"), "b": is_kind("b"), "c": of_match}
+    asked = program(text, [count_of("a")], conditions=conditions, within=30)
+    assert asked.leaves_rows_out == leaves_out
+    others = {"rows": "all unmatched"}, {"measures": (Measure("m0", Moved(Picked("first", None, "value"), -1)),)}
+    assert not any(replace(asked.spec, **parts).leaves_rows_out for parts in others)
+    assert not replace(asked, retain=30).leaves_rows_out
+
+
+@pytest.mark.parametrize("has_late_output", [False, True])
+def test_rows_that_no_variable_takes_are_left_out_of_state(has_late_output: bool) -> None:
+    """Of a, three others and an order that is open, four rows or one are kept; late rows come out as they are."""
+    asked = replace(program("a -> !b", [Picked("first", "a", "at")], within=30), has_late_output=has_late_output)
+    rows = table_of([("x", 10, "a", 1), ("x", 11, "c", 1), ("y", 11, "c", 1), ("x", 12, "d", None)])
+    late = table_of([("x", 3, "c", 1), ("x", 4, "a", 1)])
+    kept, found = {}, {}
+    for engine in (PatternReferenceEngine, PatternTextEngine):
+        store = MemoryBlobStore()
+        first = engine(asked).run(store, [rows], Clock(MIN, 0))
+        then = engine(asked).run(store, [late], Clock(9, 0))
+        last = engine(asked).run(store, [], Clock(MAX, 0))
+        kept[engine.name] = first.counters.open_windows
+        found[engine.name] = [(number, table.to_pylist()) for each in (then, last) for number, table in each.tables]
+    assert kept == {"pattern reference": 4, "pattern text": 1}
+    assert found["pattern text"] == found["pattern reference"]
+    assert [number for number, _ in found["pattern text"]] == [LATE, MAIN] if has_late_output else [MAIN]
+
+
+def test_rows_are_left_out_before_the_shuffle() -> None:
+    asked = program("a -> b", [Picked("first", "a", "at")], within=30)
+    rows = table_of([("x", 10, "a", 1), ("x", 11, "c", 1), ("y", 12, "b", 1), ("x", None, "d", None)])  # type: ignore[list-item]
+    combined = combiner_of_patterns(with_engine(asked), foresees_watermark=False)
+    assert combined is not None
+    assert combined(rows)["at"].to_pylist() == [10, 12, None]  # the last is refused where its key is known
+    with_late = with_engine(replace(asked, has_late_output=True))
+    assert combiner_of_patterns(with_late, foresees_watermark=False) is None
+    parting = combiner_of_patterns(with_late, foresees_watermark=True)
+    assert parting is not None
+    assert [each["at"].to_pylist() for each in parting.parted(rows, 10)] == [[11, 12], [10, None]]
+    assert combiner_of_patterns(with_engine(asked, "pattern reference"), foresees_watermark=True) is None
 
 
 def test_a_search_that_takes_too_many_steps_ends_by_name() -> None:

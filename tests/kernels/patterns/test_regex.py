@@ -11,6 +11,7 @@ from verify.fuzz.patterns import NAMES, random_end, random_pattern
 from windowpane.kernels.patterns.regex import OPENING, UNKNOWN, PatternText, refusal
 from windowpane.kernels.patterns.spans import Spans
 from windowpane.operators.patterns.matcher import Attempt, UnknownRowError, compile_pattern
+from windowpane.windowing.patterns import tree
 from windowpane.windowing.patterns.text import parse_pattern
 from windowpane.windowing.patterns.values import Picked
 
@@ -43,41 +44,54 @@ def test_random_patterns_decide_as_the_matcher_does(seed: int) -> None:
             if found is not None and found.group().endswith(b"U"):
                 got = "waits"
             elif found is not None:
-                parts = [part for part, is_look in enumerate(text.takes_no_row, start=1) if not is_look]
+                looks = (tree.Absence, tree.First, tree.Last)
+                parts = [number for number, (part, _) in enumerate(text._parts, start=1) if not isinstance(part, looks)]
                 got = [place - 1 for part in parts for place in range(*found.span(part))]
             assert got == expected, (seed, str(pattern), rows[:known], start, is_ended)
             if expected is not None:
-                assert text.seconds is None or searched[start + 2] in text.seconds
-                assert not text.absence or not set(text.absence[0]) & set(searched[start + 1 + text.absence[1] :])
+                assert text.possible(np.frombuffer(searched, np.uint8))[start + 1]
+                behind = np.frombuffer(searched[start + 1 :], np.uint8)
+                assert not text.absence or not text.absence[0][behind[text.absence[1] :]].any()
             kinds["waits" if got == "waits" else "fails" if got is None else "matches"] += 1
     assert min(kinds.values()) > 20
 
 
 @pytest.mark.parametrize(
-    ("text", "names", "absence"),
+    ("text", "absence"),
+    [("a b+ c", None), ("a -> !b", ("b", 1)), ("a b? -> !c -> !b", ("cb", 2)), ("a+ -> !b", None)],
+)
+def test_the_rows_whose_absence_is_asked_for(text: str, absence: tuple[str, int] | None) -> None:
+    written = PatternText(parse_pattern(text), BITS)
+    found = None if written.absence is None else (np.flatnonzero(written.absence[0]).tolist(), written.absence[1])
+    wanted = None if absence is None else [row for row in range(128, 256) if any(row >> BITS[name] & 1 for name in absence[0])]
+    assert found == (None if absence is None else (wanted, absence[1]))
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "possible"),
     [
-        ("a b+ c", "b", None),
-        ("a{3} b", "a", None),
-        ("a{2,}? b", "a", None),
-        ("(a | b c) a", "ac", None),
-        ("a b? c", "bc", None),
-        ("a+ | b c", None, None),  # a match may have one row
-        ("a -> b", None, None),  # any row may be passed over
-        ("a b $", "b", None),
-        ("a -> !b", None, ("b", 1)),
-        ("a b? -> !c -> !b", None, ("cb", 2)),
-        ("a+ -> !b", None, None),  # no row is for certain behind the last a
+        ("a b+ c", "abbc abab aab?", "1000 0000 0100"),  # the last a waits: the next row may be a c
+        ("a{2,3} b", "aaab aaaab", "1100 01100"),
+        ("a -> b -> c", "axbxc axcxb axxb?", "10000 00000 10000"),
+        ("a -> !x -> b", "axb aab", "000 110"),
+        ("(a | b c) a", "aa bca ba", "10 100 00"),
+        ("(a b)+ c", "ababc ababx abac?", "10100 00000 10100"),  # what is behind a group's turn is left open
+        ("PERMUTE(a, b) c", "bac cab abx", "110 010 000"),
+        ("a b? c", "ac abc abb", "10 100 000"),
+        ("b+? a", "bba bbb?", "110 111"),
+        ("a $", "ab ba", "10 01"),
     ],
 )
-def test_what_stands_behind_the_first_row_of_a_match(text: str, names: str | None, absence: tuple[str, int] | None) -> None:
-    def taken(by: str) -> set[int]:
-        return {row for row in range(128, 256) if any(row >> "abc".index(name) & 1 for name in by)}
-
-    written = PatternText(parse_pattern(text), {"a": 0, "b": 1, "c": 2})
-    seconds = None if written.seconds is None else set(written.seconds)
-    assert seconds == (None if names is None else {UNKNOWN, *taken(names)})
-    found = None if written.absence is None else (set(written.absence[0]), written.absence[1])
-    assert found == (None if absence is None else (taken(absence[0]), absence[1]))
+def test_where_a_match_may_begin(text: str, rows: str, possible: str) -> None:
+    """Keys stand apart; behind a ``?`` further rows may come."""
+    bits = {"a": 0, "b": 1, "c": 2, "x": 3}
+    keys = [[13, *(UNKNOWN if row == "?" else 128 | 1 << bits[row] for row in key)] for key in rows.split()]
+    found = PatternText(parse_pattern(text), bits).possible(np.array([row for key in keys for row in key], np.uint8)).tolist()
+    shown = []
+    for key in keys:
+        mine, found = found[: len(key)], found[len(key) :]
+        shown.append("".join(str(int(each)) for row, each in zip(key, mine, strict=True) if row >= 128))
+    assert " ".join(shown) == possible
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,15 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         refuse_missing_times(rows, program.keys, "a pattern goes")
         limit = program.known(self.late_under)
         late = program.late_schema if program.has_late_output else None
+        rows = self.needed(rows) if late is None else rows
         punctual = self.punctual(rows, rows[TIME].to_numpy() <= limit, late)
         if punctual is not None:
-            self._buffer.add(punctual.select([*program.columns.names, TIME]))
+            needed = punctual if late is None else self.needed(punctual)
+            self._buffer.add(needed.select([*program.columns.names, TIME]))
+
+    def needed(self, rows: pa.Table) -> pa.Table:
+        """Return the rows that may change a result."""
+        return rows
 
     def on_watermark(self, before: int) -> None:
         if self.watermark == before:

@@ -92,6 +92,11 @@ class PatternProgram:
         asks_first = any(isinstance(part, First) for part in every_part(self.spec.pattern))
         return asks_first or any(isinstance(measure.value, MatchNumber) for measure in self.spec.measures)
 
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether rows that no variable takes need not be kept: they change no result, and no key is idle without them."""
+        return self.spec.leaves_rows_out and self.retain is None
+
     def known(self, watermark: int) -> int:
         """Return the time up to which rows are known, and at or below which they are late."""
         return horizon(watermark, self.allowed_lateness)

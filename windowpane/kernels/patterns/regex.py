@@ -11,12 +11,16 @@ the match that ends there is the first way that asks for a row which nobody know
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
+import numpy as np
+
+from windowpane.arrays import Integers, Mask
 from windowpane.windowing.patterns import tree
-from windowpane.windowing.patterns.tree import Pattern, beginning, every_part, first_variables, longest, written_out
+from windowpane.windowing.patterns.tree import Pattern, every_part, first_variables, longest, written_out
 
 OPENING, GOING_ON, UNKNOWN = 10, 13, 85
 """Bytes between partitions, and behind the known rows of one; rows are bytes from 128 on."""
@@ -26,8 +30,18 @@ MOST_WRITTEN_OUT = 1_000
 """The orders of five variables have 600; an expression of those of six takes seconds to be compiled."""
 
 _ROW = 128
-_AFTER = b"(?<=U)"
 _END = rb"(?=[\n\r])|\Z"
+
+
+class _Unknown(NamedTuple):
+    """How an expression says that nobody knows the next row, and that it has asked for it."""
+
+    next: bytes
+    asked: bytes
+
+
+_WAITS = _Unknown(b"U", b"(?<=U)")
+_AT_END = _Unknown(rb"\Z", rb"\Z")
 
 
 @dataclass(frozen=True)
@@ -39,7 +53,15 @@ class PatternText:
 
     @cached_property
     def regex(self) -> re.Pattern[bytes]:
-        return re.compile(b"".join(b"(" + self._written(part) + b")" for part, _ in self._parts), re.DOTALL)
+        return self._compiled(_WAITS)
+
+    @cached_property
+    def partial(self) -> re.Pattern[bytes]:
+        """The expression for the first way that asks for a row behind the last one."""
+        return self._compiled(_AT_END)
+
+    def _compiled(self, unknown: _Unknown) -> re.Pattern[bytes]:
+        return re.compile(b"".join(b"(" + self._written(part, unknown) + b")" for part, _ in self._parts), re.DOTALL)
 
     @cached_property
     def _parts(self) -> list[tuple[Pattern, bool]]:
@@ -67,41 +89,30 @@ class PatternText:
         return tuple(found)
 
     @cached_property
-    def takes_no_row(self) -> tuple[bool, ...]:
-        """Of each part, whether it only looks at rows."""
-        return tuple(isinstance(part, tree.Absence | tree.First | tree.Last) for part, _ in self._parts)
-
-    @cached_property
     def last_part(self) -> int:
         """The number of the last part that takes rows, from 1 on; 0 if there is none."""
-        return max((part for part, is_look in enumerate(self.takes_no_row, start=1) if not is_look), default=0)
+        looks = tree.Absence | tree.First | tree.Last
+        return max((number for number, (part, _) in enumerate(self._parts, start=1) if not isinstance(part, looks)), default=0)
 
     @cached_property
-    def openings(self) -> bytes:
-        """The rows that a match can begin with."""
+    def openings(self) -> Mask:
+        """The bytes that are rows which a match can begin with."""
         if _may_pass_first(self.pattern):
-            return bytes(range(_ROW, 256))
-        names, _ = first_variables(self.pattern)
-        return bytes(row for row in range(_ROW, 256) if any(self._takes(name, row) for name in names))
+            return np.arange(256) >= _ROW
+        return self.taken(first_variables(self.pattern)[0])
 
     @cached_property
-    def seconds(self) -> bytes | None:
-        """The bytes that can stand behind the first row of a match, or of one that waits; ``None`` where these are all bytes."""
-        begins = beginning(self.pattern)
-        names = [name for name in begins.seconds if name is not None]
-        if begins.is_single or begins.is_empty or len(names) < len(begins.seconds):
-            return None
-        return bytes([UNKNOWN, *(row for row in range(_ROW, 256) if any(self._takes(name, row) for name in names))])
-
-    @cached_property
-    def absence(self) -> tuple[bytes, int] | None:
-        """Where a pattern ends with an absence behind some rows at most: the rows that it is of, and how many rows they are."""
+    def absence(self) -> tuple[Mask, int] | None:
+        """Where a pattern ends with an absence behind some rows at most: the bytes that it is of, and how many rows they are."""
         *parts, last = self.pattern.parts if isinstance(self.pattern, tree.Sequence) else (self.pattern,)
         before = tree.Sequence(tuple(parts))
         most, looks = longest(before), any(isinstance(part, tree.Last | tree.Absence) for part in every_part(before))
-        if not isinstance(last, tree.Absence) or most is None or looks:
-            return None
-        return bytes(row for row in range(_ROW, 256) if any(self._takes(name, row) for name in last.of)), most
+        return (self.taken(last.of), most) if isinstance(last, tree.Absence) and most is not None and not looks else None
+
+    def taken(self, names: Iterable[str]) -> Mask:
+        """Return for each byte whether it is a row that one of some variables takes."""
+        names = list(names)
+        return np.array([row >= _ROW and any(self._takes(name, row) for name in names) for row in range(256)])
 
     def _takes(self, name: str, row: int) -> bool:
         return name not in self.bits or bool(row >> self.bits[name] & 1)
@@ -110,38 +121,107 @@ class PatternText:
         rows = [row for row in range(_ROW, 256) if any(self._takes(name, row) for name in names) == inside]
         return b"[" + b"".join(b"\\x%02x" % row for row in rows) + b"]" if rows else b"[^\\x00-\\xff]"
 
-    def _written(self, part: Pattern) -> bytes:
+    def _written(self, part: Pattern, unknown: _Unknown) -> bytes:
+        asked, following = unknown.asked, unknown.next
         match part:
             case tree.Variable(name):
-                return b"(?:%b|%b|U)" % (_AFTER, self._class(name))
+                return b"(?:%b|%b|%b)" % (asked, self._class(name), following)
             case tree.Sequence(parts):
-                return b"".join(map(self._written, parts))
+                return b"".join(self._written(each, unknown) for each in parts)
             case tree.Alternation(parts):
-                return b"(?:" + b"|".join(map(self._written, parts)) + b")"
+                return b"(?:" + b"|".join(self._written(each, unknown) for each in parts) + b")"
             case tree.Permutation():
-                return self._written(part.orders)
+                return self._written(part.orders, unknown)
             case tree.Exclusion(inner):
-                return self._written(inner)
+                return self._written(inner, unknown)
             case tree.Repetition(tree.Variable(name), least, most, is_greedy):
-                return self._loop(self._class(name), least, most, is_greedy)
+                return _loop(self._class(name), least, most, is_greedy, unknown)
             case tree.Repetition(inner, least, most, is_greedy):
-                return b"(?:%b)%b%b" % (self._written(inner), _times(least, most), b"" if is_greedy else b"?")
+                return b"(?:%b)%b%b" % (self._written(inner, unknown), _times(least, most), b"" if is_greedy else b"?")
             case tree.Passing(until):
-                return b"(?:%b|%b*+)" % (_AFTER, self._class(*until, inside=False))
+                return b"(?:%b|%b*+)" % (asked, self._class(*until, inside=False))
             case tree.Absence(of):
-                return b"(?:%b|%b*+(?:U|%b))" % (_AFTER, self._class(*of, inside=False), _END)
+                return b"(?:%b|%b*+(?:%b|%b))" % (asked, self._class(*of, inside=False), following, _END)
             case tree.Last():
-                return b"(?:%b|U|%b)" % (_AFTER, _END)
-        return rb"(?:%b|(?<=\n))" % _AFTER
+                return b"(?:%b|%b|%b)" % (asked, following, _END)
+        return rb"(?:%b|(?<=\n))" % asked
 
-    @staticmethod
-    def _loop(rows: bytes, least: int, most: int | None, is_greedy: bool) -> bytes:
-        """Return a loop over rows of one kind: where they reach the unknown before it is full, taking on is a way, too."""
-        asks = b"%b{0,%b}+U" % (rows, b"" if most is None else b"%d" % (most - 1))
-        if is_greedy:
-            return b"(?:%b|%b|%b%b)" % (_AFTER, asks, rows, _times(least, most))
-        early = b"%b{0,%d}+U|" % (rows, least - 1) if least else b""
-        return b"(?:%b|%b%b%b?|%b)" % (_AFTER, early, rows, _times(least, most), asks)
+    def possible(self, text: Integers) -> Mask:
+        """Return for each byte of a text whether a match, or a way that waits, may begin there: elsewhere every attempt fails.
+
+        It is found from the end of the pattern on, a part at a time for all places. What ``^``, ``$`` and absences ask, bounds,
+        and where rows of groups end is left open.
+        """
+        found: Mask = _Places(text).before(self, self.pattern, np.ones(len(text) + 1, np.bool_))[:-1]
+        return found
+
+
+class _Places:
+    """Where parts of a pattern may begin in a text."""
+
+    def __init__(self, text: Integers) -> None:
+        self._text = text
+        self._unknown = np.append(text == UNKNOWN, False)
+        self._ends = _first_from(np.append(text < _ROW, True))
+
+    def before(self, pattern: PatternText, part: Pattern, then: Mask) -> Mask:
+        """Return where a part may begin that is followed by what may begin at the places ``then``."""
+        match part:
+            case tree.Sequence(parts):
+                for each in reversed(parts):
+                    then = self.before(pattern, each, then)
+                return then
+            case tree.Exclusion(inner):
+                return self.before(pattern, inner, then)
+            case tree.Variable(name):
+                found = np.append(pattern.taken([name])[self._text] & then[1:], False)
+            case tree.Alternation(parts):
+                found = np.logical_or.reduce([self.before(pattern, each, then) for each in parts])
+            case tree.Permutation(parts):
+                found = np.logical_or.reduce([self.before(pattern, each, self._later(then)) for each in parts])
+            case tree.Passing(until):
+                found = then[_first_from(np.append(pattern.taken(until)[self._text], True) | (self._ends == _numbers(then)))]
+            case tree.Repetition(tree.Variable(name), least, most, _):
+                found = self._loop(np.append(pattern.taken([name])[self._text], False), least, most, then)
+            case tree.Repetition(inner, least, _, _):
+                found = self.before(pattern, inner, self._later(then))
+                found = found if least else found | then
+            case _:
+                return np.ones_like(then)
+        return found | self._unknown
+
+    def _loop(self, is_taken: Mask, least: int, most: int | None, then: Mask) -> Mask:
+        places, ends, following = _numbers(then), _first_from(~is_taken), _first_from(then)
+        behind = ends if most is None else np.minimum(ends, places + most)
+        from_least = np.minimum(places + least, len(then) - 1)
+        waits = self._unknown[ends] & (ends == behind)
+        found: Mask = ((places + least <= ends) & (following[from_least] <= behind)) | waits
+        return found
+
+    def _later(self, then: Mask) -> Mask:
+        """Return the places at or behind which, among the rows of one key, there is one of ``then``."""
+        found: Mask = _first_from(then) <= self._ends
+        return found
+
+
+def _numbers(places: Mask) -> Integers:
+    return np.arange(len(places))
+
+
+def _first_from(places: Mask) -> Integers:
+    """Return for each place the first one at or behind it that is chosen; behind the last one, the number of places."""
+    chosen = np.where(places, np.arange(len(places)), len(places))
+    found: Integers = np.minimum.accumulate(chosen[::-1])[::-1]
+    return found
+
+
+def _loop(rows: bytes, least: int, most: int | None, is_greedy: bool, unknown: _Unknown) -> bytes:
+    """Return a loop over rows of one kind: where they reach the unknown before it is full, taking on is a way, too."""
+    asks = b"%b{0,%b}+%b" % (rows, b"" if most is None else b"%d" % (most - 1), unknown.next)
+    if is_greedy:
+        return b"(?:%b|%b|%b%b)" % (unknown.asked, asks, rows, _times(least, most))
+    early = b"%b{0,%d}+%b|" % (rows, least - 1, unknown.next) if least else b""
+    return b"(?:%b|%b%b%b?|%b)" % (unknown.asked, early, rows, _times(least, most), asks)
 
 
 def refusal(pattern: Pattern, conditions: int) -> str | None:

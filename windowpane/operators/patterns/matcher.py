@@ -206,8 +206,14 @@ class Attempt:
         labels.append(Label(row, None, False))
         return True
 
-    def _is_one_of(self, names: Sequence[str], row: int, labels: Sequence[Label]) -> bool:
-        return any(self._holds(name, [*labels, Label(row, name, False)]) for name in names)
+    def _is_one_of(self, names: Sequence[str], row: int, labels: list[Label]) -> bool:
+        for name in names:
+            labels.append(Label(row, name, False))
+            holds = self._holds(name, labels)
+            labels.pop()
+            if holds:
+                return True
+        return False
 
     def _holds(self, name: str, labels: Sequence[Label]) -> bool:
         condition = self.conditions.get(name)

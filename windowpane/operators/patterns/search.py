@@ -15,7 +15,7 @@ from typing import NamedTuple
 from windowpane.arrays.values import Value
 from windowpane.errors import SkipTargetError
 from windowpane.operators.patterns.matcher import Attempt, UnknownRowError, compile_pattern
-from windowpane.operators.patterns.values import Label, Values
+from windowpane.operators.patterns.values import Label, SoFar, Values
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.patterns.spec import PatternSpec
 from windowpane.windowing.times import MAX
@@ -145,9 +145,11 @@ class Search:
             if spec.rows != "all omit empty":
                 yield Found(start, measured((), ()))
         else:
-            for count, label in enumerate(labels, start=1):
+            running = SoFar()
+            for label in labels:
+                running.append(label)
                 if label.is_shown:
-                    yield Found(label.row, measured(labels[:count], labels))
+                    yield Found(label.row, measured(running, labels))
 
     def timed_out(self, attempt: Attempt, time: int) -> Iterator[Found]:
         """Yield the first path of an attempt that ended for want of a row, if timeouts are asked for."""
@@ -168,9 +170,14 @@ class Search:
     def _measured(self, attempt: Attempt, time: int) -> Callable[[Sequence[Label], Sequence[Label]], tuple[Value, ...]]:
         """Return what computes the measures of the rows so far, and of all rows of the match."""
         values = Values(attempt, self._spec.subsets, attempt.start, attempt.number, time)
-        return lambda running, final: tuple(
-            values.of(measure.value, final if measure.is_final else running) for measure in self._spec.measures
-        )
+        finals: dict[str, Value] = {}
+
+        def measured(running: Sequence[Label], final: Sequence[Label]) -> tuple[Value, ...]:
+            if not finals:
+                finals.update({each.name: values.of(each.value, final) for each in self._spec.measures if each.is_final})
+            return tuple(finals[each.name] if each.is_final else values.of(each.value, running) for each in self._spec.measures)
+
+        return measured
 
 
 def _below(times: Sequence[int], end: int, start: int) -> int:

@@ -25,6 +25,10 @@ class Label(NamedTuple):
     is_shown: bool
 
 
+class SoFar(list[Label]):
+    """The rows of a match up to each of them: it only grows, so that an aggregate goes on where it was."""
+
+
 class Rows(Protocol):
     """The rows of a partition, as far as they are known."""
 
@@ -52,6 +56,7 @@ class Values:
     ) -> None:
         self._rows, self._subsets = rows, subsets
         self._start, self._number, self._time = start, number, time
+        self._folded: dict[int, tuple[SoFar, int, Value]] = {}
 
     def of(self, expression: Expression, labels: Sequence[Label]) -> Value:
         """Return a value over the rows of a path, in order: of a condition, the row that it is asked for is the last one."""
@@ -99,10 +104,14 @@ class Values:
 
     def _aggregate(self, call: Aggregated, labels: Sequence[Label]) -> Value:
         aggregate, columns = call.aggregate, [self._rows.columns[name] for name in call.columns]
-        accumulator = aggregate.create_accumulator()
-        for label in labels:
+        before, count, accumulator = self._folded.get(id(call), (None, 0, None))
+        if before is None or before is not labels:
+            count, accumulator = 0, aggregate.create_accumulator()
+        for label in labels[count:]:
             if self._is_of(label, call.variable):
                 accumulator = aggregate.add(accumulator, *(column[label.row] for column in columns))
+        if isinstance(labels, SoFar):
+            self._folded[id(call)] = labels, len(labels), accumulator
         return aggregate.get_result(accumulator)
 
     @staticmethod

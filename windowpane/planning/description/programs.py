@@ -444,6 +444,7 @@ def of_patterns(program: PatternProgram, conditions: Mapping[str, object]) -> De
         asks=sorted(spec.asks),
         reach=spec.lookback,
         remembers_keys=program.remembers_keys,
+        only_rows_of=sorted(map(repr, spec.conditions.values())) if program.leaves_rows_out else None,
         retain=program.retain,
         resolved={
             "spec": written(spec),

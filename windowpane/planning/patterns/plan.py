@@ -77,6 +77,10 @@ class PatternPlan:
     def uses_processing_time(self) -> bool:
         return False
 
+    @property
+    def leaves_rows_out(self) -> bool:
+        return self.spec.leaves_rows_out and self.retain is None
+
     def explain(self, engine: str, reason: str, buckets: str) -> str:
         spec = self.spec
         lines = {
@@ -89,6 +93,7 @@ class PatternPlan:
             "order": ", ".join(map(str, (self.event_time, *self.order_by, "arrival"))),
             "timeouts": "not asked for" if self.timeouts is None else f"side output {self.timeouts.name}",
             "an idle key": "remembered for ever" if self.retain is None else f"forgotten after {format_micros(self.retain)}",
+            **({"left out": "rows that no variable takes"} if self.leaves_rows_out else {}),
             "late rows": self.settings.late_text,
             "lateness": format_micros(self.settings.allowed_lateness),
             "buckets": buckets,

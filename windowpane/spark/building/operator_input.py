@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -153,6 +154,14 @@ def detour(reads: OperatorInput) -> str | None:
 def buckets_of(source: Source, is_side: bool) -> Buckets:
     is_sized = not is_side and source.made is None
     return Buckets.of(source.dataframe.sparkSession, source.is_streaming, source.dataframe if is_sized else None)
+
+
+def next_watermark_for(combiner: Combiner | None, source: Source) -> NextWatermark | None:
+    """Return what tells tasks which rows may be late, ``None`` where they need not know: static rows have none that is late."""
+    if combiner is None or combiner.punctual is None or not source.is_streaming:
+        return None
+    strategy = None if source.own_watermark is not None else source.watermark
+    return NextWatermark(uuid4().hex, None if strategy is None else strategy.delay // 1000 * 1000)
 
 
 def encoder_of(

@@ -19,11 +19,12 @@ from windowpane.engines.patterns.program import PATTERN_COUNTERS, TIMEOUTS, Patt
 from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, SYSTEM
+from windowpane.planning.engines import combiner_of_patterns
 from windowpane.planning.patterns.binding import Unbound, bound_spec, measure_types
 from windowpane.planning.patterns.plan import PatternPlan, PatternRequest
 from windowpane.planning.patterns.programs import check_bounds, compile_pattern_program
 from windowpane.spark.building.expressions import column_of, is_column
-from windowpane.spark.building.operator_input import SourceRows
+from windowpane.spark.building.operator_input import SourceRows, next_watermark_for
 from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.building.settling import settled
@@ -56,11 +57,14 @@ def build_pattern(source: Source, keys: tuple[ColumnLike, ...], request: Pattern
     plan = PatternPlan(spec, conditions, keyed_by, event_time, names.order, request.timeouts, request.retain, request.settings)
     program = compile_pattern_program(plan, names.arrow, names.keys, names.measure_types, names.passed, source.kind)
     kept = {*names.arrow.names, *SYSTEM, PARTITION, POSITION}
-    reads = SourceRows.of(source, names.projected, names.projection, names.keys, kept)
+    combiner = combiner_of_patterns(program, foresees_watermark=source.foresees_watermark)
+    next_watermark = next_watermark_for(combiner, source)
+    options = {"combiner": combiner, "next_watermark": next_watermark}
+    reads = SourceRows.of(source, names.projected, names.projection, names.keys, kept, **options)
     return BuiltProgram(
         (source,),
         plan,
-        operators=(Operator(program, reads),),
+        operators=(Operator(program, reads, next_watermark=next_watermark),),
         outputs=_outputs(source, plan, program, names),
         explained=partial(plan.explain, program.engine, program.engine_reason),
         held_back=program.spec.passed_on,

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -19,13 +18,12 @@ from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import FunctionPlan, WindowPlan, warn_of_unfired_rows
 from windowpane.spark.building.expressions import column_of, is_column, sort_of
-from windowpane.spark.building.operator_input import SourceRows, add_clock
+from windowpane.spark.building.operator_input import SourceRows, add_clock, next_watermark_for
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.building.settling import settled
 from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
-from windowpane.spark.stages.next_watermark import NextWatermark
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates import Returns
@@ -86,10 +84,7 @@ def build_windows(
     closing = plan.assigner.columns if isinstance(plan.assigner, ClosedSessionWindows) else ()
     kept = {*closing, *program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
     combiner = combiner_of(program)
-    next_watermark = None  # static rows have none that is late
-    if source.is_streaming and combiner is not None and combiner.punctual is not None:
-        strategy = None if source.own_watermark is not None else source.watermark
-        next_watermark = NextWatermark(uuid4().hex, None if strategy is None else strategy.delay // 1000 * 1000)
+    next_watermark = next_watermark_for(combiner, source)
     options = {"combiner": combiner, "next_watermark": next_watermark}
     reads = SourceRows.of(source, projected, projection, program.key_columns, kept | hidden, **options)
     return BuiltProgram(

@@ -161,7 +161,7 @@ class Encoder:
 
     def _parts(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
         """Return the rows of each bucket that has some, with its number."""
-        if self.combiner is None and len(self.keys) == 1:
+        if (self.combiner is None or self.combiner.keeps_rows) and len(self.keys) == 1:
             rows = coded(rows, self.keys[0])
         body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
         body = body if self.side is None else tagged(body, self.side)

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.expressions import Expression
-from windowpane.windowing.patterns.tree import Last, Pattern, every_part, longest, looked_for, variables
-from windowpane.windowing.patterns.values import columns_of, lookback
+from windowpane.windowing.patterns.tree import Last, Pattern, every_part, longest, looked_for, passes_over_others, variables
+from windowpane.windowing.patterns.values import columns_of, is_moved, is_of_rows, lookback
 from windowpane.windowing.times import MAX
 
 RowsShown = Literal["one", "all", "all omit empty", "all unmatched"]
@@ -93,6 +93,14 @@ class PatternSpec:
     def asks(self) -> set[str]:
         """The columns that conditions and measures ask of rows."""
         return set().union(*map(columns_of, self._values))
+
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether a row that no variable takes changes no result."""
+        if self.rows == "all unmatched" or any(map(is_moved, self._values)) or not passes_over_others(self.pattern):
+            return False
+        defined = self.conditions
+        return all(name in defined and is_of_rows(defined[name], self.stands_for, name) for name in self.variables)
 
     @property
     def passed_on(self) -> int | None:

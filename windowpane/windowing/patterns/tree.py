@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
 from itertools import permutations
 from math import factorial
-from typing import NamedTuple
 
 
 class Pattern:
@@ -205,59 +203,6 @@ def written_out(pattern: Pattern) -> int:
     return inside
 
 
-class Beginning(NamedTuple):
-    """How the matches of a pattern begin; rows that are passed over are taken by ``None``."""
-
-    firsts: frozenset[str | None] = frozenset()  # the variables that can take the first row
-    seconds: frozenset[str | None] = frozenset()  # those that can take the second one
-    is_empty: bool = True  # whether a match can do without a row
-    is_single: bool = False  # whether a match can have one row
-
-    def then(self, other: Beginning) -> Beginning:
-        """Return how a match of this and then of another begins."""
-        nothing: frozenset[str | None] = frozenset()
-        return Beginning(
-            self.firsts | (other.firsts if self.is_empty else nothing),
-            self.seconds | (other.firsts if self.is_single else nothing) | (other.seconds if self.is_empty else nothing),
-            self.is_empty and other.is_empty,
-            (self.is_single and other.is_empty) or (self.is_empty and other.is_single),
-        )
-
-    def either(self, other: Beginning) -> Beginning:
-        """Return how a match of this or of another begins."""
-        return Beginning(
-            self.firsts | other.firsts,
-            self.seconds | other.seconds,
-            self.is_empty or other.is_empty,
-            self.is_single or other.is_single,
-        )
-
-
-def beginning(pattern: Pattern) -> Beginning:
-    """Return how the matches of a pattern begin; of those that look at rows without taking them, as if they held."""
-    match pattern:
-        case Variable(name):
-            return Beginning(frozenset({name}), is_empty=False, is_single=True)
-        case Passing():
-            return Beginning(frozenset({None}), frozenset({None}), is_single=True)
-        case Permutation():
-            return beginning(pattern.orders)
-        case Alternation(parts):
-            return reduce(Beginning.either, map(beginning, parts))
-        case Sequence(parts):
-            return reduce(Beginning.then, map(beginning, parts), Beginning())
-        case Exclusion(part):
-            return beginning(part)
-        case Repetition(part, least, most, _):
-            turn = beginning(part)
-            if most == 1:
-                return turn.either(Beginning()) if not least else turn
-            further = turn if least > 1 else turn.either(Beginning())
-            turns = turn.then(further)
-            return turns if least else turns.either(Beginning())
-    return Beginning()
-
-
 def longest(pattern: Pattern) -> int | None:
     """Return the most rows that a match can have or pass over, ``None`` if there is no such number."""
     match pattern:
@@ -275,6 +220,20 @@ def longest(pattern: Pattern) -> int | None:
             return None
     lengths = [longest(part) for part in pattern.parts]
     return None if None in lengths else sum(length for length in lengths if length is not None)
+
+
+def passes_over_others(pattern: Pattern) -> bool:
+    """Whether each row of a match is looked for by itself: rows that no variable takes are passed over, wherever they are."""
+    parts = pattern.parts if isinstance(pattern, Sequence) else (pattern,)
+    if len(parts) > 1 and isinstance(parts[-1], Absence):
+        parts = parts[:-1]
+    arrows = all(isinstance(part, Passing) for part in parts[1::2])
+    return len(parts) % 2 == 1 and arrows and all(map(_is_one_row, parts[::2]))
+
+
+def _is_one_row(part: Pattern) -> bool:
+    looks = any(isinstance(each, First | Last) for each in every_part(part))
+    return longest(part) == 1 and not first_variables(part)[1] and not looks
 
 
 def _within(pattern: Pattern) -> str:

@@ -5,11 +5,12 @@ A *variable* of ``None`` stands for every row of the match; passed-over rows are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from windowpane.windowing.aggregates.definition import BoundAggregate
-from windowpane.windowing.expressions import Expression
+from windowpane.windowing.expressions import Constant, Expression, Operation
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -95,6 +96,25 @@ def lookback(expression: Expression) -> int:
     """Return how many rows before the first row of a match an expression looks at."""
     own = max(-expression.rows, 0) if isinstance(expression, Moved) else 0
     return max([own, *(lookback(part) for part in expression.operands)])
+
+
+def is_moved(expression: Expression) -> bool:
+    """Whether an expression looks at a row before or behind the one that it finds."""
+    return (isinstance(expression, Moved) and expression.rows != 0) or any(map(is_moved, expression.operands))
+
+
+def is_of_rows(condition: Expression, stands_for: Callable[[str], frozenset[str]], name: str) -> bool:
+    """Whether a condition of a variable is of its row and of those before: the last row of the variable is the row itself."""
+    match condition:
+        case Constant():
+            return True
+        case Operation(_, parts):
+            return all(is_of_rows(part, stands_for, name) for part in parts)
+        case Picked(end, variable, _, offset):
+            return end == "last" and not offset and (variable is None or name in stands_for(variable))
+        case Moved(of, rows):
+            return rows <= 0 and is_of_rows(of, stands_for, name)
+    return False
 
 
 def columns_of(expression: Expression) -> set[str]:
