@@ -251,8 +251,13 @@ class PatternBatch(OrderedBatch[PatternProgram]):
             self.emit(self._with_measures(shown, decided, program.main_schema))
         if timeouts.rows:
             shown = rows.select(program.keys).take(pa.array(timeouts.rows, pa.int64()))
-            self.outputs.append((TIMEOUTS, self._with_measures(shown, timeouts, program.timeout_schema)))
-            self.count("timeouts", len(timeouts.rows))
+            self.emit_timeouts(self._with_measures(shown, timeouts, program.timeout_schema))
+
+    def emit_timeouts(self, results: pa.Table) -> None:
+        """Emit rows of the output of timeouts, and count them."""
+        if results.num_rows:
+            self.outputs.append((TIMEOUTS, results))
+            self.count("timeouts", results.num_rows)
 
     def _with_measures(self, shown: pa.Table, decided: Decided, schema: pa.Schema) -> pa.Table:
         fields = self.program.measures

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from itertools import chain
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ from windowpane.arrays.columns import flat
 from windowpane.arrays.values import Value
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.rows import python_values
-from windowpane.errors import MistakeError
+from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.conditions import values
 from windowpane.kernels.patterns.spans import ABSENT, Spans
@@ -24,43 +23,32 @@ from windowpane.windowing.times import MAX
 
 
 class Matches:
-    """Matches of a step, in the order that they were found in.
+    """Matches of a step, or the ways that time out, in the order that they were found in.
 
     Args:
         program: the program.
         variables: the variable that takes the rows of each part, ``None`` for rows that are passed over.
         opens: the first row of the partition of each row.
-        last_part: the number of the last part that takes rows.
-        waits_for_bound: whether a match is of what does not come within its bound.
+        last_part: the number of the part whose last row says the event time; ``None`` where that is the bound of each.
     """
 
     def __init__(
-        self,
-        program: PatternProgram,
-        variables: tuple[str | None, ...],
-        opens: Integers,
-        last_part: int,
-        waits_for_bound: bool,
+        self, program: PatternProgram, variables: tuple[str | None, ...], opens: Integers, last_part: int | None
     ) -> None:
-        self._program, self._variables, self._opens = program, variables, opens
-        self._last_part, self._waits_for_bound = last_part, waits_for_bound
-        self._spans: list[tuple[tuple[int, int], ...]] = []
-        self._numbers: list[int] = []
-        self._shifts: list[int] = []
+        self._program, self._variables, self._opens, self._last_part = program, variables, opens, last_part
+        self._bounds: list[Integers] = []
+        self._numbers: list[Integers] = []
 
-    def add(self, spans: Sequence[tuple[tuple[int, int], ...]], shifts: Iterable[int], numbers: Iterable[int]) -> None:
-        """Add matches, by the places of all their rows and of each part: the row of a place is it and the shift of the match."""
-        self._spans.extend(spans)
-        self._shifts.extend(shifts)
-        self._numbers.extend(numbers)
+    def add(self, bounds: Integers, numbers: Integers) -> None:
+        """Add matches: of all their rows and of each part the first row and the one behind the last, (matches, 1 + parts, 2)."""
+        self._bounds.append(bounds)
+        self._numbers.append(numbers)
 
-    def table(self, rows: pa.Table) -> pa.Table:
-        """Return the main output of the matches."""
-        schema = self._program.main_schema
-        if not self._spans:
+    def table(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Return the matches as rows of an output, by its schema."""
+        if not self._bounds:
             return schema.empty_table()
-        places = np.fromiter(chain.from_iterable(chain.from_iterable(self._spans)), np.int64)
-        bounds = places.reshape(len(self._spans), -1, 2)[:, 1:] + np.array(self._shifts)[:, None, None]
+        bounds = np.concatenate(self._bounds)[:, 1:]
         spans = Spans(bounds[:, :, 0], bounds[:, :, 1], self._variables)
         keys = rows.select(self._program.keys).take(pa.array(bounds[:, 0, 0]))
         measures = [self._measure(measure.value, rows, spans, field.type) for measure, field in self._measured]
@@ -90,17 +78,17 @@ class Matches:
                 parts = spans.last_parts(self._names(variable))
                 return names.take(pa.array(parts, mask=parts == ABSENT))
             case MatchNumber():
-                return pa.array(self._numbers, kind)
+                return pa.array(np.concatenate(self._numbers), kind)
             case MatchTime():
                 return pa.array(self._times(rows, spans), pa.int64()).cast(kind)
         raise MistakeError(f"{value!r} is no measure")
 
     def _times(self, rows: pa.Table, spans: Spans) -> Integers:
         times, within = rows[TIME].to_numpy(), self._program.spec.within
-        if self._waits_for_bound and within is not None:
+        if self._last_part is None and within is not None:
             found: Integers = np.minimum(times[spans.starts[:, 0]], MAX - within) + (within - 1)
             return found
-        last: Integers = times[spans.ends[:, self._last_part - 1] - 1]
+        last: Integers = times[spans.ends[:, present(self._last_part, "without a bound nothing waits for it") - 1] - 1]
         return last
 
     def _names(self, variable: str | None) -> Collection[str] | None:

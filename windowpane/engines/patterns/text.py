@@ -6,17 +6,17 @@ the expression; where a part has several variables, the matcher that backtracks 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.arrays.values import Value
 from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch
@@ -29,6 +29,7 @@ from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.conditions import holds
 from windowpane.kernels.patterns import regex
+from windowpane.kernels.patterns.chains import Ways, ways
 from windowpane.kernels.patterns.regex import GOING_ON, OPENING, UNKNOWN, PatternText
 from windowpane.operators.patterns.matcher import Attempt, UnknownRowError
 from windowpane.operators.patterns.search import Cursor, Found, Search
@@ -94,21 +95,16 @@ class _Batch(PatternBatch):
         searched = Searched(self.program, rows, partitions, known, self._text, self._search)
         decided, timeouts = Decided(), Decided()
         left = partitions.searched.tolist()
-        if searched.matches is not None and _finds_spans_alone(self.program.spec):
-            left = Together(searched, searched.matches).search()
+        if searched.finds_spans and self.program.spec.after_match.variable is None:
+            left = Together(searched).search()
         for number in left:
             with partitions.moving(number) as cursor:
                 first = int(partitions.firsts[number])
                 for row, values, is_timeout in InPartition(searched, number, cursor).results():
                     (timeouts if is_timeout else decided).add(first + (row or 0), values)
         self.decide(rows, decided, timeouts)
-        if searched.matches is not None:
-            self.emit(searched.matches.table(rows))
-
-
-def _finds_spans_alone(spec: PatternSpec) -> bool:
-    """Whether nothing comes out but matches, and where the search goes on follows from where a match ends."""
-    return not spec.has_timeouts and spec.after_match.to in ("past last row", "to next row")
+        self.emit(searched.matches.table(rows, self.program.main_schema))
+        self.emit_timeouts(searched.timeouts.table(rows, self.program.timeout_schema))
 
 
 class Searched:
@@ -141,8 +137,12 @@ class Searched:
         written[partitions.firsts + self.shifts - 1] = np.where(partitions.is_first, OPENING, GOING_ON)
         written[np.arange(rows.num_rows) + self.shifts[self._owners]] = self._bytes
         self._written, self.text = written, written.tobytes()
-        spans = text.variables if program.spec.rows == "one" else None
-        self.matches = None if spans is None else Matches(program, spans, self._opens, text.last_part, search.waits_for_bound)
+        # whether rows of results follow from where the parts of the pattern begin and end
+        self.finds_spans = program.spec.rows == "one" and text.variables is not None
+        own = program, text.variables or (), self._opens
+        is_at_bound = search.waits_for_bound and program.spec.within is not None
+        self.matches = Matches(*own, None if is_at_bound else text.last_part)
+        self.timeouts = Matches(*own, None)
 
     def _of_rows(self) -> Integers:
         """Return the byte of each row: a bit for each condition that holds."""
@@ -173,23 +173,20 @@ class Searched:
     @cached_property
     def attempts(self) -> Attempts:
         """The attempts of all keys that are searched, without those that find neither a match nor a timeout in any case."""
-        keys, count = self.keys, len(self.keys.firsts)
-        can_match = self.pattern.possible(self._written)[np.arange(self._rows.num_rows) + self.shifts[self._owners]]
-        is_attempt = can_match
-        if self.program.spec.has_timeouts:
-            is_attempt = is_attempt | self.pattern.openings[self._bytes]
+        keys, count, parts = self.keys, len(self.keys.firsts), self.pattern.chain
+        is_attempt = can_match = self.pattern.openings[self._bytes]
+        if parts is None:
+            can_match = self.pattern.possible(self._written)[np.arange(self._rows.num_rows) + self.shifts[self._owners]]
+            is_attempt = can_match | is_attempt if self.program.spec.has_timeouts else can_match
         begins = np.full(count, self._rows.num_rows)
         begins[keys.searched] = (keys.firsts + keys.starts)[keys.searched]
         at = np.flatnonzero(is_attempt & (np.arange(self._rows.num_rows) >= begins[self._owners]))
-        owners, can_match = self._owners[at], can_match[at]
+        owners = self._owners[at]
         places, stops = at + self.shifts[owners], self._stops(at, owners)
-        if self.pattern.absence is not None:
-            is_there, most = self.pattern.absence
-            so_far = np.concatenate([[0], np.cumsum(is_there[self._written])])
-            can_match &= so_far[stops] == so_far[np.minimum(places + most, stops)]
-        if not self.program.spec.has_timeouts:
-            owners, places, stops, can_match = owners[can_match], places[can_match], stops[can_match], can_match[can_match]
-        return Attempts(owners, places.tolist(), stops.tolist(), can_match.tolist())
+        if parts is None:
+            return Attempts(owners, places.tolist(), Searching(self.pattern, self.text, places, stops, can_match[at]))
+        found = ways(self.pattern, parts, self._written, places, stops)
+        return Attempts(owners, places.tolist(), Chained(found, self.pattern.last_part))
 
     def _stops(self, at: Integers, owners: Integers) -> Integers:
         """Return for each attempt the place behind its last row or, where that is not known yet, behind the byte that says so."""
@@ -212,13 +209,76 @@ def _moments(times: Integers, keys: int) -> Integers:
     return found
 
 
+FAILS, MATCHES, ASKS = range(3)
+"""What becomes of an attempt; the last: it asks for a row that is not known yet."""
+
+
+class Finding(Protocol):
+    """What finds the ways of attempts, which have numbers."""
+
+    def way(self, number: int) -> tuple[int, int]:
+        """Return what becomes of an attempt, and the place behind the last row that its way takes, if it matches."""
+
+    def is_partial(self, number: int) -> bool:
+        """Return whether an attempt that fails has a way that ended for want of a row before the bound."""
+
+    def spans(self, numbers: Sequence[int]) -> Integers:
+        """Return the ways of some attempts: the places of all rows and of each part, (attempts, 1 + parts, 2)."""
+
+
+class Searching:
+    """Ways by a regular expression, attempt by attempt."""
+
+    def __init__(self, pattern: PatternText, text: bytes, places: Integers, stops: Integers, can_match: Mask) -> None:
+        self._pattern, self._text, self._match = pattern, text, pattern.regex.match
+        self._places, self._stops, self._can_match = places.tolist(), stops.tolist(), can_match.tolist()
+        self._last = pattern.last_part
+        self._found: dict[int, tuple[tuple[int, int], ...]] = {}
+
+    def way(self, number: int) -> tuple[int, int]:
+        found = self._match(self._text, self._places[number], self._stops[number]) if self._can_match[number] else None
+        if found is None:
+            return FAILS, 0
+        self._found[number] = regs = found.regs
+        return (ASKS if self._text[regs[0][1] - 1] == UNKNOWN else MATCHES), regs[self._last][1]
+
+    def is_partial(self, number: int) -> bool:
+        found = self._pattern.partial.match(self._text, self._places[number], self._stops[number])
+        if found is not None:
+            self._found[number] = found.regs
+        return found is not None
+
+    def spans(self, numbers: Sequence[int]) -> Integers:
+        places = chain.from_iterable(chain.from_iterable(self._found[number] for number in numbers))
+        return np.fromiter(places, np.int64).reshape(len(numbers), -1, 2)
+
+
+class Chained:
+    """Ways that were all found at once."""
+
+    def __init__(self, found: Ways, last_part: int) -> None:
+        self._states = np.where(found.matches, MATCHES, np.where(found.waits, ASKS, FAILS)).tolist()
+        self._wants: list[bool] = found.wants.tolist()
+        self._behind: list[int] = found.spans[:, last_part, 1].tolist()
+        self._spans = found.spans
+
+    def way(self, number: int) -> tuple[int, int]:
+        return self._states[number], self._behind[number]
+
+    def is_partial(self, number: int) -> bool:
+        return self._wants[number]
+
+    def spans(self, numbers: Sequence[int]) -> Integers:
+        found: Integers = self._spans[np.array(numbers, np.int64)]
+        return found
+
+
 class Attempts(NamedTuple):
     """The attempts of all keys, in order."""
 
     owners: Integers  # the number of the key of each
     places: list[int]  # where each begins
-    stops: list[int]  # the place that it ends before
-    can_match: list[bool]  # whether it may match or wait
+    finding: Finding
 
     def of(self, number: int) -> tuple[int, int]:
         """Return the numbers of the first attempt of a key, and of the one behind its last."""
@@ -227,57 +287,60 @@ class Attempts(NamedTuple):
 
 
 class Together:
-    """The search in the rows of all keys of a step at once, where matches are all that is looked for.
+    """The search in the rows of all keys of a step at once, where rows of results follow from the spans of a way.
 
-    The first attempt that reaches the byte for what is not known waits, and the rest of its key with it.
+    The first attempt of a key that asks for a row that is not known waits, and the rest of its key with it.
     """
 
-    def __init__(self, searched: Searched, matches: Matches) -> None:
-        self._all, self._keys, self._matches = searched, searched.keys, matches
+    def __init__(self, searched: Searched) -> None:
+        self._all, self._keys = searched, searched.keys
 
     def search(self) -> list[int]:
         """Search, move the cursors, and return the numbers of keys that are left: too many rows wait there."""
-        keys, spec, (owners, places, *_) = self._keys, self._all.program.spec, self._all.attempts
-        waits, founds, spans = self._found(spec.after_match.to == "to next row")
+        keys, (owners, places, _) = self._keys, self._all.attempts
+        waits, founds, failed = self._found()
         numbers = keys.searched
         keys.starts[numbers] = keys.ends[numbers] - keys.firsts[numbers]
         left = list[int]()
         for number in waits:
             key, place = owners[number], places[number]
             keys.starts[key] = place - self._all.shifts[key] - keys.firsts[key]
-            if self._all.behind[key] - 1 - place > spec.most_rows:
+            if self._all.behind[key] - 1 - place > self._all.program.spec.most_rows:
                 left.append(int(key))
-        if founds:
-            self._add(owners[founds], spans)
+        for matches, attempts in ((self._all.matches, founds), (self._all.timeouts, failed)):
+            self._add(matches, attempts, founds)
+        keys.matches += np.bincount(owners[founds], minlength=len(keys.firsts))
         return left
 
-    def _found(self, to_next: bool) -> tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]:
-        """Return the attempts that wait, those that match, by their numbers, and the places of the groups of each match."""
-        owners, places, stops, _ = self._all.attempts
+    def _found(self) -> tuple[list[int], list[int], list[int]]:
+        """Return the numbers of attempts that wait, of those that match and of those that time out."""
+        owners, places, finding = self._all.attempts
+        spec, way = self._all.program.spec, finding.way
+        to_next, has_timeouts = spec.after_match.to == "to next row", spec.has_timeouts
         following = np.searchsorted(owners, owners, side="right").tolist()
-        match, text = self._all.pattern.regex.match, self._all.text
-        waits, founds, spans, number, count = list[int](), list[int](), list[tuple[tuple[int, int], ...]](), 0, len(places)
-        last = self._all.pattern.last_part
-        while number < count:
-            found = match(text, places[number], stops[number])
-            if found is None:
+        waits, founds, failed, number = list[int](), list[int](), list[int](), 0
+        while number < len(places):
+            state, behind = way(number)
+            if state == FAILS:
+                if has_timeouts and finding.is_partial(number):
+                    failed.append(number)
                 number += 1
-                continue
-            groups = found.regs
-            if text[groups[0][1] - 1] == UNKNOWN:
+            elif state == ASKS:
                 waits.append(number)
                 number = following[number]
-                continue
-            founds.append(number)
-            spans.append(groups)
-            number = number + 1 if to_next else bisect_left(places, groups[last][1], number + 1, following[number])
-        return waits, founds, spans
+            else:
+                founds.append(number)
+                number = number + 1 if to_next else bisect_left(places, behind, number + 1, following[number])
+        return waits, founds, failed
 
-    def _add(self, owners: Integers, spans: list[tuple[tuple[int, int], ...]]) -> None:
-        firsts = np.searchsorted(owners, owners, side="left")
-        numbers = self._keys.matches[owners] + np.arange(1, len(owners) + 1) - firsts
-        self._matches.add(spans, (-self._all.shifts[owners]).tolist(), numbers.tolist())
-        self._keys.matches += np.bincount(owners, minlength=len(self._keys.firsts))
+    def _add(self, matches: Matches, attempts: list[int], founds: list[int]) -> None:
+        """Add the ways of attempts; each match of a key before one counts."""
+        if not attempts:
+            return
+        owners, _, finding = self._all.attempts
+        of = owners[attempts]
+        before = np.searchsorted(founds, attempts) - np.searchsorted(owners[founds], of) if founds else 0
+        matches.add(finding.spans(attempts) - self._all.shifts[of][:, None, None], self._keys.matches[of] + before + 1)
 
 
 class InPartition:
@@ -290,39 +353,28 @@ class InPartition:
         self._spec = searched.program.spec
 
     def results(self) -> Iterator[Found]:
-        """Yield what is decided, but for matches that are spans, and move the cursor."""
-        cursor, places = self._cursor, self._all.attempts.places
+        """Yield what is decided, but for ways that are added as spans, and move the cursor."""
+        cursor, (_, places, finding) = self._cursor, self._all.attempts
         attempt, end = self._all.attempts.of(self._number)
         length = self._end - self._first
         while cursor.start < length:
-            attempt = bisect_left(places, cursor.start + self._opens, attempt, end)
-            number, found = self._next(attempt, end)
-            yield from self._failures(range(attempt, number), length if found is None else found.start() - self._opens)
-            attempt = number
-            if found is None:
-                cursor.start = length
-                return
-            cursor.start = found.start() - self._opens
-            if self._waits(found):
-                if length - cursor.start <= self._spec.most_rows:
+            before = attempt = bisect_left(places, cursor.start + self._opens, attempt, end)
+            state = FAILS
+            while attempt < end and state == FAILS:
+                state, _ = finding.way(attempt)
+                attempt += state == FAILS
+            start = length if state == FAILS else places[attempt] - self._opens
+            yield from self._failures(range(before, attempt), start)
+            cursor.start = start
+            if state == MATCHES:
+                yield from self._matched(attempt)
+            elif state == ASKS:
+                if length - start <= self._spec.most_rows:
                     return
                 cursor.overflow += 1
-                yield from self._timed_out(found, int(self._all.times[self._end - 1]))
+                if self._spec.has_timeouts:
+                    yield from self._timed_out(attempt, int(self._all.times[self._end - 1]))
                 self._all.search.move(cursor, None, None)
-                continue
-            yield from self._matched(found)
-
-    def _next(self, attempt: int, end: int) -> tuple[int, re.Match[bytes] | None]:
-        """Return the first attempt from one on that matches or waits, with its match, or the end and nothing."""
-        match, text, (_, places, stops, can_match) = self._all.pattern.regex.match, self._all.text, self._all.attempts
-        for number in range(attempt, end):
-            found = match(text, places[number], stops[number]) if can_match[number] else None
-            if found is not None:
-                return number, found
-        return end, None
-
-    def _waits(self, found: re.Match[bytes]) -> bool:
-        return self._all.text[found.end() - 1] == UNKNOWN
 
     def _bound(self, row: int) -> int:
         return present(self._spec.bound(int(self._all.times[self._first + row])), "there is a bound")
@@ -335,56 +387,53 @@ class InPartition:
             for row in range(max(start, self._cursor.covered), end):
                 yield Found(row, nothing)
         if self._spec.has_timeouts:
-            partial, text, (_, places, stops, _) = self._all.pattern.partial.match, self._all.text, self._all.attempts
             for number in attempts:
-                waiting = partial(text, places[number], stops[number])
-                if waiting is not None:
-                    self._cursor.start = places[number] - self._opens
-                    yield from self._timed_out(waiting, self._bound(self._cursor.start))
+                if self._all.attempts.finding.is_partial(number):
+                    self._cursor.start = self._all.attempts.places[number] - self._opens
+                    yield from self._timed_out(number, self._bound(self._cursor.start))
 
-    def _timed_out(self, waiting: re.Match[bytes], time: int) -> Iterator[Found]:
-        attempt = self._attempt(waiting)
+    def _timed_out(self, number: int, time: int) -> Iterator[Found]:
+        attempt = self._attempt()
         if self._all.pattern.variables is None:
             with suppress(UnknownRowError):
                 attempt.run()
         else:
-            attempt.partial = self._labels(waiting)
+            attempt.partial = self._labels(number)
         yield from self._all.search.timed_out(attempt, time)
 
-    def _matched(self, found: re.Match[bytes]) -> Iterator[Found]:
-        cursor, after = self._cursor, self._spec.after_match
-        if self._all.matches is None:
-            attempt = self._attempt(found)
-            labels = attempt.run() if self._all.pattern.variables is None else self._labels(found)
+    def _matched(self, number: int) -> Iterator[Found]:
+        cursor, after, finding = self._cursor, self._spec.after_match, self._all.attempts.finding
+        if not self._all.finds_spans:
+            attempt = self._attempt()
+            labels = attempt.run() if self._all.pattern.variables is None else self._labels(number)
             bound = None if self._spec.within is None else self._bound(cursor.start)
             yield from self._all.search.results(attempt, labels, cursor, self._times, bound)
         else:
-            self._all.matches.add([found.regs], [self._first - self._opens], [cursor.matches + 1])
-            labels = None if after.variable is None else self._labels(found)
+            self._all.matches.add(finding.spans([number]) + (self._first - self._opens), np.array([cursor.matches + 1]))
+            labels = None if after.variable is None else self._labels(number)
         if labels is not None:
             self._all.search.move(cursor, labels, self._all.key(self._first))
             return
         cursor.matches += 1
-        end = found.end(self._all.pattern.last_part) - self._opens
+        end = finding.way(number)[1] - self._opens
         cursor.covered = max(cursor.covered, end)
         cursor.start = end if after.to == "past last row" else cursor.start + 1
 
-    def _labels(self, found: re.Match[bytes]) -> tuple[Label, ...]:
-        text = self._all.pattern
-        parts = zip(present(text.variables, "parts have one variable"), text.is_shown, strict=True)
-        end = found.end() - self._waits(found)
+    def _labels(self, number: int) -> tuple[Label, ...]:
+        """Return the rows that variables take on the way of an attempt."""
+        pattern, spans = self._all.pattern, self._all.attempts.finding.spans([number])[0] - self._opens
+        parts = zip(present(pattern.variables, "parts have one variable"), pattern.is_shown, spans[1:].tolist(), strict=True)
         return tuple(
-            Label(place - self._opens, name, is_shown)
-            for part, (name, is_shown) in enumerate(parts, start=1)
+            Label(row, name, is_shown)
+            for name, is_shown, (first, behind) in parts
             if name is not None
-            for place in range(found.start(part), min(found.end(part), end))
+            for row in range(first, min(behind, self._end - self._first))
         )
 
-    def _attempt(self, found: re.Match[bytes]) -> Attempt:
-        start = found.start() - self._opens
+    def _attempt(self) -> Attempt:
         known, is_ended = self._end - self._first, self._all.known == MAX
         if self._spec.within is not None:
-            bound = self._bound(start)
+            bound = self._bound(self._cursor.start)
             known = bisect_right(self._times, bound)
             is_ended = is_ended or self._all.known >= bound
         return self._all.search.attempt(None, self._columns, self._cursor, known, is_ended)

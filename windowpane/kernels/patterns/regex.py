@@ -20,7 +20,7 @@ import numpy as np
 
 from windowpane.arrays import Integers, Mask
 from windowpane.windowing.patterns import tree
-from windowpane.windowing.patterns.tree import Pattern, every_part, first_variables, longest, written_out
+from windowpane.windowing.patterns.tree import Pattern, every_part, first_variables, written_out
 
 OPENING, GOING_ON, UNKNOWN = 10, 13, 85
 """Bytes between partitions, and behind the known rows of one; rows are bytes from 128 on."""
@@ -29,7 +29,7 @@ MOST_CONDITIONS = 7
 MOST_WRITTEN_OUT = 1_000
 """The orders of five variables have 600; an expression of those of six takes seconds to be compiled."""
 
-_ROW = 128
+ROW = 128
 _END = rb"(?=[\n\r])|\Z"
 
 
@@ -98,27 +98,29 @@ class PatternText:
     def openings(self) -> Mask:
         """The bytes that are rows which a match can begin with."""
         if _may_pass_first(self.pattern):
-            return np.arange(256) >= _ROW
+            return np.arange(256) >= ROW
         return self.taken(first_variables(self.pattern)[0])
 
-    @cached_property
-    def absence(self) -> tuple[Mask, int] | None:
-        """Where a pattern ends with an absence behind some rows at most: the bytes that it is of, and how many rows they are."""
-        *parts, last = self.pattern.parts if isinstance(self.pattern, tree.Sequence) else (self.pattern,)
-        before = tree.Sequence(tuple(parts))
-        most, looks = longest(before), any(isinstance(part, tree.Last | tree.Absence) for part in every_part(before))
-        return (self.taken(last.of), most) if isinstance(last, tree.Absence) and most is not None and not looks else None
+    @property
+    def chain(self) -> tuple[Pattern, ...] | None:
+        """The parts, if each is one row of a variable or passes rows over, but for an absence at the end; else nothing.
+
+        There is one way at most to go on behind each of them.
+        """
+        parts = tuple(part for part, _ in self._parts)
+        plain = parts[:-1] if isinstance(parts[-1], tree.Absence) else parts
+        return parts if all(isinstance(part, tree.Variable | tree.Passing) for part in plain) else None
 
     def taken(self, names: Iterable[str]) -> Mask:
         """Return for each byte whether it is a row that one of some variables takes."""
         names = list(names)
-        return np.array([row >= _ROW and any(self._takes(name, row) for name in names) for row in range(256)])
+        return np.array([row >= ROW and any(self._takes(name, row) for name in names) for row in range(256)])
 
     def _takes(self, name: str, row: int) -> bool:
         return name not in self.bits or bool(row >> self.bits[name] & 1)
 
     def _class(self, *names: str, inside: bool = True) -> bytes:
-        rows = [row for row in range(_ROW, 256) if any(self._takes(name, row) for name in names) == inside]
+        rows = [row for row in range(ROW, 256) if any(self._takes(name, row) for name in names) == inside]
         return b"[" + b"".join(b"\\x%02x" % row for row in rows) + b"]" if rows else b"[^\\x00-\\xff]"
 
     def _written(self, part: Pattern, unknown: _Unknown) -> bytes:
@@ -162,7 +164,7 @@ class _Places:
     def __init__(self, text: Integers) -> None:
         self._text = text
         self._unknown = np.append(text == UNKNOWN, False)
-        self._ends = _first_from(np.append(text < _ROW, True))
+        self._ends = first_from(np.append(text < ROW, True))
 
     def before(self, pattern: PatternText, part: Pattern, then: Mask) -> Mask:
         """Return where a part may begin that is followed by what may begin at the places ``then``."""
@@ -180,18 +182,19 @@ class _Places:
             case tree.Permutation(parts):
                 found = np.logical_or.reduce([self.before(pattern, each, self._later(then)) for each in parts])
             case tree.Passing(until):
-                found = then[_first_from(np.append(pattern.taken(until)[self._text], True) | (self._ends == _numbers(then)))]
+                found = then[first_from(np.append(pattern.taken(until)[self._text], True) | (self._ends == _numbers(then)))]
             case tree.Repetition(tree.Variable(name), least, most, _):
                 found = self._loop(np.append(pattern.taken([name])[self._text], False), least, most, then)
             case tree.Repetition(inner, least, _, _):
                 found = self.before(pattern, inner, self._later(then))
                 found = found if least else found | then
             case _:
-                return np.ones_like(then)
-        return found | self._unknown
+                found = np.ones_like(then)
+        result: Mask = found | self._unknown
+        return result
 
     def _loop(self, is_taken: Mask, least: int, most: int | None, then: Mask) -> Mask:
-        places, ends, following = _numbers(then), _first_from(~is_taken), _first_from(then)
+        places, ends, following = _numbers(then), first_from(~is_taken), first_from(then)
         behind = ends if most is None else np.minimum(ends, places + most)
         from_least = np.minimum(places + least, len(then) - 1)
         waits = self._unknown[ends] & (ends == behind)
@@ -200,7 +203,7 @@ class _Places:
 
     def _later(self, then: Mask) -> Mask:
         """Return the places at or behind which, among the rows of one key, there is one of ``then``."""
-        found: Mask = _first_from(then) <= self._ends
+        found: Mask = first_from(then) <= self._ends
         return found
 
 
@@ -208,7 +211,7 @@ def _numbers(places: Mask) -> Integers:
     return np.arange(len(places))
 
 
-def _first_from(places: Mask) -> Integers:
+def first_from(places: Mask) -> Integers:
     """Return for each place the first one at or behind it that is chosen; behind the last one, the number of places."""
     chosen = np.where(places, np.arange(len(places)), len(places))
     found: Integers = np.minimum.accumulate(chosen[::-1])[::-1]
