@@ -56,7 +56,7 @@ def values(expression: Expression, column: Column) -> Datum:
         return _constant(expression)
     if not isinstance(expression, Operation):
         return column(expression)
-    operands = [values(part, column) for part in expression.parts]
+    operands = _beside_floats([values(part, column) for part in expression.parts])
     if expression.operator in _COMPARISONS:
         operands = _comparable(operands)
     result: Datum = _OPERATORS[expression.operator](*operands)
@@ -68,6 +68,13 @@ def _constant(expression: Constant) -> pa.Scalar:
         return pa.scalar(expression.value)
     except (pa.ArrowException, TypeError) as error:
         raise ConditionError(expression, "it is no constant that Arrow knows") from error
+
+
+def _beside_floats(operands: list[Datum]) -> list[Datum]:
+    """Make whole numbers floating-point ones beside one, rounded where they are large; Arrow refuses these."""
+    if not any(pa.types.is_floating(each.type) for each in operands):
+        return operands
+    return [pc.cast(each, pa.float64(), safe=False) if pa.types.is_integer(each.type) else each for each in operands]
 
 
 def _comparable(operands: list[Datum]) -> list[Datum]:

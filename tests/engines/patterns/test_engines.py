@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -20,10 +22,12 @@ from windowpane.engines.patterns.text import PatternTextEngine, refusal
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import MissingEventTimeError, PatternLimitError, SkipTargetError
+from windowpane.kernels.conditions import values
+from windowpane.operators.patterns.values import Values
 from windowpane.planning.description.programs import of_patterns
 from windowpane.planning.engines import combiner_of_patterns, with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.expressions import Operation
+from windowpane.windowing.expressions import Constant, Operation
 from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec
 from windowpane.windowing.patterns.text import parse_pattern
 from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNumber, MatchTime, Moved, Picked
@@ -293,6 +297,54 @@ def test_rows_are_left_out_before_the_shuffle() -> None:
     assert parting is not None
     assert [each["at"].to_pylist() for each in parting.parted(rows, 10)] == [[11, 12], [10, None]]
     assert combiner_of_patterns(with_engine(asked, "pattern reference"), foresees_watermark=True) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "operator", "right", "expected"),
+    [
+        (Decimal("1.10"), "==", 1.1, True),  # the decimal becomes a double, as in Spark
+        (Decimal("1.10"), "*", 2.0, 2.2),
+        (2**53 + 1, "==", 2.0**53, True),
+        (2**53 + 1, "is distinct from", 2.0**53, False),
+        (Decimal("1234567890123456789012345678901234567"), "+", 1, Decimal("1234567890123456789012345678901234568")),
+        (None, "*", 2.0, None),
+    ],
+)
+def test_numbers_of_several_kinds_meet(left: Any, operator: str, right: Any, expected: Any) -> None:
+    computed = Operation(operator, (Constant(left), Constant(right)))
+    found = Values(None, {}, 0, 1).of(computed, ())  # type: ignore[arg-type]
+    assert (found, type(found)) == (expected, type(expected))
+    assert (isinstance(left, Decimal) and isinstance(right, int)) or values(
+        computed, lambda leaf: pa.nulls(1)
+    ).as_py() == expected
+
+
+def test_running_aggregates_go_on_where_they_were() -> None:
+    """A match of 2,000 rows, shown one by one with its sum so far, takes one addition a row."""
+    shown = program("a+", [values_of("sum", "a"), count_of(None)], rows="all")
+    adds = Counter[str]()
+
+    class Counting:
+        result_type = pa.int64()
+
+        def create_accumulator(self) -> int:
+            return 0
+
+        def add(self, accumulator: int, value: int) -> int:
+            adds["sum"] += 1
+            return accumulator + value
+
+        def get_result(self, accumulator: int) -> int:
+            return accumulator
+
+    total = shown.spec.measures[0].value
+    assert isinstance(total, Aggregated)
+    total = replace(total, aggregate=Counting())
+    shown = replace(shown, spec=replace(shown.spec, measures=(Measure("m0", total), shown.spec.measures[1])))
+    rows = [("x", at, "a", 1) for at in range(2_000)]
+    found, _ = replay(PatternReferenceEngine, shown, [(MIN, rows), (MAX, [])])
+    assert [values[-2:] for _, values in found[1]] == [(number, number) for number in range(1, 2_001)]
+    assert adds["sum"] == 2_000
 
 
 def test_a_search_that_takes_too_many_steps_ends_by_name() -> None:

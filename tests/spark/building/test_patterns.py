@@ -175,6 +175,8 @@ def test_windows_over_matches(spark: SparkSession) -> None:
         (lambda s: s.match("a b", a=PAID).select(id=wp.count()), InvalidSpecError, "two columns of the name 'id'"),
         (lambda s: s.match("a b", a=PAID).select(), InvalidSpecError, "select needs a measure"),
         (lambda s: s.match("a b", a="kind").select(n=wp.count()), InvalidSpecError, "expected a condition"),
+        (lambda s: s.match("a b", a=wp.col("amount")).select(n=wp.count()), InvalidSpecError, "a=.* this is int"),
+        (lambda s: s.match("a b", b=wp.lag("amount") - 1).select(n=wp.count()), InvalidSpecError, "b=.* a number or a time"),
         (lambda s: s.match("a b", a=PAID).timeouts("t").select(n=wp.count()), InvalidSpecError, "needs a bound"),
         (lambda s: s.match("a b", a=PAID).after_match("past").select(n=wp.count()), InvalidSpecError, "it is 'past last row'"),
         (

@@ -173,6 +173,18 @@ def test_any_order_of_bounded_rows(session: Session) -> None:
     assert found.rows() == [(3, 1)]
 
 
+@pytest.mark.parametrize("order", ["", "ORDER BY at DESC", "ORDER BY rate"])
+def test_rows_without_an_ascending_time_whose_first_column_is_no_whole_number(session: Session, order: str) -> None:
+    """Texts and fractions in front; of doubles NaN is the largest, and the least of 2.5, -0.0 and NaN has no sign."""
+    session.run("CREATE TABLE e (sym varchar, rate double precision, at timestamp)")
+    session.run("INSERT INTO e VALUES ('X', 2.5, '2024-01-01'), ('X', -0.0, '2024-01-02'), ('X', 'NaN', '2024-01-03')")
+    asked = f"{order} MEASURES MAX(a.rate) AS most, MIN(a.rate) AS least PATTERN (a+) DEFINE a AS MAX(a.rate) > -1)"
+    (row,) = session.query(f"SELECT * FROM e MATCH_RECOGNIZE (PARTITION BY sym {asked}").rows()
+    assert list(map(str, row)) == ["X", "nan", "0.0"]
+    (row,) = session.query(f"SELECT * FROM (SELECT rate, at FROM e) AS f MATCH_RECOGNIZE ({asked}").rows()
+    assert list(map(str, row)) == ["nan", "0.0"]
+
+
 CHAINS = {
     "groups of windows below": (
         "SELECT since, total FROM (SELECT k, window_start, window_end, sum(v) AS total FROM TUMBLE(e, at, INTERVAL '1 minute') "
@@ -256,7 +268,10 @@ REFUSED = {
     ),
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x PATTERN (a) DEFINE a AS price)": (SqlTypeError, "boolean"),
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY price MEASURES 1 AS x PATTERN (a) WITHIN INTERVAL '1 hour')": (
-        SqlTypeError, "WITHIN needs a timestamp",
+        SqlTypeError, "column 82: WITHIN needs a timestamp",
+    ),
+    "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x PATTERN (a) WITHIN INTERVAL '1 month')": (
+        SqlTypeError, "column 79: WITHIN takes an interval without months",
     ),
     "SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY at MEASURES 1 AS x ONE ROW PER MATCH SHOW TIMEOUT MATCHES PATTERN (a))": (
         UnsupportedSqlError, "without WITHIN",

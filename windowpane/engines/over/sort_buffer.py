@@ -117,7 +117,8 @@ class SortBuffer:
         if self._order_by is None:
             return None
         column = rows[self._order_by]
-        return column.cast(pa.int64()) if column.type.bit_width == 64 else None
+        is_number = pa.types.is_integer(column.type) or pa.types.is_temporal(column.type)
+        return column.cast(pa.int64()) if is_number and column.type.bit_width == 64 else None
 
     def _widen(self) -> None:
         held = pa.concat_tables(coded_alike([self._read(segment) for segment in self._log.segments()], self._coded))

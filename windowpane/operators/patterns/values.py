@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import NamedTuple, Protocol
 
@@ -116,10 +117,19 @@ class Values:
 
     @staticmethod
     def _operation(expression: Expression, name: str, values: list[Value]) -> Value:
+        if name not in _LOGIC and any(value is None for value in values):
+            return None
         try:
-            return _LOGIC[name](*values) if name in _LOGIC else None if None in values else _OPERATORS[name](*values)
+            with localcontext(prec=_DIGITS) if Decimal in map(type, values) else nullcontext():
+                return _LOGIC[name](*values) if name in _LOGIC else _OPERATORS[name](*_alike(values))
         except TypeError as error:
             raise ConditionError(expression, str(error)) from error
+
+
+def _alike(values: list[Value]) -> list[Value]:
+    """Return operands as Spark and PostgreSQL take them: beside a floating-point number every number is one."""
+    kinds = set(map(type, values))
+    return [float(value) for value in values] if float in kinds and {float} < kinds <= {int, float, Decimal} else values
 
 
 def _and(left: bool | None, right: bool | None) -> bool | None:
@@ -130,8 +140,8 @@ def _or(left: bool | None, right: bool | None) -> bool | None:
     return True if left is True or right is True else None if left is None or right is None else False
 
 
-def _differs(left: object, right: object) -> bool:
-    return (left is None) != (right is None) or (left is not None and bool(_compared(operator.ne)(left, right)))
+def _differs(left: Value, right: Value) -> bool:
+    return (left is None) != (right is None) or (left is not None and bool(_compared(operator.ne)(*_alike([left, right]))))
 
 
 def _compared(compare: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
@@ -150,10 +160,11 @@ def _mean(total: Value, count: int) -> Decimal | None:
     """Return an exact mean, with as many places as a quotient of SQL has."""
     if not count:
         return None
-    with localcontext(prec=80):
+    with localcontext(prec=_DIGITS):
         return (Decimal(total) / count).quantize(_PLACES, ROUND_HALF_UP)
 
 
+_DIGITS = 80
 _PLACES = Decimal(1).scaleb(-28)
 _LOGIC: Mapping[str, Callable[..., Value]] = {
     "&": _and,

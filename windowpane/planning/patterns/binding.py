@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from windowpane.errors import InvalidSpecError
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.expressions import Expression, Operation
+from windowpane.windowing.expressions import Constant, Expression, Operation
 from windowpane.windowing.patterns.spec import PatternSpec
 from windowpane.windowing.patterns.values import Aggregated, Began, Classifier, MatchTime, Moved, Picked
 
@@ -46,6 +47,27 @@ def bound_spec(spec: PatternSpec, columns: pa.Schema) -> PatternSpec:
         conditions={name: bound(condition, columns) for name, condition in spec.conditions.items()},
         measures=tuple(replace(measure, value=bound(measure.value, columns)) for measure in spec.measures),
     )
+
+
+def refuse_no_conditions(spec: PatternSpec, columns: pa.Schema, event_time: pa.DataType) -> None:
+    """Refuse conditions that are of another type than boolean, as far as that is known before they are computed.
+
+    Raises:
+        InvalidSpecError: with the name of the variable.
+    """
+    for name, condition in spec.conditions.items():
+        if isinstance(condition, Operation | Constant):
+            is_number = isinstance(condition, Operation) and condition.operator in _ARITHMETIC
+            is_other = isinstance(condition, Constant) and not isinstance(condition.value, bool | None)
+            found = "a number or a time" if is_number else repr(condition) if is_other else None
+        else:
+            kind = _type(condition, columns, event_time)
+            found = None if pa.types.is_boolean(kind) else str(kind)
+        if found is not None:
+            raise InvalidSpecError(f"{name}={condition!r}: a condition is true or false of a row, and this is {found}.")
+
+
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "div", "mean", "neg"})
 
 
 def measure_types(spec: PatternSpec, columns: pa.Schema, event_time: pa.DataType) -> pa.Schema:

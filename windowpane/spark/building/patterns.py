@@ -20,7 +20,7 @@ from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import PARTITION, POSITION, PREFIX, SYSTEM
 from windowpane.planning.engines import combiner_of_patterns
-from windowpane.planning.patterns.binding import Unbound, bound_spec, measure_types
+from windowpane.planning.patterns.binding import Unbound, bound_spec, measure_types, refuse_no_conditions
 from windowpane.planning.patterns.plan import PatternPlan, PatternRequest
 from windowpane.planning.patterns.programs import check_bounds, compile_pattern_program
 from windowpane.spark.building.expressions import column_of, is_column
@@ -132,7 +132,9 @@ class _Names:
             request.most_steps,
         )
         self.spec = bound_spec(spec, self.arrow)
-        self.measure_types = measure_types(self.spec, self.arrow, self.arrow.field(event_time).type)
+        time = self.arrow.field(event_time).type
+        refuse_no_conditions(self.spec, self.arrow, time)
+        self.measure_types = measure_types(self.spec, self.arrow, time)
 
     def _check(self) -> None:
         request = self._request

@@ -41,7 +41,11 @@ def parse_match(parser: Any) -> exp.MatchRecognize:
         parser.raise_error("PATTERN (...) is missing")
     clause.set("pattern", _pattern(parser))
     if parser._match_text_seq("WITHIN"):
-        clause.set("within", parser._parse_bitwise())
+        start = parser._prev.start
+        within = parser._parse_bitwise()
+        if within is not None:
+            within.meta["start"] = start
+        clause.set("within", within)
     if parser._match_text_seq("SUBSET"):
         clause.set("subset", parser._parse_csv(lambda: _subset(parser)))
     if parser._match_text_seq("DEFINE"):

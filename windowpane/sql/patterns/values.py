@@ -224,7 +224,7 @@ class MatchValues:
         return parts, [self._called(tree, each, variable, parts, is_distinct) for each in parts.primitives]
 
     def _called(self, tree: exp.Expr, call: Primitive, variable: str | None, parts: Parts, is_distinct: bool) -> Expression:
-        name = call.over
+        name = call.function if call.function in ("min", "max") else call.over  # of floats, too: a zero has no sign then
         if is_distinct:
             name = "count_distinct" if name == "count" else name if name in ("min", "max", "bool_and", "bool_or") else None
         if name is None or parts.only is not None:
