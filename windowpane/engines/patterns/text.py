@@ -186,7 +186,9 @@ class Searched:
         if parts is None:
             return Attempts(owners, places.tolist(), Searching(self.pattern, self.text, places, stops, can_match[at]))
         found = ways(self.pattern, parts, self._written, places, stops)
-        return Attempts(owners, places.tolist(), Chained(found, self.pattern.last_part))
+        is_found = found.matches | found.waits
+        counts = np.flatnonzero(is_found | found.wants if self.program.spec.has_timeouts else is_found)
+        return Attempts(owners[counts], places[counts].tolist(), Chained(found.of(counts), self.pattern.last_part))
 
     def _stops(self, at: Integers, owners: Integers) -> Integers:
         """Return for each attempt the place behind its last row or, where that is not known yet, behind the byte that says so."""

@@ -26,6 +26,10 @@ class Ways:
     wants: Mask  # whether it fails for want of a row before its end
     spans: Integers  # the places of all its rows and of each part, as far as it went: (attempts, 1 + parts, 2)
 
+    def of(self, attempts: Integers) -> Ways:
+        """Return the ways of some of the attempts."""
+        return Ways(self.matches[attempts], self.waits[attempts], self.wants[attempts], self.spans[attempts])
+
 
 def ways(pattern: PatternText, chain: tuple[Pattern, ...], text: Integers, places: Integers, stops: Integers) -> Ways:
     """Return the ways of attempts, given the places where each begins and before which it ends."""
