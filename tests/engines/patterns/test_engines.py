@@ -23,7 +23,7 @@ from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import MissingEventTimeError, PatternLimitError, SkipTargetError
 from windowpane.kernels.conditions import values
-from windowpane.operators.patterns.values import Values
+from windowpane.operators.patterns.values import Path, Values
 from windowpane.planning.description.programs import of_patterns
 from windowpane.planning.engines import combiner_of_patterns, with_engine
 from windowpane.state.memory import MemoryBlobStore
@@ -312,7 +312,7 @@ def test_rows_are_left_out_before_the_shuffle() -> None:
 )
 def test_numbers_of_several_kinds_meet(left: Any, operator: str, right: Any, expected: Any) -> None:
     computed = Operation(operator, (Constant(left), Constant(right)))
-    found = Values(None, {}, 0, 1).of(computed, ())  # type: ignore[arg-type]
+    found = Values(None, 0, 1).of(computed, Path({}))  # type: ignore[arg-type]
     assert (found, type(found)) == (expected, type(expected))
     assert (isinstance(left, Decimal) and isinstance(right, int)) or values(
         computed, lambda leaf: pa.nulls(1)
@@ -345,6 +345,13 @@ def test_running_aggregates_go_on_where_they_were() -> None:
     found, _ = replay(PatternReferenceEngine, shown, [(MIN, rows), (MAX, [])])
     assert [values[-2:] for _, values in found[1]] == [(number, number) for number in range(1, 2_001)]
     assert adds["sum"] == 2_000
+
+    adds.clear()
+    limited = {"a": Operation("<=", (total, Constant(1_500)))}
+    asked = program("a+", [count_of(None)], conditions=limited)
+    found, _ = replay(PatternReferenceEngine, asked, [(MIN, rows), (MAX, [])])
+    assert [values[-1] for _, values in found[1]] == [1_500, 500]
+    assert adds["sum"] <= 2 * 2_000
 
 
 def test_a_search_that_takes_too_many_steps_ends_by_name() -> None:

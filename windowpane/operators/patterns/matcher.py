@@ -8,7 +8,7 @@ one first::
     absent A    no further row is an A                             first, last  the next row is the first, or there is none
 
 So a match of a million rows needs no deep stack. An attempt that asks for a row that nobody knows yet ends with
-``UnknownRowError``: it waits, and is made again from its first row. Nothing is optimised: the engines are compared with this.
+``UnknownRowError``: it waits, and is made again from its first row. The engines are compared with this.
 
 Source: SQL:2016, part 5 (ISO/IEC TR 19075-5) for the order of preference, Trino for what it leaves open.
 """
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from windowpane.arrays.values import Value
 from windowpane.errors import PatternLimitError
-from windowpane.operators.patterns.values import Label, Values
+from windowpane.operators.patterns.values import Label, Path, Values
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.patterns import tree
 from windowpane.windowing.patterns.spec import MAX_STEPS
@@ -133,7 +133,7 @@ class Attempt:
     """The first path that ended for want of a row: of an attempt that failed, or that waits for one."""
 
     def __post_init__(self) -> None:
-        self._values = Values(self, self.subsets, self.start, self.number)
+        self._values = Values(self, self.start, self.number)
 
     def has(self, row: int) -> bool:
         """Return whether there is such a row.
@@ -154,12 +154,12 @@ class Attempt:
             UnknownRowError: the search asks for a row that is not known yet.
             PatternLimitError: it takes too many steps.
         """
-        labels: list[Label] = []
+        path = Path(self.subsets)
         left: list[tuple[int, int, tuple[Value, ...]]] = [(0, 0, ())]
         taken = 0
         while left:
             step, rows, marks = left.pop()
-            del labels[rows:]
+            path.cut(rows)
             while True:
                 taken += 1
                 if taken > self.most_steps:
@@ -167,22 +167,22 @@ class Attempt:
                 what = self.steps[step]
                 step += 1
                 if what.kind == "end":
-                    return tuple(labels)
+                    return tuple(path.labels)
                 if what.kind == "either":
                     step, *others = what.then
-                    left += [(other, len(labels), marks) for other in others]
+                    left += [(other, len(path), marks) for other in others]
                 elif what.kind == "mark":
-                    marks = (len(labels), marks)
+                    marks = (len(path), marks)
                 elif what.kind == "moved":
-                    if marks[0] == len(labels):
+                    if marks[0] == len(path):
                         break
                     marks = marks[1]
-                elif not self._goes_on(what, labels):
+                elif not self._goes_on(what, path):
                     break
         return None
 
-    def _goes_on(self, what: Step, labels: list[Label]) -> bool:
-        row = self.start + len(labels)
+    def _goes_on(self, what: Step, path: Path) -> bool:
+        row = self.start + len(path)
         match what.kind:
             case "first":
                 return row == 0 and self.is_first
@@ -190,31 +190,31 @@ class Attempt:
                 return not self.has(row)
             case "absent":
                 while self.has(row):
-                    if self._is_one_of(what.names, row, labels):
+                    if self._is_one_of(what.names, row, path):
                         return False
                     row += 1
                 return True
-        if row >= self.known and self.partial is None and labels:
-            self.partial = tuple(labels)
+        if row >= self.known and self.partial is None and len(path):
+            self.partial = tuple(path.labels)
         if not self.has(row):
             return False
         if what.kind == "take":
-            labels.append(Label(row, what.names[0], what.is_shown))
-            return self._holds(what.names[0], labels)
-        if self._is_one_of(what.names, row, labels):
+            path.append(Label(row, what.names[0], what.is_shown))
+            return self._holds(what.names[0], path)
+        if self._is_one_of(what.names, row, path):
             return False
-        labels.append(Label(row, None, False))
+        path.append(Label(row, None, False))
         return True
 
-    def _is_one_of(self, names: Sequence[str], row: int, labels: list[Label]) -> bool:
+    def _is_one_of(self, names: Sequence[str], row: int, path: Path) -> bool:
         for name in names:
-            labels.append(Label(row, name, False))
-            holds = self._holds(name, labels)
-            labels.pop()
+            path.append(Label(row, name, False))
+            holds = self._holds(name, path)
+            path.cut(len(path) - 1)
             if holds:
                 return True
         return False
 
-    def _holds(self, name: str, labels: Sequence[Label]) -> bool:
+    def _holds(self, name: str, path: Path) -> bool:
         condition = self.conditions.get(name)
-        return condition is None or self._values.of(condition, labels) is True
+        return condition is None or self._values.of(condition, path) is True

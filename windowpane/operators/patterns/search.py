@@ -15,7 +15,7 @@ from typing import NamedTuple
 from windowpane.arrays.values import Value
 from windowpane.errors import SkipTargetError
 from windowpane.operators.patterns.matcher import Attempt, UnknownRowError, compile_pattern
-from windowpane.operators.patterns.values import Label, SoFar, Values
+from windowpane.operators.patterns.values import Label, Path, Values
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.patterns.spec import PatternSpec
 from windowpane.windowing.times import MAX
@@ -138,23 +138,23 @@ class Search:
             if bound is not None:
                 yield from self.timed_out(attempt, bound)
             return
-        measured = self._measured(attempt, self._time(labels, times, start, bound))
+        measured = self._measured(attempt, labels, self._time(labels, times, start, bound))
         if spec.rows == "one":
-            yield Found(None, measured(labels, labels))
+            yield Found(None, measured(None))
         elif not labels:
             if spec.rows != "all omit empty":
-                yield Found(start, measured((), ()))
+                yield Found(start, measured(None))
         else:
-            running = SoFar()
+            running = Path(spec.subsets)
             for label in labels:
                 running.append(label)
                 if label.is_shown:
-                    yield Found(label.row, measured(running, labels))
+                    yield Found(label.row, measured(running))
 
     def timed_out(self, attempt: Attempt, time: int) -> Iterator[Found]:
         """Yield the first path of an attempt that ended for want of a row, if timeouts are asked for."""
         if self._spec.has_timeouts and attempt.partial is not None:
-            yield Found(None, self._measured(attempt, time)(attempt.partial, attempt.partial), is_timeout=True)
+            yield Found(None, self._measured(attempt, attempt.partial, time)(None), is_timeout=True)
 
     def _time(self, labels: Sequence[Label], times: Sequence[int], start: int, bound: int | None) -> int:
         """Return the event time of a match: of its last row, but of one that waits for what does not come, the bound."""
@@ -167,15 +167,15 @@ class Search:
         """Whether a match is of what does not come within its bound."""
         return any(step.kind == "absent" for step in self._steps)
 
-    def _measured(self, attempt: Attempt, time: int) -> Callable[[Sequence[Label], Sequence[Label]], tuple[Value, ...]]:
-        """Return what computes the measures of the rows so far, and of all rows of the match."""
-        values = Values(attempt, self._spec.subsets, attempt.start, attempt.number, time)
-        finals: dict[str, Value] = {}
+    def _measured(self, attempt: Attempt, labels: Sequence[Label], time: int) -> Callable[[Path | None], tuple[Value, ...]]:
+        """Return what computes the measures of a match: of the rows so far, or where none are given of all of them."""
+        values = Values(attempt, attempt.start, attempt.number, time)
+        whole, measures = Path(self._spec.subsets, labels), self._spec.measures
+        finals = {each.name: values.of(each.value, whole) for each in measures if each.is_final}
 
-        def measured(running: Sequence[Label], final: Sequence[Label]) -> tuple[Value, ...]:
-            if not finals:
-                finals.update({each.name: values.of(each.value, final) for each in self._spec.measures if each.is_final})
-            return tuple(finals[each.name] if each.is_final else values.of(each.value, running) for each in self._spec.measures)
+        def measured(running: Path | None) -> tuple[Value, ...]:
+            path = whole if running is None else running
+            return tuple(finals[each.name] if each.is_final else values.of(each.value, path) for each in measures)
 
         return measured
 

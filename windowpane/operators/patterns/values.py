@@ -7,7 +7,8 @@ NULL. NaN equals NaN and is larger than every number.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import NamedTuple, Protocol
@@ -26,8 +27,47 @@ class Label(NamedTuple):
     is_shown: bool
 
 
-class SoFar(list[Label]):
-    """The rows of a match up to each of them: it only grows, so that an aggregate goes on where it was."""
+class Path:
+    """The rows that a path has taken so far, in order, and those of each name: a variable, a subset, ``None`` for all of them.
+
+    An aggregate goes on where it was: what it has folded is kept as long as its rows stay on the path.
+    """
+
+    def __init__(self, subsets: Mapping[str, frozenset[str]], labels: Iterable[Label] = ()) -> None:
+        self._subsets = subsets
+        self._names: dict[str, tuple[str | None, ...]] = {}
+        self.labels: list[Label] = []
+        self.of: defaultdict[str | None, list[Label]] = defaultdict(list)
+        self.folded: defaultdict[str | None, dict[int, tuple[int, Value]]] = defaultdict(dict)
+        for label in labels:
+            self.append(label)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def append(self, label: Label) -> None:
+        self.labels.append(label)
+        if label.variable is not None:
+            for name in self._names_of(label.variable):
+                self.of[name].append(label)
+
+    def cut(self, count: int) -> None:
+        """Leave the first rows."""
+        while len(self.labels) > count:
+            label = self.labels.pop()
+            if label.variable is not None:
+                for name in self._names_of(label.variable):
+                    self.of[name].pop()
+                    left, folded = len(self.of[name]), self.folded[name]
+                    for call in [call for call, (rows, _) in folded.items() if rows > left]:
+                        del folded[call]
+
+    def _names_of(self, variable: str) -> tuple[str | None, ...]:
+        found = self._names.get(variable)
+        if found is None:
+            found = (None, variable, *(name for name, of in self._subsets.items() if variable in of))
+            self._names[variable] = found
+        return found
 
 
 class Rows(Protocol):
@@ -46,56 +86,43 @@ class Values:
 
     Args:
         rows: the rows.
-        subsets: the variables that a name stands for, where it stands for several.
         start: the row that the attempt begins at.
         number: that of the match to be.
         time: its event time, in microseconds.
     """
 
-    def __init__(
-        self, rows: Rows, subsets: Mapping[str, frozenset[str]], start: int, number: int, time: int | None = None
-    ) -> None:
-        self._rows, self._subsets = rows, subsets
-        self._start, self._number, self._time = start, number, time
-        self._folded: dict[int, tuple[SoFar, int, Value]] = {}
+    def __init__(self, rows: Rows, start: int, number: int, time: int | None = None) -> None:
+        self._rows, self._start, self._number, self._time = rows, start, number, time
 
-    def of(self, expression: Expression, labels: Sequence[Label]) -> Value:
-        """Return a value over the rows of a path, in order: of a condition, the row that it is asked for is the last one."""
+    def of(self, expression: Expression, path: Path) -> Value:
+        """Return a value over the rows of a path: of a condition, the row that it is asked for is the last one."""
         match expression:
             case Constant(value):
                 return value
             case Picked(_, _, column, _):
-                return self._at(self._row(expression, labels), column)
+                return self._at(self._row(expression, path), column)
             case Moved(of, moved):
-                row = self._row(of, labels)
+                row = self._row(of, path)
                 return None if row is None else self._at(self._beside(row + moved), of.column)
             case Began(column):
                 return self._at(self._start, column)
             case Aggregated():
-                return self._aggregate(expression, labels)
+                return self._aggregate(expression, path)
             case Classifier(variable):
-                return next((label.variable for label in reversed(labels) if self._is_of(label, variable)), None)
+                return path.of[variable][-1].variable if path.of[variable] else None
             case MatchNumber():
                 return self._number
             case MatchTime():
                 return self._time
             case Operation(name, parts):
-                return self._operation(expression, name, [self.of(part, labels) for part in parts])
+                return self._operation(expression, name, [self.of(part, path) for part in parts])
         raise ConditionError(expression, "it is no value of a match")
 
-    def _is_of(self, label: Label, variable: str | None) -> bool:
-        if variable is None or label.variable is None:
-            return label.variable is not None
-        return label.variable in self._subsets[variable] if variable in self._subsets else label.variable == variable
-
-    def _row(self, picked: Picked, labels: Sequence[Label]) -> int | None:
-        left = picked.offset
-        for label in labels if picked.end == "first" else reversed(labels):
-            if self._is_of(label, picked.variable):
-                if not left:
-                    return label.row
-                left -= 1
-        return None
+    def _row(self, picked: Picked, path: Path) -> int | None:
+        labels, offset = path.of[picked.variable], picked.offset
+        if offset >= len(labels):
+            return None
+        return labels[offset if picked.end == "first" else -1 - offset].row
 
     def _beside(self, row: int) -> int | None:
         return None if row < 0 or (row >= self._start and not self._rows.has(row)) else row
@@ -103,16 +130,13 @@ class Values:
     def _at(self, row: int | None, column: str) -> Value:
         return None if row is None else self._rows.columns[column][row]
 
-    def _aggregate(self, call: Aggregated, labels: Sequence[Label]) -> Value:
+    def _aggregate(self, call: Aggregated, path: Path) -> Value:
         aggregate, columns = call.aggregate, [self._rows.columns[name] for name in call.columns]
-        before, count, accumulator = self._folded.get(id(call), (None, 0, None))
-        if before is None or before is not labels:
-            count, accumulator = 0, aggregate.create_accumulator()
+        labels, folded = path.of[call.variable], path.folded[call.variable]
+        count, accumulator = folded.get(id(call)) or (0, aggregate.create_accumulator())
         for label in labels[count:]:
-            if self._is_of(label, call.variable):
-                accumulator = aggregate.add(accumulator, *(column[label.row] for column in columns))
-        if isinstance(labels, SoFar):
-            self._folded[id(call)] = labels, len(labels), accumulator
+            accumulator = aggregate.add(accumulator, *(column[label.row] for column in columns))
+        folded[id(call)] = len(labels), accumulator
         return aggregate.get_result(accumulator)
 
     @staticmethod
