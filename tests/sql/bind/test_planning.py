@@ -45,6 +45,32 @@ def test_joins_have_the_equalities_around_them_as_keys(query: str, expected: lis
     assert [line.split(" and ")[0] for line in found] == [line.split(" and ")[0] for line in expected]
 
 
+NUMBERED = "(SELECT *, row_number() OVER (PARTITION BY g ORDER BY v) AS n FROM a) AS q"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (f"SELECT id FROM {NUMBERED} WHERE n <= 3", "limit 3, offset 0"),
+        (f"SELECT id FROM {NUMBERED} WHERE 3 > n", "limit 2, offset 0"),
+        (f"SELECT id FROM {NUMBERED} WHERE n BETWEEN 2 AND 4 AND v > 1", "limit 3, offset 1"),
+        (f"SELECT id FROM {NUMBERED} WHERE n = 2", "limit 1, offset 1"),
+        (f"SELECT q.id FROM {NUMBERED} JOIN b ON q.id = b.id WHERE n < 3 AND b.w > 0", "limit 2, offset 0"),
+        ("SELECT id FROM a QUALIFY rank() OVER (ORDER BY v) <= 2", "limit 2, offset 0 with ties"),
+        ("SELECT id FROM a QUALIFY rank() OVER (PARTITION BY g ORDER BY v) BETWEEN 2 AND 3", None),
+        (f"SELECT id FROM {NUMBERED} WHERE n <= 3 OR v = 1", None),
+        (f"SELECT id FROM {NUMBERED} WHERE n <= v", None),
+        (f"SELECT id FROM {NUMBERED} WHERE n > 3 AND n < 2", None),
+        ("SELECT id FROM a QUALIFY dense_rank() OVER (PARTITION BY g ORDER BY v) <= 2", None),
+    ],
+)
+def test_a_limit_on_the_number_of_a_row_is_a_top_n(query: str, expected: str | None) -> None:
+    found = [line for line in explained(query) if line.startswith("TopN")]
+    assert [line.split(": ", 1)[1].split(" partition")[0].split(" order")[0] for line in found] == (
+        [expected] if expected else []
+    )
+
+
 def test_a_filter_stands_on_the_relation_it_is_about() -> None:
     lines = explained("SELECT a.id FROM a LEFT JOIN b ON a.g = b.g AND b.w > 1, c WHERE c.g = a.g AND a.v > 2 AND c.x IN (3, 4)")
     above = {lines[index + 1]: line for index, line in enumerate(lines) if line.startswith("Filter")}

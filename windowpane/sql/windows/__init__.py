@@ -1,1 +1,1 @@
-"""Windows in SQL: OVER, window table functions, Top-N, EMIT ON WINDOW CLOSE, temporal filters."""
+"""Windows in SQL: OVER, window table functions, EMIT ON WINDOW CLOSE, temporal filters."""
