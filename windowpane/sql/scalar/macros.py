@@ -10,6 +10,7 @@ from windowpane.errors import (
     SqlRunError,
     UnsupportedValueError,
 )
+from windowpane.sql.values.text_values import FALSE, FLOAT, TRUE, WHOLE, text_literal
 
 
 def _macro(head: str, body: str) -> str:
@@ -22,9 +23,8 @@ def refused(message: str, kind: type[SqlRunError] = InvalidValueError) -> str:
 
 
 _SPACE = "E' \\t\\n\\r\\f\\v'"
-_TRUE = "('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1')"
-_FALSE = "('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0')"
-_FLOAT = "'(?i)\\s*[+-]?((\\d+\\.?\\d*|\\.\\d+)(e[+-]?\\d+)?|inf(inity)?|nan)\\s*'"
+_FLOAT = text_literal(rf"(?i)\s*{FLOAT}\s*")
+_WHOLE = text_literal(rf"\s*{WHOLE}\s*")
 _OVERFLOW = refused("'value out of range: overflow'", OutOfRangeError)
 _NEGATIVE_LENGTH = refused("'negative substring length not allowed'")
 _NO_POSITION = refused("'field position must not be zero'")
@@ -160,7 +160,7 @@ MACROS = (
     # --- casts of text
     _macro(
         "whole(x, kind)",
-        f"CASE WHEN x IS NULL OR regexp_full_match(x, '\\s*[+-]?[0-9]+\\s*') THEN trim(x, {_SPACE}) ELSE {_invalid('kind')} END",
+        f"CASE WHEN x IS NULL OR regexp_full_match(x, {_WHOLE}) THEN trim(x, {_SPACE}) ELSE {_invalid('kind')} END",
     ),
     _macro(
         "taken_whole(x, y, kind)",
@@ -177,7 +177,7 @@ MACROS = (
     ),
     _macro(
         "boolean(x)",
-        f"CASE WHEN lower(trim(x, {_SPACE})) IN {_TRUE} THEN TRUE WHEN lower(trim(x, {_SPACE})) IN {_FALSE} THEN FALSE "
+        f"CASE WHEN lower(trim(x, {_SPACE})) IN {TRUE} THEN TRUE WHEN lower(trim(x, {_SPACE})) IN {FALSE} THEN FALSE "
         f"WHEN x IS NOT NULL THEN CAST({_NO_BOOLEAN} AS BOOLEAN) END",
     ),
     # --- integers: bits that leave on the left are lost, as in two's complement

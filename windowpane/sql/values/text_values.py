@@ -9,10 +9,12 @@ from windowpane.errors import InvalidTextError, OutOfRangeError
 from windowpane.sql.expressions.types import BOOLEAN, JSONB, REAL, TIME, SqlType, is_float, is_integer
 from windowpane.sql.values import json_values, zone
 
-_TRUE = ("true", "yes", "on", "1")
-_FALSE = ("false", "no", "off", "0")
-_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
-_FLOAT = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|(inf(inity)?|nan))", re.IGNORECASE | re.ASCII)
+TRUE = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
+FALSE = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
+"""What texts mean as booleans, in small letters."""
+WHOLE = r"[+-]?[0-9]+"
+FLOAT = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|(inf(inity)?|nan))"
+"""Texts that mean whole numbers and floats, as regular expressions of Python and of DuckDB; capitals are the same."""
 _BITS = {"smallint": 15, "integer": 31, "bigint": 63}
 _LARGEST_REAL = 3.4028235677973366e38
 _ZONED = r":\d\d(\.\d+)?\s*([+-]\d|[A-Za-z])"
@@ -49,14 +51,14 @@ def _invalid(text: str, kind: SqlType) -> InvalidTextError:
 
 
 def _check_whole(text: str, body: str, kind: SqlType) -> None:
-    if not _WHOLE.fullmatch(body):
+    if not re.fullmatch(WHOLE, body):
         raise _invalid(text, kind)
     if not -(2 ** _BITS[kind.name]) <= int(body) < 2 ** _BITS[kind.name]:
         raise OutOfRangeError(f'value "{text}" is out of range for type {kind}')
 
 
 def _check_float(text: str, body: str, kind: SqlType) -> None:
-    found = _FLOAT.fullmatch(body)
+    found = re.fullmatch(FLOAT, body, re.IGNORECASE)
     if found is None:
         raise _invalid(text, kind)
     number = float(body)
@@ -66,10 +68,9 @@ def _check_float(text: str, body: str, kind: SqlType) -> None:
 
 
 def _boolean(text: str, body: str) -> str:
-    for value, words in (("TRUE", _TRUE), ("FALSE", _FALSE)):
-        if body and body != "o" and any(word.startswith(body) for word in words):
-            return value
-    raise _invalid(text, BOOLEAN)
+    if body not in (*TRUE, *FALSE):
+        raise _invalid(text, BOOLEAN)
+    return "TRUE" if body in TRUE else "FALSE"
 
 
 _ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(u0{4}|U0{8})|.)", re.DOTALL)
