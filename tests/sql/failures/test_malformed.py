@@ -84,6 +84,14 @@ def test_a_fraction_does_not_fit_a_whole_number(session: Session, tmp_path: Path
     assert [row[2:4] for row in errors(session)] == [("v", "1.5")]
 
 
+def test_a_fraction_does_not_fit_an_array_of_whole_numbers(session: Session, tmp_path: Path) -> None:
+    source(session, tmp_path / "in", "k int, v int[]")
+    (tmp_path / "in" / "a.json").write_text('{"k": 1, "v": [1, 1.5]}\n{"k": 2, "v": [2.0, null]}\n{"k": 3, "v": null}\n')
+    session.run("FLUSH")
+    assert texts(session) == [["1", None], ["2", "{2,NULL}"], ["3", None]]
+    assert [row[2:4] for row in errors(session)] == [("v", "[1,1.5]")]
+
+
 def test_a_time_of_a_source_is_what_a_cast_makes_of_its_text(session: Session, tmp_path: Path) -> None:
     source(session, tmp_path / "in", "k int, at timestamp, zoned timestamptz, clock time")
     lines = [

@@ -63,8 +63,8 @@ def taken(sql: str, held: str, kind: SqlType) -> str:
         read = _taken_time(f"CAST({sql} AS VARCHAR)", kind)
         is_known = f"CASE WHEN typeof({sql}) = 'VARCHAR' THEN {read} ELSE {value} END"
         return read if held in _TEXTS else value if held else is_known
-    may_round = is_integer(kind) and "INT" not in held
-    return f"CAST(windowpane_taken_whole({sql}, {value}, '{kind}') AS {kind.duckdb})" if may_round else value
+    whole = "taken_whole" if is_integer(kind) else "taken_wholes" if kind.element is not None and is_integer(kind.element) else ""
+    return f"CAST(windowpane_{whole}({sql}, {value}, '{kind}') AS {kind.duckdb})" if whole and "INT" not in held else value
 
 
 def _taken_time(text: str, kind: SqlType) -> str:

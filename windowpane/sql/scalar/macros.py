@@ -166,6 +166,11 @@ MACROS = (
         "taken_whole(x, y, kind)",
         f"CASE WHEN TRY_CAST(x AS DOUBLE) <> trunc(TRY_CAST(x AS DOUBLE)) THEN CAST({_invalid('kind')} AS BIGINT) ELSE y END",
     ),
+    _macro(
+        "taken_wholes(x, y, kind)",
+        "CASE WHEN list_transform(TRY_CAST(x AS DOUBLE[]), lambda e: trunc(e)) IS DISTINCT FROM TRY_CAST(x AS DOUBLE[]) "
+        f"THEN CAST({_invalid('kind')} AS BIGINT[]) ELSE y END",
+    ),
     _macro("clock(x, kind)", f"CASE WHEN NOT contains(x, ':') THEN {_invalid('kind')} ELSE x END"),
     _macro(
         "float(x, kind)",
