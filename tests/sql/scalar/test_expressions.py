@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.errors import SqlNameError, SqlRunError, SqlTypeError, UnsupportedSqlError
+from windowpane.errors import SqlNameError, SqlRunError, SqlTypeError, UnsupportedSqlError, UnsupportedValueError
 from windowpane.sql import Session
 from windowpane.sql.values.intervals import read_span
 from windowpane.windowing.intervals import Interval
@@ -155,6 +155,14 @@ def test_a_refusal_names_its_place_and_the_way_out(
 def test_a_division_by_zero_is_an_error_in_a_query(session: Session) -> None:
     with pytest.raises(SqlRunError, match="division by zero"):
         session.run("SELECT 1 / 0")
+
+
+def test_the_shortest_interval_is_text_and_no_result(session: Session) -> None:
+    """PostgreSQL's has 64 bits of microseconds, Arrow's 64 bits of nanoseconds."""
+    (result,) = session.run("SELECT '-2562047788:00:54.775808'::interval::text AS x")
+    assert result.columns[0].to_pylist() == ["-2562047788:00:54.775808"]
+    with pytest.raises(UnsupportedValueError, match="its hours are more than"):
+        session.run("SELECT '-2562047788:00:54.775808'::interval")
 
 
 @pytest.mark.parametrize(

@@ -314,7 +314,8 @@ MACROS = (
     # Arrow counts nanoseconds, in 64 bits, and DuckDB wraps what does not fit.
     _macro(
         "interval_out(i)",
-        f"CASE WHEN abs(windowpane_interval_micros(i)) > 9223372036854775 THEN CAST({_LONG_INTERVAL} AS INTERVAL) ELSE i END",
+        "CASE WHEN windowpane_interval_micros(i) NOT BETWEEN -9223372036854775 AND 9223372036854775 "
+        f"THEN CAST({_LONG_INTERVAL} AS INTERVAL) ELSE i END",
     ),
     _macro(
         "double_text(x)",
