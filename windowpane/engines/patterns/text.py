@@ -211,67 +211,67 @@ def _moments(times: Integers, keys: int) -> Integers:
     return found
 
 
-FAILS, MATCHES, ASKS = range(3)
-"""What becomes of an attempt; the last: it asks for a row that is not known yet."""
+Spans = Sequence[Sequence[int]]
+"""Places of a way, the first one and the one behind the last: of all its rows, and of parts of the pattern."""
 
 
 class Finding(Protocol):
-    """What finds the ways of attempts, which have numbers."""
+    """What finds the ways of attempts, which have numbers.
 
-    def way(self, number: int) -> tuple[int, int]:
-        """Return what becomes of an attempt, and the place behind the last row that its way takes, if it matches."""
+    Attributes:
+        last: where the last part that takes rows stands in what ``way`` gives.
+    """
 
-    def is_partial(self, number: int) -> bool:
-        """Return whether an attempt that fails has a way that ended for want of a row before the bound."""
+    last: int
 
-    def spans(self, numbers: Sequence[int]) -> Integers:
-        """Return the ways of some attempts: the places of all rows and of each part, (attempts, 1 + parts, 2)."""
+    def way(self, number: int, /) -> Spans | None:
+        """Return the way of an attempt that matches, or that asks for a row which is not known: it ends behind its byte."""
+
+    def partial(self, number: int, /) -> Spans | None:
+        """Return the first way of an attempt that fails which ended for want of a row before the bound, if there is one."""
+
+    def spans(self, numbers: Sequence[int], ways: Sequence[Spans]) -> Integers:
+        """Return all places of ways that were given for attempts: (attempts, 1 + parts, 2)."""
 
 
 class Searching:
     """Ways by a regular expression, attempt by attempt."""
 
     def __init__(self, pattern: PatternText, text: bytes, places: Integers, stops: Integers, can_match: Mask) -> None:
-        self._pattern, self._text, self._match = pattern, text, pattern.regex.match
-        self._places, self._stops, self._can_match = places.tolist(), stops.tolist(), can_match.tolist()
-        self._last = pattern.last_part
-        self._found: dict[int, tuple[tuple[int, int], ...]] = {}
+        match, partial = pattern.regex.match, pattern.partial.match
+        starts, ends, tried = places.tolist(), stops.tolist(), can_match.tolist()
 
-    def way(self, number: int) -> tuple[int, int]:
-        found = self._match(self._text, self._places[number], self._stops[number]) if self._can_match[number] else None
-        if found is None:
-            return FAILS, 0
-        self._found[number] = regs = found.regs
-        return (ASKS if self._text[regs[0][1] - 1] == UNKNOWN else MATCHES), regs[self._last][1]
+        def way(number: int, /) -> Spans | None:
+            found = match(text, starts[number], ends[number]) if tried[number] else None
+            return None if found is None else found.regs
 
-    def is_partial(self, number: int) -> bool:
-        found = self._pattern.partial.match(self._text, self._places[number], self._stops[number])
-        if found is not None:
-            self._found[number] = found.regs
-        return found is not None
+        def partial_way(number: int, /) -> Spans | None:
+            found = partial(text, starts[number], ends[number])
+            return None if found is None else found.regs
 
-    def spans(self, numbers: Sequence[int]) -> Integers:
-        places = chain.from_iterable(chain.from_iterable(self._found[number] for number in numbers))
-        return np.fromiter(places, np.int64).reshape(len(numbers), -1, 2)
+        self.way, self.partial, self.last = way, partial_way, pattern.last_part
+
+    def spans(self, numbers: Sequence[int], ways: Sequence[Spans]) -> Integers:
+        return np.fromiter(chain.from_iterable(chain.from_iterable(ways)), np.int64).reshape(len(numbers), -1, 2)
 
 
 class Chained:
     """Ways that were all found at once."""
 
+    last = 1
+
     def __init__(self, found: Ways, last_part: int) -> None:
-        self._states = np.where(found.matches, MATCHES, np.where(found.waits, ASKS, FAILS)).tolist()
-        self._wants: list[bool] = found.wants.tolist()
-        self._behind: list[int] = found.spans[:, last_part, 1].tolist()
-        self._spans = found.spans
+        self._wants, self._spans = found.wants.tolist(), found.spans
+        self._all, self._last = found.spans[:, 0].tolist(), found.spans[:, last_part].tolist()
 
-    def way(self, number: int) -> tuple[int, int]:
-        return self._states[number], self._behind[number]
+    def way(self, number: int, /) -> Spans | None:
+        return None if self._wants[number] else (self._all[number], self._last[number])
 
-    def is_partial(self, number: int) -> bool:
-        return self._wants[number]
+    def partial(self, number: int, /) -> Spans | None:
+        return (self._all[number], self._last[number]) if self._wants[number] else None
 
-    def spans(self, numbers: Sequence[int]) -> Integers:
-        found: Integers = self._spans[np.array(numbers, np.int64)]
+    def spans(self, numbers: Sequence[int], ways: Sequence[Spans]) -> Integers:
+        found: Integers = self._spans[numbers]
         return found
 
 
@@ -300,7 +300,7 @@ class Together:
     def search(self) -> list[int]:
         """Search, move the cursors, and return the numbers of keys that are left: too many rows wait there."""
         keys, (owners, places, _) = self._keys, self._all.attempts
-        waits, founds, failed = self._found()
+        waits, founds, ways, failed, partial = self._found()
         numbers = keys.searched
         keys.starts[numbers] = keys.ends[numbers] - keys.firsts[numbers]
         left = list[int]()
@@ -309,40 +309,44 @@ class Together:
             keys.starts[key] = place - self._all.shifts[key] - keys.firsts[key]
             if self._all.behind[key] - 1 - place > self._all.program.spec.most_rows:
                 left.append(int(key))
-        for matches, attempts in ((self._all.matches, founds), (self._all.timeouts, failed)):
-            self._add(matches, attempts, founds)
+        self._add(self._all.matches, founds, founds, ways)
+        self._add(self._all.timeouts, failed, founds, partial)
         keys.matches += np.bincount(owners[founds], minlength=len(keys.firsts))
         return left
 
-    def _found(self) -> tuple[list[int], list[int], list[int]]:
-        """Return the numbers of attempts that wait, of those that match and of those that time out."""
+    def _found(self) -> tuple[list[int], list[int], list[Spans], list[int], list[Spans]]:
+        """Return the numbers of attempts that wait; of those that match and of those that time out, with their ways."""
         owners, places, finding = self._all.attempts
-        spec, way = self._all.program.spec, finding.way
+        spec, text, last, way = self._all.program.spec, self._all.text, finding.last, finding.way
         to_next, has_timeouts = spec.after_match.to == "to next row", spec.has_timeouts
         following = np.searchsorted(owners, owners, side="right").tolist()
-        waits, founds, failed, number = list[int](), list[int](), list[int](), 0
-        while number < len(places):
-            state, behind = way(number)
-            if state == FAILS:
-                if has_timeouts and finding.is_partial(number):
+        waits, founds, failed, ways, partial = list[int](), list[int](), list[int](), list[Spans](), list[Spans]()
+        number, count = 0, len(places)
+        while number < count:
+            spans = way(number)
+            if spans is None:
+                if has_timeouts and (missing := finding.partial(number)) is not None:
                     failed.append(number)
+                    partial.append(missing)
                 number += 1
-            elif state == ASKS:
+            elif text[spans[0][1] - 1] == UNKNOWN:
                 waits.append(number)
                 number = following[number]
             else:
                 founds.append(number)
-                number = number + 1 if to_next else bisect_left(places, behind, number + 1, following[number])
-        return waits, founds, failed
+                ways.append(spans)
+                number = number + 1 if to_next else bisect_left(places, spans[last][1], number + 1, following[number])
+        return waits, founds, ways, failed, partial
 
-    def _add(self, matches: Matches, attempts: list[int], founds: list[int]) -> None:
+    def _add(self, matches: Matches, attempts: list[int], founds: list[int], spans: Sequence[Spans]) -> None:
         """Add the ways of attempts; each match of a key before one counts."""
         if not attempts:
             return
         owners, _, finding = self._all.attempts
         of = owners[attempts]
         before = np.searchsorted(founds, attempts) - np.searchsorted(owners[founds], of) if founds else 0
-        matches.add(finding.spans(attempts) - self._all.shifts[of][:, None, None], self._keys.matches[of] + before + 1)
+        bounds = finding.spans(attempts, spans) - self._all.shifts[of][:, None, None]
+        matches.add(bounds, self._keys.matches[of] + before + 1)
 
 
 class InPartition:
@@ -361,22 +365,23 @@ class InPartition:
         length = self._end - self._first
         while cursor.start < length:
             before = attempt = bisect_left(places, cursor.start + self._opens, attempt, end)
-            state = FAILS
-            while attempt < end and state == FAILS:
-                state, _ = finding.way(attempt)
-                attempt += state == FAILS
-            start = length if state == FAILS else places[attempt] - self._opens
+            spans = None
+            while attempt < end and (spans := finding.way(attempt)) is None:
+                attempt += 1
+            start = length if spans is None else places[attempt] - self._opens
             yield from self._failures(range(before, attempt), start)
             cursor.start = start
-            if state == MATCHES:
-                yield from self._matched(attempt)
-            elif state == ASKS:
-                if length - start <= self._spec.most_rows:
-                    return
-                cursor.overflow += 1
-                if self._spec.has_timeouts:
-                    yield from self._timed_out(attempt, int(self._all.times[self._end - 1]))
-                self._all.search.move(cursor, None, None)
+            if spans is None:
+                return
+            if self._all.text[spans[0][1] - 1] != UNKNOWN:
+                yield from self._matched(attempt, spans)
+                continue
+            if length - start <= self._spec.most_rows:
+                return
+            cursor.overflow += 1
+            if self._spec.has_timeouts:
+                yield from self._timed_out(attempt, spans, int(self._all.times[self._end - 1]))
+            self._all.search.move(cursor, None, None)
 
     def _bound(self, row: int) -> int:
         return present(self._spec.bound(int(self._all.times[self._first + row])), "there is a bound")
@@ -390,46 +395,49 @@ class InPartition:
                 yield Found(row, nothing)
         if self._spec.has_timeouts:
             for number in attempts:
-                if self._all.attempts.finding.is_partial(number):
+                spans = self._all.attempts.finding.partial(number)
+                if spans is not None:
                     self._cursor.start = self._all.attempts.places[number] - self._opens
-                    yield from self._timed_out(number, self._bound(self._cursor.start))
+                    yield from self._timed_out(number, spans, self._bound(self._cursor.start))
 
-    def _timed_out(self, number: int, time: int) -> Iterator[Found]:
+    def _timed_out(self, number: int, spans: Spans, time: int) -> Iterator[Found]:
         attempt = self._attempt()
         if self._all.pattern.variables is None:
             with suppress(UnknownRowError):
                 attempt.run()
         else:
-            attempt.partial = self._labels(number)
+            attempt.partial = self._labels(number, spans)
         yield from self._all.search.timed_out(attempt, time)
 
-    def _matched(self, number: int) -> Iterator[Found]:
+    def _matched(self, number: int, spans: Spans) -> Iterator[Found]:
         cursor, after, finding = self._cursor, self._spec.after_match, self._all.attempts.finding
         if not self._all.finds_spans:
             attempt = self._attempt()
-            labels = attempt.run() if self._all.pattern.variables is None else self._labels(number)
+            labels = attempt.run() if self._all.pattern.variables is None else self._labels(number, spans)
             bound = None if self._spec.within is None else self._bound(cursor.start)
             yield from self._all.search.results(attempt, labels, cursor, self._times, bound)
         else:
-            self._all.matches.add(finding.spans([number]) + (self._first - self._opens), np.array([cursor.matches + 1]))
-            labels = None if after.variable is None else self._labels(number)
+            bounds = finding.spans([number], [spans]) + (self._first - self._opens)
+            self._all.matches.add(bounds, np.array([cursor.matches + 1]))
+            labels = None if after.variable is None else self._labels(number, spans)
         if labels is not None:
             self._all.search.move(cursor, labels, self._all.key(self._first))
             return
         cursor.matches += 1
-        end = finding.way(number)[1] - self._opens
+        end = spans[finding.last][1] - self._opens
         cursor.covered = max(cursor.covered, end)
         cursor.start = end if after.to == "past last row" else cursor.start + 1
 
-    def _labels(self, number: int) -> tuple[Label, ...]:
-        """Return the rows that variables take on the way of an attempt."""
-        pattern, spans = self._all.pattern, self._all.attempts.finding.spans([number])[0] - self._opens
-        parts = zip(present(pattern.variables, "parts have one variable"), pattern.is_shown, spans[1:].tolist(), strict=True)
+    def _labels(self, number: int, spans: Spans) -> tuple[Label, ...]:
+        """Return the rows that variables take on a way."""
+        pattern, opens = self._all.pattern, self._opens
+        places = self._all.attempts.finding.spans([number], [spans])[0, 1:].tolist()
+        parts = zip(present(pattern.variables, "parts have one variable"), pattern.is_shown, places, strict=True)
         return tuple(
-            Label(row, name, is_shown)
+            Label(place - opens, name, is_shown)
             for name, is_shown, (first, behind) in parts
             if name is not None
-            for row in range(first, min(behind, self._end - self._first))
+            for place in range(first, min(behind, self._end - self._first + opens))
         )
 
     def _attempt(self) -> Attempt:

@@ -24,7 +24,8 @@ class Ways:
     matches: Mask  # whether it is a match
     waits: Mask  # whether it asks for a row that is not known
     wants: Mask  # whether it fails for want of a row before its end
-    spans: Integers  # the places of all its rows and of each part, as far as it went: (attempts, 1 + parts, 2)
+    # the places of all its rows, one that is not known included, and of each part, as far as it went: (attempts, 1 + parts, 2)
+    spans: Integers
 
     def of(self, attempts: Integers) -> Ways:
         """Return the ways of some of the attempts."""
@@ -36,25 +37,27 @@ def ways(pattern: PatternText, chain: tuple[Pattern, ...], text: Integers, place
     count, rows = len(places), np.append(text, UNKNOWN)
     goes_on, waits, wants = np.ones(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     spans = np.empty((count, 1 + len(chain), 2), np.int64)
-    at = places
+    at = asked = places
     for number, part in enumerate(chain, start=1):
         spans[:, number, 0] = at
         if isinstance(part, tree.Passing):
             at = np.where(goes_on, np.minimum(_following(pattern, part.until, text)[at], stops), at)
         elif isinstance(part, tree.Absence):
             found = _following(pattern, part.of, text)[at]
-            waits |= goes_on & (found < stops) & (rows[found] == UNKNOWN)
+            asks = goes_on & (found < stops) & (rows[found] == UNKNOWN)
+            waits, asked = waits | asks, np.where(asks, found, asked)
             goes_on = goes_on & (found >= stops)
         elif isinstance(part, tree.Variable):
             is_there, row = at < stops, rows[np.minimum(at, len(text))]
-            waits |= goes_on & is_there & (row == UNKNOWN)
+            asks = goes_on & is_there & (row == UNKNOWN)
+            waits, asked = waits | asks, np.where(asks, at, asked)
             wants |= goes_on & ~is_there
             goes_on = goes_on & is_there & pattern.taken([part.name])[row]
             at = at + goes_on
         else:
             raise MistakeError(f"{part} has several ways")
         spans[:, number, 1] = at
-    spans[:, 0, 0], spans[:, 0, 1] = places, at
+    spans[:, 0, 0], spans[:, 0, 1] = places, np.where(waits, asked + 1, at)
     return Ways(goes_on, waits, wants, spans)
 
 
