@@ -20,6 +20,8 @@ CREATE TABLE t (id int PRIMARY KEY, k varchar, v int);
 CREATE MATERIALIZED VIEW s AS SELECT k, sum(v) AS total FROM t GROUP BY k;
 """
 
+TOPIC = "connector = 'kafka', topic = 't', properties.bootstrap.server = '127.0.0.1:9', primary_key = 'k',"
+
 
 def test_a_view_into_kafka_as_upserts_over_a_restart(broker: Broker, tmp_path: Path) -> None:
     topic, store = broker.topic(1), str(tmp_path / "store.duckdb")
@@ -27,7 +29,7 @@ def test_a_view_into_kafka_as_upserts_over_a_restart(broker: Broker, tmp_path: P
         session.run(VIEW)
         session.run(
             f"CREATE SINK out FROM s WITH (connector = 'kafka', topic = '{topic}', primary_key = 'k', "
-            f"properties.bootstrap.server = '{broker.servers}', properties.client.id = 'me') FORMAT UPSERT ENCODE JSON"
+            f"properties.bootstrap.server = '{broker.servers}', properties.client.id = 'me', type = 'upsert')"
         )
         session.run("INSERT INTO t VALUES (1, 'a', 5), (2, 'b', 7); FLUSH")
     with Session(store=store) as session:
@@ -67,13 +69,16 @@ def test_views_into_tables(tmp_path: Path) -> None:
             "no option 'tipe'. Did you mean 'type'",
         ),
         ("connector = 'deltalake', type = 'replace', location = 'x'", UnsupportedSqlError, "There is 'append-only', 'upsert'"),
+        (f"{TOPIC} type = 'append-only') FORMAT UPSERT ENCODE JSON; (", UnsupportedSqlError, "is not FORMAT UPSERT"),
+        (f"{TOPIC} type = 'replace'", UnsupportedSqlError, "There is 'append-only', 'upsert', 'debezium'"),
+        ("connector = 'blackhole', type = 'append-only', tipe = 'y'", SqlNameError, "no option 'tipe'"),
     ],
 )
 def test_options_that_are_none_are_refused(options: str, error: type[Exception], words: str) -> None:
     with Session() as session:
         session.run(VIEW)
         with pytest.raises(error, match=words):
-            session.run(f"CREATE SINK o FROM s WITH ({options})")
+            session.run(f"CREATE SINK o FROM s WITH ({options})".removesuffix("; ()"))
 
 
 SOURCE = """

@@ -34,6 +34,8 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 """Those that it takes beside them; what ends with a point is the beginning of many."""
 _CHANGES = {"plain": "append", "upsert": "upsert", "debezium": "debezium"}
+TYPES = ("append-only", "upsert", "debezium")
+"""What RisingWave calls the kinds of a sink; of a topic they are its formats, which need not be said beside them."""
 
 
 class Target(Protocol):
@@ -47,7 +49,7 @@ class Target(Protocol):
 class KafkaTarget:
     def __init__(self, options: Mapping[str, str], key: tuple[str, ...]) -> None:
         self._connection, self._topic = TopicOptions(options).connection, options["topic"]
-        changes = _CHANGES[options.get(FORMAT, "plain").lower()]
+        changes = _CHANGES[_format(options)]
         as_object = options.get(KEY_ENCODE, "json").lower() == "json" and changes != "append"
         self._format = MessageFormat(key, "json", changes, as_object)
         self._is_forced = options.get("force_append_only", "false").lower() == "true"
@@ -129,16 +131,25 @@ def target(options: Mapping[str, str], key: tuple[str, ...]) -> Target:
     return KafkaTarget(options, key) if options["connector"] == "kafka" else TableTarget(options, key)
 
 
+def _format(options: Mapping[str, str]) -> str:
+    """Return the format of the messages of a topic: the one that is said, else that of the sink's type."""
+    said = options.get("type", "append-only").lower()
+    return options.get(FORMAT, "plain" if said == "append-only" else said).lower()
+
+
 def check(name: str, options: Mapping[str, str], key: tuple[str, ...], place: Place) -> None:
     """Refuse options that a sink of these connectors cannot be made from."""
     if options["connector"] == "kafka":
-        values = {FORMAT: tuple(_CHANGES), ENCODE: ("json",), KEY_ENCODE: ("json", "text")}
-        needs_key = options.get(FORMAT, "plain").lower() != "plain"
+        values = {FORMAT: tuple(_CHANGES), ENCODE: ("json",), KEY_ENCODE: ("json", "text"), "type": TYPES}
+        needs_key = _format(options) != "plain"
     else:
         values, needs_key = {"type": ("append-only", "upsert")}, options["type"] == "upsert"
     for option, known in values.items():
         if options.get(option, known[0]).lower() not in known:
             message = f"{option} = {options[option]!r} of sink {name!r} is not supported. There is {', '.join(map(repr, known))}."
             raise place.error(UnsupportedSqlError, message)
+    if options["connector"] == "kafka" and "type" in options and _format(options) != _format({"type": options["type"]}):
+        message = f"type = {options['type']!r} of sink {name!r} is not FORMAT {options[FORMAT].upper()}. Say one of them."
+        raise place.error(UnsupportedSqlError, message)
     if needs_key and not key:
         raise place.error(SqlNameError, f"sink {name!r} needs primary_key, the columns that say which row is replaced.")
