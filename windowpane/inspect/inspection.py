@@ -21,9 +21,8 @@ from windowpane.hidden_columns import END, PREFIX, START
 from windowpane.inspect.buckets import Bucket
 from windowpane.inspect.held_rows import SIDES, held_rows, joined, key_row, table_of
 from windowpane.inspect.holders import Holder
-from windowpane.inspect.lateness import late_rows
-from windowpane.inspect.sources import watermarks_of
 from windowpane.inspect.tables import INSTANT, TABLES, instants
+from windowpane.inspect.watermarks import late_rows, watermarks_of
 from windowpane.inspect.windows import Listing, keys_of, timers_of, windows_of
 from windowpane.planning.changing import complete_since
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -204,11 +204,11 @@ class Session(Guided):
         return list(self.steps(text))
 
     def steps(self, text: str) -> Iterator[Result]:
-        """Run the statements of a script one by one, yielding the outcome of each as soon as it is known."""
-        for cursor in split(text):
-            with _reported(cursor.text, cursor.place):
-                result = self._execute(read_statement(cursor), Text(text))
-            yield result
+        """Run the statements of a script one by one, yielding the outcome of each as soon as it is known.
+
+        Views that are made one behind the other get their first rows together: on Spark their queries start side by side.
+        """
+        return self._outcomes(text, None)
 
     def stream(self, text: str, rows: int = 10_000) -> Generator[Result]:
         """Run the statements of a script one by one, and yield the rows of queries in parts, as they are computed.
@@ -230,14 +230,36 @@ class Session(Guided):
             [(1,), (2,), (3,)]
             >>> parts.close()
         """
-        for cursor in split(text):
-            with _reported(cursor.text, cursor.place):
-                statement = read_statement(cursor)
-                if isinstance(statement, Query):
-                    yield from self._parts(statement, Text(text), rows)
-                    continue
-                result = self._execute(statement, Text(text))
-            yield result
+        return self._outcomes(text, rows)
+
+    def _outcomes(self, text: str, rows: int | None) -> Generator[Result]:
+        made: list[tuple[CreateView, Result]] = []  # views that wait for their first rows
+
+        def filled() -> list[Result]:
+            found, made[:] = made[:], []
+            if found:
+                with _reported(found[0][0].text, found[0][0].place):
+                    self._deliver([statement for statement, _ in found])
+            return [result for _, result in found]
+
+        try:
+            for cursor in split(text):
+                with _reported(cursor.text, cursor.place):
+                    statement = read_statement(cursor)
+                    if isinstance(statement, CreateView) and not self._replaces(statement):
+                        made.append((statement, self._done(statement, Text(text))))
+                        continue
+                yield from filled()
+                with _reported(cursor.text, cursor.place):
+                    if isinstance(statement, Query) and rows is not None:
+                        yield from self._parts(statement, Text(text), rows)
+                        continue
+                    result = self._execute(statement, Text(text))
+                yield result
+        except Exception:
+            filled()  # the statements before the one that failed were run
+            raise
+        yield from filled()
 
     def query(self, text: str) -> Result:
         """Run one statement and return its outcome.
@@ -283,6 +305,13 @@ class Session(Guided):
     def _execute(self, statement: Statement, text: Text) -> Result:
         if isinstance(statement, CreateView) and self._replaces(statement):
             return self._replace(statement, text)
+        result = self._done(statement, text)
+        if self._changes_views(statement):
+            self._deliver([statement])
+        return result
+
+    def _done(self, statement: Statement, text: Text) -> Result:
+        """Do what a statement says, but for delivering what that changes in views."""
         runners: Mapping[type[Statement], Callable[[Any, Text], Result]] = {
             CreateTable: self._definitions.create_table,
             CreateView: self._definitions.create_view,
@@ -291,8 +320,8 @@ class Session(Guided):
             Drop: self._definitions.drop,
             Rename: self._definitions.rename,
             Insert: self._insert,
-            Update: self._update,
-            Delete: self._delete,
+            Update: self._change,
+            Delete: self._change,
             Query: self._select,
             Explain: self._explain,
             ExplainAnalyze: self._explain_analyze,
@@ -301,10 +330,7 @@ class Session(Guided):
             Flush: self._flush_statement,
             SetParameter: self._set,
         }
-        result = self._within(statement, text, lambda: runners[type(statement)](statement, text))
-        if self._changes_views(statement):
-            self._deliver(statement)
-        return result
+        return self._within(statement, text, lambda: runners[type(statement)](statement, text))
 
     def _replaces(self, statement: CreateView) -> bool:
         return statement.must_exist or (statement.replaces and statement.name in self._catalog.entries)
@@ -324,7 +350,7 @@ class Session(Guided):
         except BaseException:
             self._runner.attempt(lambda: self._replacing.abandon(planned))
             raise
-        self._deliver(statement)
+        self._deliver([statement])
         if failure is not None:
             raise failure
         return Result("ALTER_MATERIALIZED_VIEW" if statement.must_exist else "CREATE_MATERIALIZED_VIEW")
@@ -363,8 +389,8 @@ class Session(Guided):
     def _flushes_at_once(self) -> bool:
         return self._parameters["rw_implicit_flush"] in ("true", "on", "1")
 
-    def _deliver(self, statement: Statement) -> None:
-        """Deliver the changes of the statement; a view that cannot have its first rows is not made.
+    def _deliver(self, statements: Sequence[Statement]) -> None:
+        """Deliver the changes of statements; a view that cannot have its first rows is not made, nor are those behind it.
 
         Raises:
             StaleViewError: after a flush, some views could not take its changes.
@@ -373,13 +399,14 @@ class Session(Guided):
         try:
             behind = self._runner.deliver()
         except BaseException:
-            if isinstance(statement, CreateView | CreateSink):
-                view = statement.name if isinstance(statement, CreateView) else query_of_sink(statement.name)
-                if self._runner.is_unfilled(view):
-                    with self._storage.transaction():
-                        self._definitions.remove(statement.name)
+            made = [each for each in statements if isinstance(each, CreateView | CreateSink)]
+            unfilled = [number for number, each in enumerate(made) if self._runner.is_unfilled(_view_of(each))]
+            if unfilled:
+                with self._storage.transaction():
+                    for each in reversed(made[unfilled[0] :]):
+                        self._definitions.remove(each.name)
             raise
-        if behind is not None and not isinstance(statement, CreateView | CreateSink | Drop):
+        if behind is not None and not isinstance(statements[0], CreateView | CreateSink | Drop):
             raise behind
 
     # --- changes ---------------------------------------------------------------------------------------
@@ -395,27 +422,19 @@ class Session(Guided):
     def _insert(self, statement: Insert, text: Text) -> Result:
         refuse_pipeline(statement, self._catalog)
         info, writer = self._table(statement.table, statement.place), self._definitions.writer(text)
-        count = writer.insert(statement, info)
-        return self._changed(f"INSERT 0 {count}", self._returned(statement, writer, info))
+        return self._changed(f"INSERT 0 {writer.insert(statement, info)}", statement, writer, info)
 
-    def _update(self, statement: Update, text: Text) -> Result:
-        info = self._table(statement.table, statement.place)
-        tables.refuse_append_only(info, "UPDATE", statement.place)
-        writer = self._definitions.writer(text)
-        return self._changed(f"UPDATE {writer.update(statement, info)}", self._returned(statement, writer, info))
+    def _change(self, statement: Update | Delete, text: Text) -> Result:
+        info, writer = self._table(statement.table, statement.place), self._definitions.writer(text)
+        what = "UPDATE" if isinstance(statement, Update) else "DELETE"
+        tables.refuse_append_only(info, what, statement.place)
+        count = writer.update(statement, info) if isinstance(statement, Update) else writer.delete(statement, info)
+        return self._changed(f"{what} {count}", statement, writer, info)
 
-    def _delete(self, statement: Delete, text: Text) -> Result:
-        info = self._table(statement.table, statement.place)
-        tables.refuse_append_only(info, "DELETE", statement.place)
-        writer = self._definitions.writer(text)
-        return self._changed(f"DELETE {writer.delete(statement, info)}", self._returned(statement, writer, info))
-
-    def _returned(self, statement: Insert | Update | Delete, writer: tables.TableWriter, info: TableInfo) -> Result:
-        if statement.returning is None:
-            return Result("")
-        return self._answer(writer.returned(statement.returning, info, removed=isinstance(statement, Delete)))
-
-    def _changed(self, tag: str, returned: Result) -> Result:
+    def _changed(self, tag: str, statement: Insert | Update | Delete, writer: tables.TableWriter, info: TableInfo) -> Result:
+        returned = Result("")
+        if statement.returning is not None:
+            returned = self._answer(writer.returned(statement.returning, info, removed=isinstance(statement, Delete)))
         if self._flushes_at_once:
             self._definitions.flush()
         return replace(returned, tag=tag)
@@ -529,6 +548,10 @@ _TOO_DEEP = (
     "parts stand inside one another too deeply, deeper than Python's stack. A long chain of operators does it as well: write IN "
     "in place of many OR, VALUES in place of many UNION ALL, or make a view of an inner part."
 )
+
+
+def _view_of(statement: CreateView | CreateSink) -> str:
+    return statement.name if isinstance(statement, CreateView) else query_of_sink(statement.name)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pytest
 
 from windowpane.errors import SqlRunError, StoreVersionError, UnexpectedError, UnsupportedStoreError
 from windowpane.sql import Session
+from windowpane.sql.catalog.entries import ViewInfo
 from windowpane.sql.nodes import Filter
 from windowpane.sql.on_spark import spark_runner, view_batches
 from windowpane.sql.on_spark.batch_writing import LogWriter
@@ -117,16 +118,34 @@ def test_a_view_on_a_view_goes_on_after_a_restart(spark, tmp_path: Path) -> None
         assert kinds == ["update_preimage", "update_postimage"]
 
 
-@pytest.mark.slow
-def test_a_view_that_cannot_be_filled_is_not_made(spark) -> None:
+TOGETHER = """
+CREATE MATERIALIZED VIEW texts AS SELECT v FROM t; CREATE VIEW long AS SELECT v FROM texts WHERE length(v) > 3;
+CREATE MATERIALIZED VIEW numbers AS SELECT CAST(v AS int) AS n FROM texts;
+CREATE MATERIALIZED VIEW most AS SELECT max(n) AS n FROM numbers
+"""
+
+
+def test_views_that_are_made_together_start_together_and_none_behind_one_that_fails_is_made(spark, monkeypatch) -> None:
+    started, start = list[list[str]](), ViewBatches.start
+
+    def noted(self: ViewBatches, view: ViewInfo) -> None:
+        start(self, view)
+        started.append(sorted(query.name for query in spark.streams.active))
+
+    monkeypatch.setattr(ViewBatches, "start", noted)
     with Session(spark) as session:
-        session.run("SET streaming_expr_strict_mode = true; CREATE TABLE t (v text); INSERT INTO t VALUES ('one')")
+        session.run("SET streaming_expr_strict_mode = true; CREATE TABLE t (v text); INSERT INTO t VALUES ('1'), ('one')")
         with pytest.raises(SqlRunError, match='"one"'):
-            session.run("CREATE MATERIALIZED VIEW numbers AS SELECT CAST(v AS int) AS n FROM t")
-        assert session.query("SHOW MATERIALIZED VIEWS").rows() == []
-        session.run("DELETE FROM t; INSERT INTO t VALUES ('1')")
-        session.run("CREATE MATERIALIZED VIEW numbers AS SELECT CAST(v AS int) AS n FROM t")
-        assert session.query("SELECT n FROM numbers").rows() == [(1,)]
+            session.run(TOGETHER)
+        assert session.query("SHOW MATERIALIZED VIEWS").rows() == [("texts",)]
+        assert session.relations() == ["t", "texts", "long"]
+        session.run("DROP VIEW long; DROP MATERIALIZED VIEW texts; DELETE FROM t WHERE v = 'one'; INSERT INTO t VALUES ('2')")
+        started.clear()
+        tags = [each.tag for each in session.run(f"{TOGETHER}; CREATE MATERIALIZED VIEW all_texts AS SELECT v FROM t")]
+        assert tags.count("CREATE_MATERIALIZED_VIEW") == 4
+        assert len(started[1]) == len(started[0]) + 1  # the first two, which read the table, run side by side
+        assert session.query("SELECT n FROM most").rows() == [(2,)]
+        assert sorted(session.query("SELECT v FROM all_texts").rows()) == [("1",), ("2",)]
 
 
 HALVES: dict[str, tuple[type, str]] = {
