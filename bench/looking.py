@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 from bench.payments import write_batches
+from bench.process_tree import ProcessTree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,15 +48,15 @@ def run(folder: Path, block: int) -> None:
         query = writer.trigger(availableNow=True).start()
         while not _committed(Path(work)):
             time.sleep(0.05)
-        page = wp.ui(query)
+        page, tree = wp.ui(query), ProcessTree(os.getpid())
         blocks: list[tuple[int, int, float]] = []
         while query.isActive:
             with _looking(spark, page.url) if len(blocks) % 2 else nullcontext():
-                first, began = _committed(Path(work)), _processor()
+                first, began = _committed(Path(work)), tree.looked()
                 while query.isActive and _committed(Path(work)) < first + block:
                     time.sleep(0.02)
                 last = _committed(Path(work))
-                blocks.append((first + 1, last, (_processor() - began) / (last - first or 1)))
+                blocks.append((first + 1, last, (tree.looked() - began) / (last - first or 1)))
         page.close()
         took = {each["batchId"]: each["durationMs"]["triggerExecution"] / 1000 for each in query.recentProgress}
     blocks = blocks[2:-1]
@@ -85,23 +86,6 @@ def _looking(spark: SparkSession, url: str) -> Iterator[None]:
         for client in clients:
             client.join()
         served.close()
-
-
-def _processor() -> float:
-    """Return the processor seconds of this process and all that it started."""
-    ticks, parents = {}, {}
-    for each in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = each.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
-            continue
-        process = int(each.parent.name)
-        parents[process], ticks[process] = int(fields[1]), sum(int(field) for field in fields[11:15])
-    ours, found = {os.getpid()}, 0
-    while len(ours) > found:
-        found = len(ours)
-        ours |= {process for process, parent in parents.items() if parent in ours}
-    return sum(ticks[process] for process in ours) / os.sysconf("SC_CLK_TCK")
 
 
 def _committed(work: Path) -> int:

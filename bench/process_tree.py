@@ -38,3 +38,13 @@ class ProcessTree:
                 continue
             self._spent[member.pid] = cpu.user + cpu.system
             yield member
+
+    def looked(self) -> float:
+        """Look, and return the seconds of the processor.
+
+        Raises:
+            psutil.NoSuchProcess: the process has ended.
+        """
+        for _ in self.look():
+            pass
+        return self.cpu_s

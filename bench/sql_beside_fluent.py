@@ -128,13 +128,8 @@ class Cost(threading.Thread):
                 for each in query.recentProgress:
                     if each.batchId not in self.progress:
                         self.progress[each.batchId] = each
-                        self.seen[each.batchId] = self._total()
+                        self.seen[each.batchId] = self._tree.looked()
             time.sleep(0.1)
-
-    def _total(self) -> float:
-        for _ in self._tree.look():
-            pass
-        return self._tree.cpu_s
 
     def between(self, first: int, last: int) -> tuple[float, float]:
         """Return the processor time and the median of the seconds of a batch, for the batches behind ``first`` up to ``last``."""

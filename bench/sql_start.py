@@ -57,22 +57,15 @@ class Start:
     @contextmanager
     def measured(self) -> Iterator[None]:
         tree = ProcessTree(os.getpid())
-        _seen(tree)
-        begun, here, everywhere = time.perf_counter(), time.process_time(), tree.cpu_s
+        everywhere, begun, here = tree.looked(), time.perf_counter(), time.process_time()
         yield
         self.seconds.append(time.perf_counter() - begun)
         self.here.append(time.process_time() - here)
-        _seen(tree)
-        self.everywhere.append(tree.cpu_s - everywhere)
+        self.everywhere.append(tree.looked() - everywhere)
 
     def __str__(self) -> str:
         seconds, here, everywhere = (statistics.median(each[1:]) for each in (self.seconds, self.here, self.everywhere))
         return f"{seconds:5.2f} s, processor {here:5.2f} s here, {everywhere:5.2f} s in all"
-
-
-def _seen(tree: ProcessTree) -> None:
-    for _ in tree.look():
-        pass
 
 
 def main() -> None:

@@ -79,7 +79,7 @@ def measured(system: str, folder: Path) -> dict[str, float]:
     tree = ProcessTree(process.pid)
     while process.poll() is None:
         time.sleep(_EVERY_SECONDS)
-        list(tree.look())
+        tree.looked()
     assert process.stdout is not None
     said = process.stdout.read()
     if process.returncode:
