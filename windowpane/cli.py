@@ -322,13 +322,14 @@ def inspect(
     follow: Annotated[bool, typer.Option("--follow", help="Print again after each batch, until interrupted.")] = False,
 ) -> None:
     """Show what a query holds and does, from its checkpoint: nothing is written, and no Spark is needed."""
-    from windowpane.inspect.command import shown_tables
+    from windowpane.inspect import holder_of
+    from windowpane.inspect.inspection import shown_tables
     from windowpane.inspect.printing import csv_lines, json_text, print_table, wide_console
 
     console, batch = wide_console(), -2
     with _refusals(location):
         while True:
-            batch, shown = shown_tables(location, table, key or [], window, most, batch)
+            batch, shown = shown_tables(holder_of(location), table, key or [], window, most, batch)
             for name, each in shown:
                 if as_json:
                     typer.echo(json_text(name, each))

@@ -21,6 +21,7 @@ from windowpane.hidden_columns import END, PREFIX, START
 from windowpane.inspect.buckets import Bucket
 from windowpane.inspect.held_rows import SIDES, held_rows, joined, key_row, table_of
 from windowpane.inspect.holders import Holder
+from windowpane.inspect.key_texts import value_of_text
 from windowpane.inspect.tables import INSTANT, TABLES, instants
 from windowpane.inspect.watermarks import late_rows, watermarks_of
 from windowpane.inspect.windows import Listing, keys_of, timers_of, windows_of
@@ -412,3 +413,34 @@ def _of_progress(progress: Mapping[str, Any] | None) -> dict[str, Any]:
         "seconds": stages.get("triggerExecution", 0) / 1000,
         "stages": ", ".join(f"{name} {took / 1000:g} s" for name, took in sorted(stages.items())),
     }
+
+
+def shown_tables(
+    holder: Holder, table: str | None, key: Sequence[str], window: str | None, most: int, before: int = -2
+) -> tuple[int, list[tuple[str, pa.Table]]]:
+    """Return what ``windowpane inspect`` shows: the number of the last batch, and tables by name.
+
+    Args:
+        holder: who holds the state.
+        table: the table that is asked for, ``None`` for all that hold something.
+        key: the values of a key whose contents are asked for, none for no key.
+        window: start and end of a window, with a slash between, whose contents are asked for.
+        most: how many rows are shown at most.
+        before: the batch that was shown already: nothing is read until there is another.
+
+    Raises:
+        InvalidSpecError: there is no such table, or the window is none.
+    """
+    if holder.last_batch() == before:
+        return before, []
+    found = Inspection(holder, most)
+    if key or window is not None or table == "contents":
+        bounds = None if window is None else tuple(each.strip() for each in window.split("/"))
+        if bounds is not None and len(bounds) != 2:
+            raise InvalidSpecError(f"--window {window!r}: say start and end, such as '2013-01-01 10:00/2013-01-01 11:00'.")
+        one = None if not key else tuple(map(value_of_text, key))
+        return found.batch, [("contents", found.contents(one, None if bounds is None else (bounds[0], bounds[1])))]
+    if table is not None:
+        return found.batch, [(table, found.table(table))]
+    tables = [(name, found.table(name)) for name in TABLES]
+    return found.batch, [(name, each) for name, each in tables if each.num_rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -17,14 +18,12 @@ _PART = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^,]*?)\s*,')
 def key_texts(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> pa.Array:
     """Return keys as text: the value of one column, and those of several with a comma between.
 
-    NULL is ``NULL``. A text that would be taken for something else stands in quotes, as in JSON: ``NULL``, one that begins with
-    quotes, and one of several columns with a comma in it.
+    NULL is ``NULL``. A text ``NULL``, one that begins with quotes, or of several columns one with a comma, is in JSON's quotes.
     """
     if not columns:
         return pa.array([""] * rows, pa.string())
-    several = len(columns) > 1
-    texts = [_quoted(texts_of(column), several).fill_null(_NULL) for column in columns]
-    return pc.binary_join_element_wise(*texts, ", ") if several else texts[0]
+    texts = [_quoted(texts_of(column), len(columns) > 1).fill_null(_NULL) for column in columns]
+    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, ", ")
 
 
 def texts_of(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -57,11 +56,9 @@ def value_of_text(text: str) -> str | None:
     """Return what the text of a key of one column, or of one of its columns, stands for."""
     if text == _NULL:
         return None
-    try:
-        found = json.loads(text) if text.startswith('"') else text
-    except ValueError:
-        return text
-    return found if isinstance(found, str) else text
+    with suppress(ValueError):
+        return str(json.loads(text)) if text.startswith('"') else text
+    return text
 
 
 def values_of_text(text: str) -> tuple[str | None, ...]:
