@@ -101,6 +101,16 @@ def _plain(table: pa.Table) -> pa.Table:
     return table
 
 
+def _planned(checkpoint: Path) -> set[int]:
+    """Return the last file of each batch.
+
+    Spark's source notes a file before the batch is planned. Where the kill is between the two, the next run has one file more in
+    that batch, so other rows are late: that is neither program alone.
+    """
+    logs = [each for each in (checkpoint / "offsets").iterdir() if each.name.isdecimal()]
+    return {json.loads(each.read_text().splitlines()[-1])["logOffset"] for each in logs}
+
+
 def _last(checkpoint: Path, log: str) -> int:
     return max((int(each.name) for each in (checkpoint / log).iterdir() if each.name.isdecimal()), default=-1)
 
@@ -211,6 +221,9 @@ def test_a_kill_in_the_first_batch_behind_a_change_leaves_one_of_the_two_program
         for is_new in (False, True):
             _run(spark, [name for name in names if (name in goes_back) != is_new], source, work, is_new)
         for name in names:
+            if _planned(work / name / "checkpoint") != set(range(BEFORE + BEHIND + 1)):
+                seen["two files in a batch"] += 1
+                continue
             problem = found[name].problem(spark, work / name, is_new=name not in goes_back)
             assert problem is None, f"{name}, {places[name]}, {goes_back}: {problem}"
         print(f"{kills} kills: {dict(seen)}", flush=True)
